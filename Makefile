@@ -1,0 +1,41 @@
+# The two commands of the README are `make run` and `make test`; both set up what they need.
+.PHONY: run test check bench proto soak pykka-contract clean
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LINKS := .typing/licorne/model
+
+run: $(VENV)/.ready
+	$(BIN)/licorne simulate examples/daily.yaml
+
+test: $(VENV)/.ready $(LINKS) check
+	$(BIN)/pytest -n 2 -q
+
+check: $(VENV)/.ready $(LINKS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.ready
+	$(BIN)/licorne bench
+
+soak: $(VENV)/.ready
+	$(BIN)/pytest -q -m soak
+
+proto: $(VENV)/.ready
+	$(BIN)/python -m licorne.proxy.si.generator
+
+$(VENV)/.ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	touch $@
+
+# mypy, pyright and editors find the name `licorne` through these links (layout.md).
+$(LINKS): $(VENV)/.ready
+	mkdir -p .typing/licorne
+	cd .typing/licorne && ln -sfn ../../__init__.py ../../py.typed ../../actors ../../lockcheck ../../model ../../proxy .
+
+clean:
+	rm -rf $(VENV) .typing .cache build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

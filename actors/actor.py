@@ -1,0 +1,230 @@
+"""Actors that run on whichever thread has work for them, one thread at a time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from queue import Full
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
+
+import pykka
+from pykka import ActorDeadError, ActorRegistry
+from pykka._envelope import Envelope
+from pykka.messages import _ActorStop
+
+from .errors import DispatcherError
+from .failure import Failure
+from .future import PooledFuture
+from .invocation import Invocation, MethodTable, method_table
+from .mailbox import Letter, Mailbox
+from .reference import PooledRef
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .dispatcher import Dispatcher
+
+__all__ = ["PooledActor"]
+
+_ON_START: Final = object()
+"""The message with which an actor begins, if it has something to do in `on_start`."""
+
+
+class PooledActor(pykka.Actor):
+    """Pykka's actor, multiplexed on the workers of a dispatcher and on the threads that ask it.
+
+    `on_start`, `on_stop` and `on_failure` run under the same ownership as messages, on no particular
+    thread. An actor that needs a thread of its own stays a `pykka.ThreadingActor`.
+    """
+
+    bound_dispatcher: ClassVar[Dispatcher | None] = None
+    """Where `start` of this class starts actors; `Dispatcher.start` needs no class to be bound."""
+
+    mailbox_capacity: ClassVar[int | None] = None
+    """Bound on waiting messages, control messages not counted; `None` is unbounded."""
+
+    survives_failures: ClassVar[bool] = False
+    """An exception in a told message is reported, and the actor goes on; Pykka's contract is to stop."""
+
+    in_pykka_registry: ClassVar[bool] = False
+    """Enter `pykka.ActorRegistry`, which is one for the process and linear in all it does."""
+
+    rank: ClassVar[int | None] = None
+    """Where the actor stands in the order of asks, the top lowest; `None` is unchecked."""
+
+    method_table: ClassVar[MethodTable] = MethodTable()
+    """What each method means for this class."""
+
+    actor_inbox: Mailbox
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.method_table = method_table(cls)
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
+        self.actor_inbox.bind(self)
+        self._actor_ref = PooledRef(self)
+
+    @classmethod
+    def start(cls, *args: object, **kwargs: object) -> PooledRef[Self]:
+        """Start an actor on the dispatcher that the class is bound to.
+
+        Raises:
+            DispatcherError: the class is bound to none.
+        """
+        if cls.bound_dispatcher is None:
+            raise DispatcherError(f"{cls.__name__} has no bound_dispatcher: use Dispatcher.start")
+        return cls.bound_dispatcher.start(cls, *args, **kwargs)
+
+    @property
+    def actor_ref(self) -> PooledRef[Self]:
+        """What others may hold of this actor."""
+        return cast("PooledRef[Self]", self._actor_ref)
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """What runs this actor; known once it is started."""
+        return self.actor_inbox.dispatcher
+
+    # What Pykka asks of a runtime.
+
+    @staticmethod
+    def _create_actor_inbox() -> Mailbox:
+        return Mailbox()
+
+    @staticmethod
+    def _create_future() -> PooledFuture[Any]:
+        return PooledFuture()
+
+    def _start_actor_loop(self) -> None:
+        """Begin to handle messages; without an `on_start` of its own this costs no turn of a worker."""
+        starts = type(self).on_start is not pykka.Actor.on_start
+        self.actor_inbox.open(Envelope(_ON_START) if starts else None)
+
+    def _handle_receive(self, message: object) -> object:
+        direction = self.actor_inbox.direction
+        if direction is not None:
+            with direction.running(self.actor_inbox):
+                return self._perform(message)
+        if type(message) is Invocation:
+            return message.method(self, *message.args, **message.kwargs)
+        return self._perform(message)
+
+    def _perform(self, message: object) -> object:
+        if type(message) is Invocation:
+            return message.method(self, *message.args, **message.kwargs)
+        if message is _ON_START:
+            self._actor_loop_setup()
+            return None
+        return super()._handle_receive(message)
+
+    def _stop(self) -> None:
+        self._end()
+        self.dispatcher.log.debug("Stopped {}", self)  # noqa: PLE1205 - loguru's braces
+        try:
+            self.on_stop()
+        except Exception as error:  # noqa: BLE001 - any error of a hook ends here
+            self._die_of(error)
+
+    def _handle_failure(
+        self,
+        exception_type: type[BaseException] | None,  # noqa: ARG002 - Pykka's signature
+        exception_value: BaseException | None,
+        traceback: TracebackType | None,  # noqa: ARG002 - Pykka's signature
+    ) -> None:
+        assert exception_value is not None
+        self._die_of(exception_value)
+
+    # What a mailbox and a reference ask of their actor.
+
+    def _run_letter(self, letter: Letter) -> None:
+        """Handle one message and answer it; nothing is raised."""
+        reply = letter.reply_to
+        try:
+            response = self._handle_receive(letter.message)
+        except Exception as error:  # noqa: BLE001 - the asker or `on_failure` gets it
+            if reply is None:
+                self._fail(error, letter.message)
+            else:
+                self._note_returned(error)
+                _answer_with(reply, error)
+        except BaseException as error:  # noqa: BLE001 - likewise, and all actors stop
+            self._crash(error, letter.message)
+            if reply is not None:
+                _answer_with(reply, error)
+        else:
+            if reply is not None:
+                with suppress(Full):  # somebody else has answered
+                    reply.set(response)
+
+    def _return_letter(self, letter: Letter) -> None:
+        """Answer a message that the actor has not lived to handle."""
+        reply = letter.reply_to
+        if reply is None:
+            self.dispatcher.report_dead_letter(self.actor_ref, letter.message)
+        elif isinstance(letter.message, _ActorStop):
+            with suppress(Full):  # somebody else has answered
+                reply.set(None)
+        else:
+            _answer_with(reply, ActorDeadError(f"{self.actor_ref} stopped before handling the message"))
+
+    def _raised_inline(self, error: BaseException, message: object) -> None:
+        """Take note of what the asker is about to get."""
+        if isinstance(error, Exception):
+            self._note_returned(error)
+        else:
+            self._crash(error, message)
+
+    # Bad ends, and worse.
+
+    def _note_returned(self, error: Exception) -> None:
+        self.dispatcher.log.opt(exception=error).info("Exception returned from {} to caller:", self)
+
+    def _fail(self, error: Exception, message: object) -> None:
+        """Deal with an exception that has no asker."""
+        self._suffer(error, message)
+        try:
+            self.on_failure(type(error), error, error.__traceback__)
+        except Exception as another:  # noqa: BLE001 - any error of a hook ends here
+            self._suffer(another, None)
+
+    def _suffer(self, error: Exception, message: object) -> None:
+        if self.survives_failures:
+            self._report(error, message, survived=True)
+        else:
+            self._die_of(error, message)
+
+    def _die_of(self, error: BaseException, message: object = None) -> None:
+        self._report(error, message, survived=False)
+        self._end()
+
+    def _crash(self, error: BaseException, message: object) -> None:
+        """Stop all actors of the dispatcher on `SystemExit` and the like.
+
+        Pykka stops all actors of the process and waits for them. Here another scheduler goes on, and
+        nobody waits, since the others may be waiting for this thread.
+        """
+        log = self.dispatcher.log
+        log.debug("{!r} in {}. Stopping all actors.", error, self)  # noqa: PLE1205 - loguru's braces
+        self._report(error, message, survived=False)
+        self._stop()
+        self.dispatcher.stop_actors_nowait()
+
+    def _report(self, error: BaseException, message: object, *, survived: bool) -> None:
+        log = self.dispatcher.log.bind(received=message)
+        log.opt(exception=error).error("Unhandled exception in {}:", self)
+        failure = Failure(ref=self.actor_ref, error=error, message=message, survived=survived)
+        self.dispatcher.report_failure(failure)
+
+    def _end(self) -> None:
+        """Take no more messages."""
+        if self.in_pykka_registry:
+            ActorRegistry.unregister(self.actor_ref)
+        self.dispatcher.dismiss(self.actor_ref)
+        self.actor_inbox.close()
+        self.actor_stopped.set()
+
+
+def _answer_with(reply: pykka.Future[Any], error: BaseException) -> None:
+    with suppress(Full):  # somebody else has answered
+        reply.set_exception((type(error), error, error.__traceback__))

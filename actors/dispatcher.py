@@ -1,0 +1,188 @@
+"""What runs the actors of one scheduler and knows which ones there are.
+
+Nothing here is shared: two dispatchers in one process know nothing of each other, and what stops
+the actors of one leaves the other's alone.
+"""
+
+from __future__ import annotations
+
+import time
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+from loguru import logger
+from pykka import ActorRegistry
+from pykka.messages import _ActorStop
+
+from .direction import AskDirection
+from .errors import DispatcherError
+from .failure import DeadLetter
+from .pool import WorkerPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+
+    from loguru import Logger
+
+    from .actor import PooledActor
+    from .failure import DeadLetterHook, Failure, FailureHook
+    from .mailbox import Mailbox
+    from .reference import AnyRef, PooledRef
+
+__all__ = ["Dispatcher"]
+
+A = TypeVar("A", bound="PooledActor")
+P = ParamSpec("P")
+
+
+class Dispatcher:
+    """A pool of workers, the mailboxes that wait for one, and the actors that live here.
+
+    Args:
+        workers: threads for messages that no asking thread runs itself. With 0 nothing runs by itself:
+            `run_pending` does it on the calling thread, and an ask with a deadline must meet an idle pool.
+        max_workers: bound on all threads, those that wait or block inside a handler included.
+        budget: messages of one actor that a worker handles before the next actor's turn.
+        name: what the threads and the log call this dispatcher.
+        on_dead_letter: hears of every told message that reaches nobody.
+        on_failure: hears of every exception that is not the answer to an ask.
+        check_direction: refuse blocking asks that go sideways or up; for tests.
+
+    Raises:
+        DispatcherError: a number is out of its bounds.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int = 2,
+        max_workers: int = 64,
+        budget: int = 64,
+        name: str = "licorne",
+        on_dead_letter: DeadLetterHook | None = None,
+        on_failure: FailureHook | None = None,
+        check_direction: bool = False,
+    ) -> None:
+        if not 0 <= workers <= max_workers:
+            raise DispatcherError(f"workers={workers} is not between 0 and max_workers={max_workers}")
+        if budget < 1:
+            raise DispatcherError(f"budget={budget} handles no message")
+        self.name = name
+        self.log: Logger = logger.bind(dispatcher=name)
+        self.direction = AskDirection() if check_direction else None
+        self._on_dead_letter = on_dead_letter
+        self._on_failure = on_failure
+        self._lock = Lock()
+        self._actors: dict[AnyRef, None] = {}
+        self._closing = False
+        self._pool = WorkerPool(
+            workers=workers, max_workers=max_workers, budget=budget, name=name, log=self.log
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.shutdown()
+
+    # Actors.
+
+    def start(self, actor_class: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> PooledRef[A]:
+        """Make an actor with these arguments and start it here.
+
+        Raises:
+            DispatcherError: the dispatcher has been shut down.
+        """
+        actor = actor_class(*args, **kwargs)
+        ref, inbox = actor.actor_ref, actor.actor_inbox
+        inbox.dispatcher = self
+        with self._lock:
+            if not (closing := self._closing):
+                self._actors[ref] = None
+        if closing:
+            inbox.close()
+            inbox.bury()
+            raise DispatcherError(f"{self.name} is shut down and starts no {ref}")
+        if actor.in_pykka_registry:
+            ActorRegistry.register(ref)
+        self.log.debug("Starting {}", actor)  # noqa: PLE1205 - loguru's braces
+        actor._start_actor_loop()  # noqa: SLF001 - what `pykka.Actor.start` does
+        return ref
+
+    def actors(self) -> tuple[AnyRef, ...]:
+        """Return the actors that are alive, in the order of their start."""
+        with self._lock:
+            return tuple(self._actors)
+
+    def dismiss(self, ref: AnyRef) -> None:
+        """Forget an actor that has stopped."""
+        with self._lock:
+            self._actors.pop(ref, None)
+
+    def stop_actors_nowait(self) -> None:
+        """Ask all actors to stop, the last started first, and wait for none."""
+        for ref in reversed(self.actors()):
+            ref.stop(block=False)
+
+    # Running.
+
+    def push(self, mailbox: Mailbox) -> None:
+        """Have a worker look into the mailbox."""
+        self._pool.push(mailbox)
+
+    def run_pending(self) -> int:
+        """Handle what is queued on the calling thread until nothing is; return the number of turns taken."""
+        return self._pool.run_pending()
+
+    def blocking(self) -> AbstractContextManager[None]:
+        """Tell that a handler is about to block on something else than an actor, for example on a socket.
+
+        If it runs on a worker, a stand-in serves the others meanwhile.
+        """
+        return self._pool.blocking()
+
+    def shutdown(self, timeout_seconds: float | None = None) -> None:
+        """Stop all actors, the last started first, after what they have to do; then end the workers.
+
+        What is sent afterwards is refused, since all actors are dead. Calling it again does no harm.
+
+        Args:
+            timeout_seconds: bound on the wait for all actors; without one, the calling thread helps.
+
+        Raises:
+            DispatcherError: the calling thread runs an actor of this dispatcher, which could not end.
+            pykka.Timeout: an actor has not stopped in time; the workers go on.
+        """
+        me = get_ident()
+        for ref in self.actors():
+            if ref.actor_inbox.owner() == me:
+                raise DispatcherError(f"{ref} cannot wait for the shutdown of its own {self.name}")
+        with self._lock:
+            self._closing = True
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        for ref in reversed(self.actors()):
+            ref.stop(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+        self._pool.close()
+
+    # Reporting.
+
+    def report_failure(self, failure: Failure) -> None:
+        """Tell the embedder of a failure."""
+        self._tell_hook(self._on_failure, failure)
+
+    def report_dead_letter(self, ref: AnyRef, message: object) -> None:
+        """Tell the embedder of a message that reached nobody."""
+        if not isinstance(message, _ActorStop):  # to stop what has stopped is no loss
+            self._tell_hook(self._on_dead_letter, DeadLetter(ref=ref, message=message))
+
+    def _tell_hook(self, hook: Callable[[Any], None] | None, news: object) -> None:
+        if hook is None:
+            return
+        try:
+            hook(news)
+        except Exception:  # a broken hook must not break actors
+            self.log.exception("{}: a hook failed on {}", self.name, news)  # noqa: PLE1205 - loguru's braces

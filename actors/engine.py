@@ -1,0 +1,124 @@
+"""Engines: what a reference from one object to another is, and what runs it.
+
+`direct`: the object itself. One thread; whoever calls, runs. For simulation, replay, tests, what-if.
+`actors`: a handle to an actor that owns the object, see `licorne.actors.handles`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, final
+
+from ..model.partition import Partition
+from .dispatcher import Dispatcher
+from .handles import adopt, reference_of, told
+from .partition_actor import PartitionActor
+
+if TYPE_CHECKING:
+    from ..model.application import Application
+    from ..model.cluster import Cluster
+    from ..model.node import Node
+
+__all__ = ["ActorsEngine", "DirectEngine", "Engine"]
+
+
+class Engine(Protocol):
+    """What makes handles and lets them go."""
+
+    def adopt_cluster(self, cluster: Cluster) -> Cluster:
+        """Make a handle of a cluster."""
+
+    def adopt_partition(self, partition: Partition) -> Partition:
+        """Make a handle of a partition."""
+
+    def adopt_application(self, application: Application) -> Application:
+        """Make a handle of an application."""
+
+    def adopt_node(self, node: Node) -> Node:
+        """Make a handle of a node."""
+
+    def release(self, handle: object) -> None:
+        """Let an entity go that nobody will use again."""
+
+    def tell(self, partition: Partition, method: str, *args: object) -> None:
+        """Have a partition do something, without waiting where the engine has somebody else to do it."""
+
+    def close(self) -> None:
+        """End everything that the engine runs."""
+
+
+@final
+class DirectEngine:
+    """A handle is the object itself."""
+
+    def adopt_cluster(self, cluster: Cluster) -> Cluster:
+        """Return the cluster."""
+        return cluster
+
+    def adopt_partition(self, partition: Partition) -> Partition:
+        """Return the partition."""
+        return partition
+
+    def adopt_application(self, application: Application) -> Application:
+        """Return the application."""
+        return application
+
+    def adopt_node(self, node: Node) -> Node:
+        """Return the node."""
+        return node
+
+    def release(self, handle: object) -> None:
+        """Do nothing: what nobody refers to is gone."""
+
+    def tell(self, partition: Partition, method: str, *args: object) -> None:
+        """Call the method."""
+        getattr(partition, method)(*args)
+
+    def close(self) -> None:
+        """Do nothing: nothing runs."""
+
+
+@final
+class ActorsEngine:
+    """A handle is a reference to an actor.
+
+    Args:
+        workers: threads that run actors that nobody waits for; 0 for a scheduler that is stepped.
+        automatic: partitions schedule by themselves when something has changed.
+        check_direction: refuse asks that go up or sideways; for tests.
+    """
+
+    def __init__(self, *, workers: int = 2, automatic: bool = True, check_direction: bool = False) -> None:
+        self.dispatcher = Dispatcher(workers=workers, name="licorne", check_direction=check_direction)
+        self._automatic = automatic
+
+    def adopt_cluster(self, cluster: Cluster) -> Cluster:
+        """Start the actor of a cluster."""
+        return adopt(cluster, self.dispatcher)
+
+    def adopt_partition(self, partition: Partition) -> Partition:
+        """Start the actor of a partition, which schedules by itself if the engine is automatic."""
+        return adopt(partition, self.dispatcher, PartitionActor if self._automatic else None)
+
+    def adopt_application(self, application: Application) -> Application:
+        """Start the actor of an application."""
+        return adopt(application, self.dispatcher)
+
+    def adopt_node(self, node: Node) -> Node:
+        """Start the actor of a node."""
+        return adopt(node, self.dispatcher)
+
+    def release(self, handle: object) -> None:
+        """Stop an actor after what it has to do."""
+        reference_of(handle).stop(block=False)
+
+    def tell(self, partition: Partition, method: str, *args: object) -> None:
+        """Send a message and go on; a stepped engine runs it at once, so that steps are whole."""
+        ref = reference_of(partition)
+        if self._automatic:
+            ref.send(told(Partition, method), *args)
+        else:
+            ref.call(told(Partition, method), *args)
+
+    def close(self) -> None:
+        """Stop all actors, then the workers."""
+        self.dispatcher.shutdown()

@@ -1,0 +1,26 @@
+"""The errors of the actor runtime that a caller can cause.
+
+`pykka.ActorDeadError` and `pykka.Timeout` are raised as Pykka raises them and have no twin here.
+"""
+
+from __future__ import annotations
+
+from ..model.errors import LicorneError
+
+__all__ = ["AskCycleError", "AskDirectionError", "DispatcherError", "MailboxFullError"]
+
+
+class AskCycleError(LicorneError):
+    """An ask that would have closed a cycle of waiting actors; its message was not handled."""
+
+
+class AskDirectionError(LicorneError):
+    """A blocking ask sideways or upwards, against cluster > partition > application > node."""
+
+
+class MailboxFullError(LicorneError):
+    """A message that a bounded mailbox had no room for; it was not queued."""
+
+
+class DispatcherError(LicorneError):
+    """A dispatcher that is missing, shut down, asked to wait for itself, or given impossible numbers."""

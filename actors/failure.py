@@ -1,0 +1,36 @@
+"""What a dispatcher reports to its embedder: failures that no asker hears of, and undelivered messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from .reference import AnyRef
+
+__all__ = ["DeadLetter", "DeadLetterHook", "Failure", "FailureHook"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An exception in an actor that was not the answer to an ask."""
+
+    ref: AnyRef
+    error: BaseException
+    message: object
+    """What was being handled; `None` in `on_start`, `on_stop` and `on_failure`."""
+    survived: bool
+    """The actor goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A told message that reached nobody, since its actor had stopped."""
+
+    ref: AnyRef
+    message: object
+
+
+FailureHook: TypeAlias = Callable[[Failure], None]
+DeadLetterHook: TypeAlias = Callable[[DeadLetter], None]

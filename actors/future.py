@@ -1,0 +1,219 @@
+"""The answer to an ask, whose waiter runs the answering actor itself if nobody else does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from queue import Full
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar, cast
+
+from pykka import Future, Timeout
+
+from .waiting import WAIT_GRAPH, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .mailbox import Mailbox
+
+__all__ = ["ExceptionInfo", "PooledFuture"]
+
+T = TypeVar("T")
+
+ExceptionInfo: TypeAlias = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
+"""What `sys.exc_info()` returns."""
+
+
+class _Outcome(NamedTuple, Generic[T]):
+    value: T | None
+    exception: ExceptionInfo | None
+
+    def reveal(self) -> T:
+        if self.exception is None:
+            return cast("T", self.value)
+        kind, error, traceback = self.exception
+        if error is None:
+            assert kind is not None
+            error = kind()
+        raise error.with_traceback(traceback)
+
+
+class PooledFuture(Future[T]):
+    """A future that joins in: with a mailbox, `get` without a deadline helps to run the actor.
+
+    A future without a mailbox is a promise that anyone may keep; its waiter can only sleep, and a cycle
+    through it is not found, since nobody knows who is going to keep it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mailbox: Mailbox | None = None
+        """Where the message is that this future answers; set before the message is sent."""
+        self.withdrawn = False
+        """The message is to be skipped. Written while its actor's owner is known to wait."""
+        self._lock = Lock()
+        self._outcome: _Outcome[T] | None = None
+        self._hook_thread: int | None = None
+        self._waits: list[Wait] | None = None
+
+    def __str__(self) -> str:
+        """Name the actor that is to answer."""
+        return "a promise" if self.mailbox is None else str(self.mailbox)
+
+    # What Pykka's users see.
+
+    def get(self, *, timeout: float | None = None) -> T:
+        """Return the answer or raise the exception that is the answer.
+
+        Raises:
+            AskCycleError: the answering actor waits for this thread; the message stays sent.
+            AskDirectionError: the dispatcher checks directions, and this thread runs an actor that must
+                not wait for the answering one.
+            pykka.Timeout: there was no answer within `timeout` seconds; there still may be one later.
+        """
+        return self.obtain(timeout, withdraws=False)
+
+    def set(self, value: T | None = None) -> None:
+        """Give the answer; a second one raises `queue.Full`."""
+        self._resolve(_Outcome(value, None))
+
+    def set_exception(self, exc_info: ExceptionInfo | None = None) -> None:
+        """Give an exception, by default the one being handled, as the answer."""
+        assert exc_info is None or len(exc_info) == 3
+        self._resolve(_Outcome(None, sys.exc_info() if exc_info is None else exc_info))
+
+    def set_get_hook(self, func: Callable[[float | None], T]) -> None:
+        """Let whoever gets first compute the answer."""
+        with self._lock:
+            if self._outcome is not None:
+                raise Full
+            super().set_get_hook(func)
+            waits, self._waits = self._waits, None
+        _wake(waits)
+
+    # What a wait needs to know.
+
+    def done(self) -> bool:
+        """Tell whether there is an answer."""
+        with self._lock:
+            return self._outcome is not None
+
+    def answerer(self) -> int | None:
+        """Return the thread that the answer depends on now."""
+        with self._lock:
+            if self._hook_thread is not None:
+                return self._hook_thread
+        return None if self.mailbox is None else self.mailbox.owner()
+
+    def withdraw(self, error: Exception) -> None:
+        """Fail with `error` and have the actor skip the message."""
+        self.withdrawn = True
+        with suppress(Full):  # somebody else has answered
+            self.set_exception((type(error), error, None))
+
+    def obtain(self, timeout: float | None, *, withdraws: bool) -> T:
+        """Do what `get` does; on a cycle, withdraw the message if that is asked for."""
+        if self.mailbox is not None and self.mailbox.direction is not None:
+            self.mailbox.direction.check(self.mailbox)
+        with self._lock:
+            outcome = self._outcome
+        if outcome is None:
+            outcome = self._await(timeout, Wait(self, withdraws=withdraws))
+        return outcome.reveal()
+
+    # How it is brought about.
+
+    def _await(self, timeout: float | None, wait: Wait) -> _Outcome[T]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._lock:
+                outcome = self._outcome
+                hook = self._get_hook if outcome is None and self._hook_thread is None else None
+                if hook is not None:
+                    self._hook_thread = wait.thread
+            if outcome is not None:
+                return outcome
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if hook is not None:
+                return self._compute(hook, remaining)
+            if self.mailbox is not None and remaining is None:
+                self._help(wait, self.mailbox)
+            elif not self._park(wait, remaining):
+                raise Timeout(f"{timeout} seconds")
+
+    def _compute(self, hook: Callable[[float | None], T], remaining: float | None) -> _Outcome[T]:
+        """Run the hook; what it raises is not kept, so that the next one may try again."""
+        outcome: _Outcome[T] | None = None
+        try:
+            outcome = _Outcome(hook(remaining), None)
+        finally:
+            with self._lock:
+                self._outcome = outcome
+                self._hook_thread = None
+                waits, self._waits = self._waits, None
+            _wake(waits)
+        return outcome
+
+    def _help(self, wait: Wait, mailbox: Mailbox) -> None:
+        """Run the actor until it has answered, or wait for whoever runs it."""
+        try:
+            while not self.done():
+                if mailbox.claim():
+                    mailbox.drain_until(self)
+                    continue
+                WAIT_GRAPH.add(wait)
+                try:
+                    # Either registration declines if there is nothing to wait for any more.
+                    if self._register(wait) and mailbox.register(wait):
+                        wait.sleep()
+                finally:
+                    WAIT_GRAPH.remove(wait)
+        finally:
+            mailbox.unregister(wait)
+            self._unregister(wait)
+
+    def _park(self, wait: Wait, remaining: float | None) -> bool:
+        """Sleep until something has changed; `False` at the deadline.
+
+        A handler cannot be interrupted, so who has a deadline leaves the message to another thread.
+        """
+        if remaining is not None and remaining <= 0:
+            return False
+        WAIT_GRAPH.add(wait)
+        try:
+            return not self._register(wait) or wait.sleep(remaining)
+        finally:
+            WAIT_GRAPH.remove(wait)
+            self._unregister(wait)
+
+    def _register(self, wait: Wait) -> bool:
+        """Have the thread woken when the future changes; `False` if it has an outcome or a free hook."""
+        with self._lock:
+            if self._outcome is not None or (self._get_hook is not None and self._hook_thread is None):
+                return False
+            if self._waits is None:
+                self._waits = [wait]
+            elif wait not in self._waits:
+                self._waits.append(wait)
+            return True
+
+    def _unregister(self, wait: Wait) -> None:
+        with self._lock:
+            if self._waits is not None and wait in self._waits:
+                self._waits.remove(wait)
+
+    def _resolve(self, outcome: _Outcome[T]) -> None:
+        with self._lock:
+            if self._outcome is not None or self._get_hook is not None:
+                raise Full
+            self._outcome = outcome
+            waits, self._waits = self._waits, None
+        _wake(waits)
+
+
+def _wake(waits: list[Wait] | None) -> None:
+    for wait in waits or ():
+        wait.wake()

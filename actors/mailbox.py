@@ -1,0 +1,288 @@
+"""One actor's messages, and the right to handle them.
+
+A mailbox is a queue and an *owner*: the thread that may run the actor. Ownership changes hands under the
+mailbox's lock, so no two messages of one actor ever run at once, and what one owner wrote the next one
+sees. The thread that makes an actor owns it until it is started.
+
+Three facts hold whenever the lock is free:
+
+1. A mailbox that has messages and no owner stands in the run queue (`_queued`), or is closed.
+2. `_idle` says in one word: started, open, no owner, no messages. It is what an inline ask looks at.
+3. Whoever gives up an actor that has messages left wakes one thread that waits for it, so that
+   progress never depends on a free worker.
+
+Messages are queued under the lock, with everything that follows from it, but the owner takes them out
+without: only the owner takes, and a deque's `append` and `popleft` are safe against each other by the word of
+the library. What the owner sees without the lock may be old, and then costs a second look: ownership is given
+up under the lock, after looking again.
+
+Locks, outermost first: the wait-for graph's, a mailbox's, a future's or a pool's. None is held while
+actor code, a hook or a log sink runs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, TypeAlias
+
+from pykka import ActorDeadError
+from pykka._envelope import Envelope
+from pykka.messages import _ActorStop
+
+from .errors import MailboxFullError
+from .future import PooledFuture
+
+if TYPE_CHECKING:
+    from .actor import PooledActor
+    from .direction import AskDirection
+    from .dispatcher import Dispatcher
+    from .waiting import Awaited, Wait
+
+__all__ = ["Letter", "Mailbox"]
+
+Letter: TypeAlias = Envelope[object]
+"""A message and where its answer goes, if it is an ask."""
+
+
+class Mailbox:
+    """The inbox of one pooled actor, in the hands of the thread that makes the actor."""
+
+    __slots__ = (
+        "_actor",
+        "_actor_class",
+        "_actor_urn",
+        "_closed",
+        "_control",
+        "_idle",
+        "_lock",
+        "_normal",
+        "_owner",
+        "_queued",
+        "_waits",
+        "direction",
+        "dispatcher",
+    )
+
+    dispatcher: Dispatcher
+    """Runs the actor; known when it is started."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._control: deque[Letter] | None = None  # made when needed: most actors are only asked inline
+        self._normal: deque[Letter] | None = None
+        self._owner: int | None = get_ident()
+        self._idle = False
+        self._queued = False
+        self._closed = False
+        self._waits: list[Wait] | None = None
+        self.direction: AskDirection | None = None
+
+    def bind(self, actor: PooledActor) -> None:
+        """Belong to this actor; it is let go when it has died, since references keep the mailbox."""
+        self._actor = actor
+        self._actor_class = type(actor)
+        self._actor_urn = actor.actor_urn
+
+    def open(self, first: Letter | None) -> None:
+        """Let go of the actor for the first time; `first` is handled before what has arrived."""
+        self.direction = self.dispatcher.direction
+        if first is not None:
+            with self._lock:
+                self._control = deque((first, *(self._control or ())))
+        self._release()
+
+    @property
+    def rank(self) -> int | None:
+        """Where the actor stands in the order of asks."""
+        return self._actor_class.rank
+
+    def __str__(self) -> str:
+        """Name the actor as its reference does."""
+        return f"{self._actor_class.__name__} ({self._actor_urn})"
+
+    # Sending.
+
+    def offer(self, letter: Letter, *, control: bool = False) -> bool:
+        """Queue a message; `False` if the actor takes no more.
+
+        Raises:
+            MailboxFullError: a normal message beyond the capacity. Control messages and requests to stop
+                always have room.
+        """
+        with self._lock:
+            if self._closed:
+                return False
+            if full := not control and self._is_full() and not isinstance(letter.message, _ActorStop):
+                push = False
+            else:
+                push = self._insert(letter, control=control)
+        if full:
+            raise MailboxFullError(f"{self} holds {self._actor_class.mailbox_capacity} messages already")
+        if push:
+            self.dispatcher.push(self)
+        return True
+
+    def put(self, letter: Letter, /) -> None:
+        """Queue a message as Pykka's own references do."""
+        if not self.offer(letter):
+            error = ActorDeadError(f"{self} not found")
+            if letter.reply_to is None:
+                raise error
+            letter.reply_to.set_exception((ActorDeadError, error, None))
+
+    def _is_full(self) -> bool:
+        capacity = self._actor_class.mailbox_capacity
+        return capacity is not None and len(self._normal or ()) >= capacity
+
+    def _insert(self, letter: Letter, *, control: bool) -> bool:
+        """Add a message; tell whether the mailbox must now enter the run queue."""
+        if control:
+            if self._control is None:
+                self._control = deque()
+            self._control.append(letter)
+        else:
+            if self._normal is None:
+                self._normal = deque()
+            self._normal.append(letter)
+        self._idle = False
+        if self._owner is not None or self._queued:
+            return False
+        self._queued = True
+        return True
+
+    # Owning.
+
+    def owner(self) -> int | None:
+        """Return the thread that owns the actor."""
+        with self._lock:
+            return self._owner
+
+    def enter(self) -> PooledActor | None:
+        """Own the actor for one message handled inline, if it is idle."""
+        with self._lock:
+            if not self._idle:
+                return None
+            self._idle = False
+            self._owner = get_ident()
+            return self._actor
+
+    def leave(self) -> None:
+        """Give up what `enter` gave.
+
+        Messages that came meanwhile go to the workers. To handle them here would spare a thread switch, but
+        the asker has its answer, and would have to wait for a stranger's message to end.
+        """
+        with self._lock:
+            if not self._normal and not self._control and not self._closed:
+                self._owner = None
+                self._idle = True
+                return
+        self._release()
+
+    def claim(self) -> bool:
+        """Own the actor, whatever is in its mailbox, if nobody does."""
+        with self._lock:
+            if self._owner is not None or self._closed:
+                return False
+            self._idle = False
+            self._owner = get_ident()
+            return True
+
+    def drain_until(self, future: Awaited) -> None:
+        """As the owner, handle messages until the future is answered; then give up the actor."""
+        try:
+            while not (future.done() or self._closed or self.empty()):
+                self._handle(self.get())
+        finally:
+            self._release()
+
+    def serve(self, budget: int) -> None:
+        """As a worker that took the mailbox off the run queue, handle at most `budget` messages."""
+        with self._lock:
+            self._queued = False
+            if self._owner is not None or self._closed or self.empty():
+                return
+            self._owner = get_ident()
+        try:
+            while not (budget == 0 or self._closed or self.empty()):
+                self._handle(self.get())
+                budget -= 1
+        finally:
+            self._release()
+
+    def close(self) -> None:
+        """As the owner, take no more messages; what is left is answered when the actor is given up."""
+        with self._lock:
+            self._closed = True
+
+    def get(self) -> Letter:
+        """As the owner, remove and return the first message, control messages before others."""
+        letters = self._control or self._normal
+        assert letters, f"{self} has no message"
+        return letters.popleft()
+
+    def empty(self) -> bool:
+        """Tell whether there are no messages."""
+        return not self._control and not self._normal
+
+    def _handle(self, letter: Letter) -> None:
+        reply = letter.reply_to
+        if isinstance(reply, PooledFuture) and reply.withdrawn:
+            return
+        self._actor._run_letter(letter)  # noqa: SLF001 - an actor and its mailbox are one
+
+    def _release(self) -> None:
+        """Give up the actor; whoever is to look at what is left is told."""
+        if self._closed:
+            self.bury()
+            return
+        wait = None
+        with self._lock:
+            self._owner = None
+            if self.empty():
+                self._idle = True
+                return
+            if self._waits:
+                wait = self._waits.pop(0)
+            push, self._queued = not self._queued, True
+        if wait is not None:
+            wait.wake()
+        if push:
+            self.dispatcher.push(self)
+
+    def bury(self) -> None:
+        """As the last owner, answer what is left and let go of the actor for good."""
+        actor = self._actor
+        while not self.empty():
+            actor._return_letter(self.get())  # noqa: SLF001 - likewise
+        del self._actor
+        with self._lock:
+            self._owner = None
+
+    # Waiting.
+
+    def register(self, wait: Wait) -> bool:
+        """Wake the thread when the actor is given up with messages left; `False` if it can be claimed."""
+        with self._lock:
+            if self._closed:
+                return True  # whoever closed it answers all that is left
+            if self._owner is None:
+                return False
+            if self._waits is None:
+                self._waits = [wait]
+            elif wait not in self._waits:
+                self._waits.append(wait)
+            return True
+
+    def unregister(self, wait: Wait) -> None:
+        """Forget the thread; if it has been woken and leaves all the same, the next one is woken."""
+        heir = None
+        with self._lock:
+            if self._waits:
+                if wait in self._waits:
+                    self._waits.remove(wait)
+                elif self._owner is None and not self.empty():
+                    heir = self._waits.pop(0)
+        if heir is not None:
+            heir.wake()

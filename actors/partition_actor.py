@@ -1,0 +1,53 @@
+"""The actor of a partition that schedules by itself.
+
+After every change it tells itself to work, once however many changes there were. It works in slices, so
+that messages get their turn in between, and rests when nothing more can be placed: no polling. Where time
+alone may change an answer, it asks to be called then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from .handles import EntityActor
+from .invocation import Invocation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..model.partition import Partition
+
+__all__ = ["CYCLES_PER_SLICE", "PartitionActor"]
+
+CYCLES_PER_SLICE: Final = 64
+
+
+class PartitionActor(EntityActor):
+    """The owner of a partition."""
+
+    rank = 1
+    entity: Partition
+
+    def __init__(self, entity: Any) -> None:
+        super().__init__(entity)
+        self._work_told = False
+
+    def _handle_receive(self, message: object) -> object:
+        try:
+            return super()._handle_receive(message)
+        finally:
+            if type(message) is Invocation and message.method is not PartitionActor.work:
+                self._wake()
+
+    def _wake(self) -> None:
+        if not self._work_told:
+            self._work_told = True
+            self.actor_ref.send(PartitionActor.work)
+
+    def work(self) -> None:
+        """Run one slice of cycles; go on with the next one after the messages that came meanwhile."""
+        self._work_told = False
+        if self.entity.work(CYCLES_PER_SLICE):
+            self._wake()
+
+

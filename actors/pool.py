@@ -1,0 +1,190 @@
+"""The worker threads of a dispatcher and the run queue they serve.
+
+Liveness: while the run queue holds work, at least one worker is awake (until `max_workers` threads
+exist). A worker that is about to sleep inside a handler, and everyone who adds work, therefore look for
+an awake worker and start a stand-in if there is none. Both look under the pool's lock, the one after
+it counted itself as asleep, the other after it queued the work, so one of the two sees the other.
+Untimed asks do not depend on this, since their waiters help; asks with a deadline and futures that nobody
+in particular answers do.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, current_thread
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loguru import Logger
+
+__all__ = ["WorkerPool", "asleep"]
+
+
+class Runnable(Protocol):
+    """What stands in a run queue: a mailbox with messages."""
+
+    def serve(self, budget: int) -> None:
+        """Handle at most `budget` messages, unless another thread does so already."""
+
+
+class Worker(Thread):
+    """A thread that knows which pool it belongs to."""
+
+    def __init__(self, pool: WorkerPool, name: str) -> None:
+        super().__init__(target=pool.work, name=name, daemon=True)
+        self.pool = pool
+
+
+class WorkerPool:
+    """Run what is pushed, on few threads.
+
+    Args:
+        workers: how many threads serve the run queue; 0 leaves it to `run_pending`.
+        max_workers: bound on all threads, those that sleep inside a handler included.
+        budget: messages that a mailbox may handle in one turn.
+        name: prefix of the threads' names.
+        log: where the pool reports that it is at its bound.
+    """
+
+    def __init__(self, *, workers: int, max_workers: int, budget: int, name: str, log: Logger) -> None:
+        self._target = workers
+        self._max_workers = max_workers
+        self._budget = budget
+        self._name = name
+        self._log = log
+        self._ready: SimpleQueue[Runnable | None] = SimpleQueue()
+        self._lock = Lock()
+        self._threads: list[Worker] = []
+        self._spawned = 0
+        self._asleep = 0
+        self._blocking = 0
+        with self._lock:
+            for _ in range(workers):
+                self._spawn()
+
+    def push(self, runnable: Runnable) -> None:
+        """Queue work and make sure that a worker is awake for it."""
+        self._ready.put(runnable)
+        with self._lock:
+            self._reinforce()
+
+    def run_pending(self) -> int:
+        """Serve the run queue on the calling thread until it is empty; return the number of turns."""
+        turns = 0
+        while True:
+            try:
+                runnable = self._ready.get_nowait()
+            except Empty:
+                return turns
+            if runnable is None:
+                self._ready.put(None)
+                return turns
+            runnable.serve(self._budget)
+            turns += 1
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Count the calling worker as asleep: it waits for an answer."""
+        with self._lock:
+            self._asleep += 1
+            at_bound = not self._reinforce()
+        try:
+            self._warn(at_bound=at_bound)
+            yield
+        finally:
+            with self._lock:
+                self._asleep -= 1
+
+    @contextmanager
+    def blocking(self) -> Iterator[None]:
+        """Count the calling thread as blocked, if it is a worker, and keep the pool at full strength."""
+        if not isinstance(worker := current_thread(), Worker) or worker.pool is not self:
+            yield
+            return
+        with self._lock:
+            self._blocking += 1
+            at_bound = not self._reinforce()
+        try:
+            self._warn(at_bound=at_bound)
+            yield
+        finally:
+            with self._lock:
+                self._blocking -= 1
+
+    def close(self, timeout_seconds: float | None = None) -> None:
+        """End the workers after what is queued, and wait for each of them, the caller excepted."""
+        with self._lock:
+            self._target = 0
+            threads = list(self._threads)
+        self._ready.put(None)
+        for thread in threads:
+            if thread is not current_thread():
+                thread.join(timeout_seconds)
+
+    def thread_count(self) -> int:
+        """Return the number of threads now."""
+        with self._lock:
+            return len(self._threads)
+
+    def work(self) -> None:
+        """Serve the run queue; the body of a worker."""
+        while (runnable := self._ready.get()) is not None:
+            try:
+                runnable.serve(self._budget)
+            except Exception:  # noqa: BLE001 - handlers' errors are dealt with below; a worker outlives ours
+                self._log.exception("{}: a turn failed inside the runtime, please report", self._name)
+            if self._leave_if_surplus():
+                return
+        self._ready.put(None)  # for the next worker
+        with self._lock:
+            self._threads.remove(_this_worker())
+
+    def _reinforce(self) -> bool:
+        """Start a stand-in if one is needed; `False` at the bound. The caller holds the lock."""
+        if not (self._asleep or self._blocking) or not self._target or self._ready.empty():
+            return True
+        at_work = len(self._threads) - self._blocking
+        if at_work > self._asleep and at_work >= self._target:
+            return True
+        return len(self._threads) < self._max_workers and self._spawn()
+
+    def _spawn(self) -> bool:
+        self._spawned += 1
+        worker = Worker(self, f"{self._name}-{self._spawned}")
+        try:
+            worker.start()
+        except RuntimeError:  # the system has no thread left; those there are go on
+            return False
+        self._threads.append(worker)
+        return True
+
+    def _warn(self, *, at_bound: bool) -> None:
+        if at_bound:
+            self._log.warning("{}: all {} workers wait or block", self._name, self.thread_count())
+
+    def _leave_if_surplus(self) -> bool:
+        with self._lock:
+            if len(self._threads) - self._blocking - self._asleep <= max(self._target, 1):
+                return False
+            self._threads.remove(_this_worker())
+            return True
+
+
+def _this_worker() -> Worker:
+    worker = current_thread()
+    assert isinstance(worker, Worker)
+    return worker
+
+
+@contextmanager
+def asleep() -> Iterator[None]:
+    """Tell the pool of the calling thread, if it is a worker of any, that it sleeps."""
+    worker = current_thread()
+    if isinstance(worker, Worker):
+        with worker.pool.asleep():
+            yield
+    else:
+        yield

@@ -1,0 +1,81 @@
+"""The wall clock with timers: one thread that sleeps until the next one is due."""
+
+from __future__ import annotations
+
+import threading
+import time
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, final
+
+from loguru import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..model.surroundings import TimerAction
+
+__all__ = ["RealClock"]
+
+_NS: Final = 1_000_000_000
+
+
+@final
+class RealClock:
+    """The time, and what is due when. The thread starts with the first timer."""
+
+    def __init__(self, fire: Callable[[str, TimerAction], None]) -> None:
+        self._fire = fire
+        self._due: list[tuple[int, int, str, TimerAction]] = []
+        self._serial = 0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def now_ns(self) -> int:
+        """Return the time, nanoseconds since 1970."""
+        return time.time_ns()
+
+    def call_at(self, due_ns: int, partition: str, action: TimerAction) -> None:
+        """Have a partition do something at a time."""
+        with self._changed:
+            if self._closed:
+                return
+            self._serial += 1
+            entry = (due_ns, self._serial, partition, action)
+            heappush(self._due, entry)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="licorne-clock", daemon=True)
+                self._thread.start()
+            elif self._due[0] is entry:
+                self._changed.notify()
+
+    def close(self) -> None:
+        """Let nothing fire any more, and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._due.clear()
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        while (entry := self._next()) is not None:
+            _, _, partition, action = entry
+            try:
+                self._fire(partition, action)
+            except Exception:  # noqa: BLE001 - a timer that fails must not stop the others
+                logger.exception("timer {} of partition {} failed", action, partition)
+
+    def _next(self) -> tuple[int, int, str, TimerAction] | None:
+        """Wait for the next timer that is due; `None` when the clock is closed."""
+        with self._changed:
+            while not self._closed:
+                if not self._due:
+                    self._changed.wait()
+                    continue
+                wait_ns = self._due[0][0] - self.now_ns()
+                if wait_ns <= 0:
+                    return heappop(self._due)
+                self._changed.wait(wait_ns / _NS)
+        return None

@@ -1,0 +1,174 @@
+"""References to pooled actors: asks that run inline, tells, typed calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
+
+import pykka
+from pykka import ActorDeadError
+from pykka._envelope import Envelope
+from pykka.messages import _ActorStop
+
+from .errors import MailboxFullError
+from .future import PooledFuture
+from .invocation import Invocation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .actor import PooledActor
+    from .mailbox import Letter, Mailbox
+
+__all__ = ["AnyRef", "PooledRef"]
+
+A = TypeVar("A", bound="PooledActor")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class PooledRef(pykka.ActorRef[A]):
+    """Pykka's reference, whose blocking asks run on the calling thread where they can.
+
+    An ask without a deadline that finds the actor idle takes it and runs it: no queue, no future, no
+    thread switch. Otherwise the message is queued, and the asker helps (see `PooledFuture`).
+    """
+
+    actor_inbox: Mailbox
+
+    def __init__(self, actor: A) -> None:
+        super().__init__(actor)
+        self._methods = actor.method_table
+
+    def call(self, method: Callable[Concatenate[A, P], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Ask, typed, and wait: `ref.call(Node.allocate, x)` runs `node.allocate(x)`.
+
+        A method that the actor's class overrides means the override. Any other function of the
+        actor can be given as well.
+        """
+        inbox = self.actor_inbox
+        if inbox.direction is not None:
+            return cast("R", self.ask(Invocation(self._methods[method], args, kwargs)))
+        actor = inbox.enter()
+        if actor is None:
+            return cast("R", self._ask_by_mail(Invocation(self._methods[method], args, kwargs)))
+        try:
+            result: R = self._methods[method](actor, *args, **kwargs)
+            return result  # noqa: TRY300 - `typing.cast` would be a call on the hottest path
+        except BaseException as error:
+            actor._raised_inline(error, method)  # noqa: SLF001 - an actor and its references are one
+            raise
+        finally:
+            inbox.leave()
+
+    def send(self, method: Callable[Concatenate[A, P], object], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Tell, typed: `ref.send(Node.allocate, x)` has `node.allocate(x)` run later."""
+        self.tell(Invocation(self._methods[method], args, kwargs))
+
+    def tell(self, message: object, *, control: bool = False) -> None:
+        """Send a message and go on; a control message overtakes all that are not.
+
+        Raises:
+            ActorDeadError: the actor has stopped; the dispatcher's `on_dead_letter` hears of it, too.
+            MailboxFullError: the actor's mailbox is bounded and full, and the message is no control message.
+        """
+        if not self.actor_inbox.offer(Envelope(message), control=control):
+            self.actor_inbox.dispatcher.report_dead_letter(self, message)
+            raise self._dead()
+
+    @overload
+    def ask(
+        self, message: object, *, block: Literal[False], timeout: float | None = None, control: bool = False
+    ) -> PooledFuture[Any]: ...
+
+    @overload
+    def ask(
+        self, message: object, *, block: Literal[True], timeout: float | None = None, control: bool = False
+    ) -> Any: ...
+
+    @overload
+    def ask(
+        self, message: object, *, block: bool = True, timeout: float | None = None, control: bool = False
+    ) -> Any: ...
+
+    def ask(
+        self, message: object, *, block: bool = True, timeout: float | None = None, control: bool = False
+    ) -> Any:
+        """Send a message and return its answer, or at once a future of it.
+
+        Raises:
+            ActorDeadError: the actor has stopped, or stops before it handles the message.
+            AskCycleError: the actor waits for this thread; the message has been withdrawn.
+            AskDirectionError: the dispatcher checks directions, and this ask goes sideways or up.
+            MailboxFullError: the mailbox is bounded and full, and the message is no control message.
+            pykka.Timeout: there is a deadline, and it has passed; the message will still be handled.
+        """
+        if not block:
+            return self._post(message, control=control)
+        if timeout is not None:
+            return self._post(message, control=control).obtain(timeout, withdraws=True)
+        direction = self.actor_inbox.direction
+        if direction is None:
+            return self._ask_inline(message, control=control)
+        direction.check(self.actor_inbox)
+        return self._ask_inline(message, control=control)
+
+    @overload
+    def stop(self, *, block: Literal[True], timeout: float | None = None) -> bool: ...
+
+    @overload
+    def stop(self, *, block: Literal[False], timeout: float | None = None) -> pykka.Future[bool]: ...
+
+    @overload
+    def stop(self, *, block: bool = True, timeout: float | None = None) -> bool | pykka.Future[bool]: ...
+
+    def stop(self, *, block: bool = True, timeout: float | None = None) -> bool | pykka.Future[bool]:
+        """Have the actor stop after the messages it has, as Pykka does; inline if it is idle.
+
+        Returns:
+            Whether it was alive; a future of that if not to `block`.
+        """
+        if not block or timeout is not None:
+            return super().stop(block=block, timeout=timeout)
+        try:
+            self.ask(_ActorStop())
+        except ActorDeadError:
+            return False
+        return True
+
+    def _ask_inline(self, message: object, *, control: bool) -> Any:
+        inbox = self.actor_inbox
+        actor = inbox.enter()
+        if actor is None:
+            return self._ask_by_mail(message, control=control)
+        try:
+            return actor._handle_receive(message)  # noqa: SLF001 - an actor and its references are one
+        except BaseException as error:
+            actor._raised_inline(error, message)  # noqa: SLF001 - likewise
+            raise
+        finally:
+            inbox.leave()
+
+    def _ask_by_mail(self, message: object, *, control: bool = False) -> Any:
+        return self._post(message, control=control).obtain(None, withdraws=True)
+
+    def _post(self, message: object, *, control: bool) -> PooledFuture[Any]:
+        """Queue a message and return the future of its answer, which exists in every case."""
+        future = PooledFuture[Any]()
+        future.mailbox = self.actor_inbox
+        letter: Letter = Envelope(message, reply_to=future)
+        error: Exception | None = None
+        try:
+            if not self.actor_inbox.offer(letter, control=control):
+                error = self._dead()
+        except MailboxFullError as full:
+            error = full
+        if error is not None:
+            future.set_exception((type(error), error, None))
+        return future
+
+    def _dead(self) -> ActorDeadError:
+        return ActorDeadError(f"{self} not found")
+
+
+AnyRef: TypeAlias = PooledRef[Any]
+"""A reference to an actor of whatever class; Pykka's references are invariant in it."""

@@ -1,0 +1,105 @@
+"""The link to one resource manager: what it is told, in order, on a thread of its own.
+
+Scheduling never waits for an RM's callback. What the scheduler has to say is queued here and delivered one
+after the other. When an RM is so slow that `BACKLOG_MAX` announcements wait, `is_congested` says so, and
+the partitions of that RM place nothing more until half of it is delivered; answers to the RM's own
+requests are always taken, since the RM bounds those itself. Other RMs do not notice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
+
+from loguru import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..model.messages import Announcement
+
+__all__ = ["BACKLOG_MAX", "RmLink"]
+
+BACKLOG_MAX: Final = 16_384
+
+
+@final
+class RmLink:
+    """Delivers announcements to one RM.
+
+    Args:
+        name: what the thread and the log call it.
+        deliver: hands one announcement to the RM; called on the link's thread alone.
+        on_relief: called when a congestion ends.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        deliver: Callable[[Announcement], None],
+        on_relief: Callable[[], None],
+    ) -> None:
+        self._name = name
+        self._deliver = deliver
+        self._on_relief = on_relief
+        self._waiting: deque[Announcement] = deque()
+        self._changed = threading.Condition()
+        self._sleeps = False
+        self._closed = False
+        self._congested = False
+        self.failures = 0
+        """How many callbacks have raised."""
+        self._thread = threading.Thread(target=self._run, name=f"licorne-rm-{name}", daemon=True)
+        self._thread.start()
+
+    def announce(self, announcement: Announcement) -> None:
+        """Queue an announcement; what comes after `close` reaches nobody."""
+        with self._changed:
+            if self._closed:
+                return
+            self._waiting.append(announcement)
+            if len(self._waiting) >= BACKLOG_MAX:
+                self._congested = True
+            if self._sleeps:
+                self._changed.notify()
+
+    def is_congested(self) -> bool:
+        """Tell whether the RM is so far behind that nothing more should be placed for it."""
+        with self._changed:
+            return self._congested
+
+    def close(self) -> None:
+        """Deliver what is queued, then end the thread; from a callback, without waiting for that."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._take():
+            for announcement in batch:
+                try:
+                    self._deliver(announcement)
+                except Exception:  # noqa: BLE001 - an RM's error is logged, and the next one is told
+                    self.failures += 1
+                    logger.exception("callback of RM {} failed on {}", self._name, announcement)
+            self._relieve()
+
+    def _take(self) -> list[Announcement]:
+        """Wait for announcements and take a batch of them; nothing when the link is closed and empty."""
+        with self._changed:
+            while not self._waiting and not self._closed:
+                self._sleeps = True
+                self._changed.wait()
+                self._sleeps = False
+            return [self._waiting.popleft() for _ in range(min(len(self._waiting), 256))]
+
+    def _relieve(self) -> None:
+        with self._changed:
+            relieved = self._congested and len(self._waiting) <= BACKLOG_MAX // 2
+            if relieved:
+                self._congested = False
+        if relieved:
+            self._on_relief()

@@ -1,0 +1,116 @@
+"""Who waits for whom: the wait-for graph, in which an ask cycle is found before anyone blocks.
+
+A thread waits for one future at a time, and the answer to a future depends on one thread at a time: the
+one that owns the actor with the message, or that runs the future's hook. So the way from a waiting
+thread through the graph is a chain, and a new wait closes a cycle if and only if its chain comes back to
+the thread that is about to wait. Edges between threads appear only when a thread begins to wait (one that
+sleeps cannot become an owner), hence it is enough to look then, and no cycle forms later.
+
+The walk is exact although other threads run on: a thread that is in the graph neither gains nor loses
+actors, and to enter or leave the graph it needs the lock that the walk holds. So every link that the walk
+follows from a waiting thread stays until the walk is over; a link to a running thread ends it.
+
+The graph is one for the process: an actor may ask an actor of another dispatcher, and a cycle may lead
+through both. Its lock is taken only by threads that are about to sleep or have just woken up.
+"""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+from threading import Lock, get_ident
+from typing import Final, Protocol
+
+from .errors import AskCycleError
+from .pool import asleep
+
+__all__ = ["WAIT_GRAPH", "Awaited", "Wait", "WaitGraph"]
+
+
+class Awaited(Protocol):
+    """What a thread can wait for: a future."""
+
+    def done(self) -> bool:
+        """Tell whether there is an outcome."""
+
+    def answerer(self) -> int | None:
+        """Return the thread that the answer depends on now, `None` while there is no such thread."""
+
+    def withdraw(self, error: Exception) -> None:
+        """Fail with `error` and have the actor skip the message."""
+
+
+class Wait:
+    """One thread's wait for one future.
+
+    Args:
+        future: what the thread waits for.
+        withdraws: whether the wait is the ask itself, so that a cycle takes the message back.
+    """
+
+    __slots__ = ("_wakes", "future", "thread", "withdraws")
+
+    def __init__(self, future: Awaited, *, withdraws: bool) -> None:
+        self.future = future
+        self.thread = get_ident()
+        self.withdraws = withdraws
+        # Not a lock: being woken twice, or before falling asleep, must do no harm.
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+
+    def wake(self) -> None:
+        """Have the thread look again."""
+        self._wakes.put(None)
+
+    def sleep(self, timeout_seconds: float | None = None) -> bool:
+        """Sleep until woken; `False` if that did not happen in time."""
+        try:
+            with asleep():
+                self._wakes.get(timeout=timeout_seconds)
+        except Empty:
+            return False
+        return True
+
+
+class WaitGraph:
+    """The waits of all threads of a process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waits: dict[int, Wait] = {}
+
+    def add(self, wait: Wait) -> None:
+        """Enter a wait of the calling thread.
+
+        Raises:
+            AskCycleError: the wait would close a cycle; it is not entered, and if the wait is the ask
+                itself, its message is withdrawn while all who could handle it are known to wait.
+        """
+        with self._lock:
+            cycle = self._cycle(wait)
+            if not cycle:
+                self._waits[wait.thread] = wait
+                return
+            error = AskCycleError(f"waiting would never end: {' -> '.join([*cycle, cycle[0]])}")
+            if wait.withdraws:
+                wait.future.withdraw(error)
+        raise error
+
+    def remove(self, wait: Wait) -> None:
+        """Take the calling thread's wait out again."""
+        with self._lock:
+            self._waits.pop(wait.thread, None)
+
+    def _cycle(self, wait: Wait) -> list[str]:
+        """Name what the new wait would wait for, round to the asking thread; nothing if it is no cycle."""
+        names: list[str] = []
+        step: Wait | None = wait
+        while step is not None and not step.future.done():
+            names.append(str(step.future))
+            answerer = step.future.answerer()
+            if answerer == wait.thread:
+                return names
+            step = None if answerer is None else self._waits.get(answerer)
+        return []
+
+
+WAIT_GRAPH: Final = WaitGraph()
+"""The graph of this process; empty whenever no thread waits."""

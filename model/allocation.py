@@ -1,0 +1,155 @@
+"""An ask and its allocation: one unit of work, first waiting, then placed on a node.
+
+Both are values: nothing changes them once they are made. What changes about them (reserved, released,
+preempted, swapped) is kept by the application that owns them, in `licorne.model.application`.
+They are plain classes with slots, not frozen dataclasses, because two of them are made for each decision
+and a frozen dataclass takes three times as long to make.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .resources import Resource
+
+__all__ = [
+    "CREATION_TIME_TAG",
+    "FOREIGN_TAG",
+    "REQUIRED_NODE_TAG",
+    "UNKNOWN_INSTANCE_TYPE",
+    "Allocation",
+    "Ask",
+]
+
+REQUIRED_NODE_TAG: Final = "yunikorn.apache.org/requiredNode"
+CREATION_TIME_TAG: Final = "creationTime"
+FOREIGN_TAG: Final = "foreign"
+UNKNOWN_INSTANCE_TYPE: Final = "UNKNOWN"
+
+
+@final
+class Ask:
+    """What an RM wants placed.
+
+    `created_at_ns` is the RM's `creationTime` tag if it is there, else the time of arrival.
+    `required_node` is the one node a daemon-set ask may run on, else the empty text.
+    """
+
+    __slots__ = (
+        "allocation_key",
+        "allow_preempt_other",
+        "allow_preempt_self",
+        "application_id",
+        "created_at_ns",
+        "originator",
+        "placeholder",
+        "priority",
+        "required_node",
+        "resource",
+        "tags",
+        "task_group_name",
+    )
+
+    def __init__(
+        self,
+        *,
+        allocation_key: str,
+        application_id: str,
+        resource: Resource,
+        created_at_ns: int,
+        priority: int = 0,
+        tags: Mapping[str, str] = {},  # noqa: B006 - never changed: an ask is a value
+        task_group_name: str = "",
+        placeholder: bool = False,
+        originator: bool = False,
+        allow_preempt_self: bool = False,
+        allow_preempt_other: bool = False,
+        required_node: str = "",
+    ) -> None:
+        self.allocation_key = allocation_key
+        self.application_id = application_id
+        self.resource = resource
+        self.created_at_ns = created_at_ns
+        self.priority = priority
+        self.tags = tags
+        self.task_group_name = task_group_name
+        self.placeholder = placeholder
+        self.originator = originator
+        self.allow_preempt_self = allow_preempt_self
+        self.allow_preempt_other = allow_preempt_other
+        self.required_node = required_node
+
+    def resized(self, resource: Resource) -> Ask:
+        """Return the same ask with another size."""
+        return Ask(
+            allocation_key=self.allocation_key,
+            application_id=self.application_id,
+            resource=resource,
+            created_at_ns=self.created_at_ns,
+            priority=self.priority,
+            tags=self.tags,
+            task_group_name=self.task_group_name,
+            placeholder=self.placeholder,
+            originator=self.originator,
+            allow_preempt_self=self.allow_preempt_self,
+            allow_preempt_other=self.allow_preempt_other,
+            required_node=self.required_node,
+        )
+
+    def __repr__(self) -> str:
+        return f"Ask({self.allocation_key} of {self.application_id}, {self.resource!r})"
+
+
+@final
+class Allocation:
+    """An ask on a node.
+
+    `placeholder_created_at_ns` is set on an allocation that took the place of a placeholder: when that
+    placeholder was asked for. For a foreign allocation `ask.application_id` is empty.
+    """
+
+    __slots__ = ("ask", "bound_at_ns", "instance_type", "node_id", "placeholder_created_at_ns")
+
+    def __init__(
+        self,
+        ask: Ask,
+        node_id: str,
+        bound_at_ns: int,
+        instance_type: str = UNKNOWN_INSTANCE_TYPE,
+        placeholder_created_at_ns: int | None = None,
+    ) -> None:
+        self.ask = ask
+        self.node_id = node_id
+        self.bound_at_ns = bound_at_ns
+        self.instance_type = instance_type
+        self.placeholder_created_at_ns = placeholder_created_at_ns
+
+    @property
+    def allocation_key(self) -> str:
+        """The key that the RM and the scheduler know it by."""
+        return self.ask.allocation_key
+
+    @property
+    def resource(self) -> Resource:
+        """What it uses of its node, queue and user."""
+        return self.ask.resource
+
+    def resized(self, resource: Resource) -> Allocation:
+        """Return the same allocation with another size."""
+        return Allocation(
+            self.ask.resized(resource),
+            self.node_id,
+            self.bound_at_ns,
+            self.instance_type,
+            self.placeholder_created_at_ns,
+        )
+
+    def bound_at(self, time_ns: int) -> Allocation:
+        """Return the same allocation, bound at another time."""
+        return Allocation(self.ask, self.node_id, time_ns, self.instance_type, self.placeholder_created_at_ns)
+
+    def __repr__(self) -> str:
+        return f"Allocation({self.ask.allocation_key} of {self.ask.application_id} on {self.node_id})"

@@ -1,0 +1,215 @@
+"""What an application shows of itself: its facts for the partition, its document, its invariants."""
+# ruff: noqa: SLF001 - these functions are the reading half of the class, kept apart for its length
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .effects import ApplicationFacts
+from .resource_comparisons import equals
+from .resources import EMPTY, add
+from .views import compact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .allocation import Allocation
+    from .application import Application
+    from .pending_asks import AskRecord
+    from .placed import Placed
+    from .resources import Resource
+    from .task_groups import TaskGroup
+    from .views import Document, Json
+
+__all__ = [
+    "allocation_view",
+    "application_facts",
+    "application_view",
+    "ask_view",
+    "foreign_view",
+    "validate_application",
+]
+
+_INT32_MIN: Final = -(2**31)
+_NOT_STARTED_MS: Final = 0
+_ALLOCATION_KEEP: Final = frozenset({"allocationKey"})
+_APPLICATION_KEEP: Final = frozenset(
+    {"applicationID", "partition", "queueName", "resourceHistory", "usedResource"},
+)
+
+
+def application_facts(application: Application) -> ApplicationFacts:
+    """Return what the partition keeps of an application."""
+    priority = application._asks.max_priority()
+    return ApplicationFacts(
+        application._life.state,
+        application._pending,
+        application._allocated,
+        application._placeholder_allocated,
+        _INT32_MIN if priority is None else priority,
+        application._submitted_at_ns,
+        len(application._reservations),
+    )
+
+
+def application_view(application: Application) -> Document:
+    """Return the ApplicationInfo document."""
+    life = application._life
+    reservations = application._reservations.all()
+    facts = application_facts(application)
+    used: Json = dict(application._allocated.items())
+    document: Document = {
+        "applicationID": application.application_id,
+        "usedResource": used,
+        "maxUsedResource": dict(application._most_used.items()),
+        "pendingResource": dict(application._pending.items()),
+        "partition": application.partition.partition("]")[2] or application.partition,
+        "queueName": application.queue_path,
+        "submissionTime": facts.submitted_at_ns,
+        "finishedTime": application._finished_at_ns,
+        "requests": [ask_view(record, application) for record in application._asks.waiting()],
+        "allocations": [allocation_view(placed) for placed in application._placed.values()],
+        "applicationState": life.state.value,
+        "user": application.user.name,
+        "groups": list(application.user.groups),
+        "rejectedMessage": application._rejection,
+        "stateLog": [{"time": time, "applicationState": state.value} for time, state in life.log],
+        "placeholderData": [_task_group_view(group) for group in application._task_groups.by_name.values()],
+        "hasReserved": bool(reservations),
+        "reservations": [reservation.allocation_key for reservation in reservations],
+        "maxRequestPriority": facts.max_priority,
+        "startTime": _NOT_STARTED_MS if life.started_at_ns is None else life.started_at_ns // 1_000_000,
+        "resourceHistory": compact(
+            {
+                "resourceUsage": _tracked(application._used.as_dict()),
+                "preemptedResource": _tracked(application._used_preempted.as_dict()),
+                "placeholderResource": _tracked(application._used_placeholder.as_dict()),
+            },
+        ),
+        "backoffDeadline": application._backoff_until_ns,
+    }
+    return compact(document, keep=_APPLICATION_KEEP)
+
+
+def _tracked(resources: dict[str, dict[str, int]]) -> Json:
+    return {instance: dict(quantities) for instance, quantities in resources.items()}
+
+
+def _task_group_view(group: TaskGroup) -> Json:
+    return compact(
+        {
+            "taskGroupName": group.name,
+            "count": group.count,
+            "minResource": dict(group.minimum.items()),
+            "replaced": group.replaced,
+            "timedout": group.timed_out,
+        },
+    )
+
+
+def ask_view(record: AskRecord, application: Application) -> Json:
+    """Return the document of an ask that waits."""
+    ask = record.ask
+    group = application._asks.group_of(record)
+    log: list[Json] = [
+        {"message": text, "count": count, "lastOccurrence": last}
+        for text, (count, last) in sorted((record.log or {}).items(), key=lambda item: item[1][1])
+    ]
+    return compact(
+        {
+            "allocationKey": ask.allocation_key,
+            "allocationTags": dict(ask.tags),
+            "requestTime": ask.created_at_ns,
+            "resource": dict(ask.resource.items()),
+            "priority": str(ask.priority),
+            "requiredNodeId": ask.required_node,
+            "applicationId": ask.application_id,
+            "placeholder": ask.placeholder,
+            "taskGroupName": ask.task_group_name,
+            "allocationLog": log,
+            "triggeredPreemption": record.preemption_triggered,
+            "originator": ask.originator,
+            "schedulingAttempted": group.was_attempted(record) if group is not None else record.attempted,
+            "triggeredScaleUp": record.scale_up_triggered,
+        },
+        keep=_ALLOCATION_KEEP,
+    )
+
+
+def allocation_view(placed: Placed) -> Json:
+    """Return the document of an allocation."""
+    return placed_view(placed.allocation, preempted=placed.preempted)
+
+
+def placed_view(allocation: Allocation, *, preempted: bool) -> Json:
+    """Return the document of an allocation on its node."""
+    ask = allocation.ask
+    replaced = allocation.placeholder_created_at_ns
+    requested = ask.created_at_ns if replaced is None else replaced
+    return compact(
+        {
+            "allocationKey": ask.allocation_key,
+            "allocationTags": dict(ask.tags),
+            "requestTime": requested,
+            "allocationTime": ask.created_at_ns,
+            "allocationDelay": ask.created_at_ns - requested,
+            "resource": dict(ask.resource.items()),
+            "priority": str(ask.priority),
+            "nodeId": allocation.node_id,
+            "applicationId": ask.application_id,
+            "placeholder": ask.placeholder,
+            "placeholderUsed": replaced is not None,
+            "taskGroupName": ask.task_group_name,
+            "preempted": preempted,
+            "originator": ask.originator,
+        },
+        keep=_ALLOCATION_KEEP,
+    )
+
+
+def foreign_view(allocation: Allocation) -> Json:
+    """Return the document of a foreign allocation."""
+    ask = allocation.ask
+    return compact(
+        {
+            "allocationKey": ask.allocation_key,
+            "allocationTags": dict(ask.tags),
+            "allocationTime": ask.created_at_ns,
+            "resource": dict(ask.resource.items()),
+            "priority": str(ask.priority),
+            "nodeId": allocation.node_id,
+            "preemptable": ask.allow_preempt_self,
+        },
+        keep=_ALLOCATION_KEEP,
+    )
+
+
+def validate_application(application: Application) -> None:
+    """Assert that the sums agree with what they sum up, and that no key is counted twice."""
+    name = application.application_id
+    application._asks.validate()
+    pending = _total(record.ask.resource for record in application._asks.waiting())
+    assert equals(pending, application._pending), (
+        f"application {name}: pending {application._pending!r} is not the sum {pending!r}"
+    )
+    placed = list(application._placed.values())
+    real = _total(entry.allocation.ask.resource for entry in placed if not entry.allocation.ask.placeholder)
+    assert equals(real, application._allocated), (
+        f"application {name}: allocated {application._allocated!r} is not the sum {real!r}"
+    )
+    held = _total(entry.allocation.ask.resource for entry in placed if entry.allocation.ask.placeholder)
+    assert equals(held, application._placeholder_allocated), (
+        f"application {name}: placeholders {application._placeholder_allocated!r} are not the sum {held!r}"
+    )
+    for key in application._placed:
+        record = application._asks.get(key)
+        assert record is None or record.placed, f"application {name}: {key} is placed and waits"
+    for entry in placed:
+        assert not (entry.preempted and entry.released), f"{entry.allocation!r} is ended twice"
+
+
+def _total(resources: Iterable[Resource]) -> Resource:
+    total = EMPTY
+    for resource in resources:
+        total = add(total, resource)
+    return total

@@ -1,0 +1,232 @@
+"""The walk of one application's waiting asks in one cycle: which one to try next.
+
+The partition starts a walk for an application and lends it with each question; the application answers
+with a candidate, or with `None` at the end. Between the questions the partition looks for a node, asks the
+RM's predicates and commits: none of that happens inside the application. Asks of one shape share one
+answer, see `licorne.model.pending_asks`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+
+from .refusals import Refusal, RefusalReason
+from .resources import fits_undefined_unlimited
+
+if TYPE_CHECKING:
+    from .allocation import Ask
+    from .pending_asks import AskGroup, AskOrder, AskRecord, PendingAsks
+    from .reservations import Reservations
+    from .resources import Resource
+    from .task_groups import TaskGroups
+
+__all__ = ["RESERVATION_DELAY_NS", "AskWalk", "Candidate", "CandidateKind", "next_candidate"]
+
+RESERVATION_DELAY_NS: Final = 2_000_000_000
+"""How old an ask must be before a node is reserved for it."""
+
+
+class CandidateKind(Enum):
+    """What the partition is to try for an ask."""
+
+    NODES = "any node with room"
+    REQUIRED_NODE = "the one node it may run on"
+    RESERVATION = "a reservation: an equal ask found no room already"
+    PREEMPTION = "preemption: the queue has no room"
+
+
+class Candidate(NamedTuple):
+    """An ask to try, and how."""
+
+    ask: Ask
+    kind: CandidateKind
+    reserved_node: str
+    """The node that is reserved for the ask, or the empty text."""
+    triggered_preemption: bool
+    preemption_checked_ns: int | None
+
+
+_Entry: TypeAlias = "tuple[AskOrder, CandidateKind | None, AskGroup]"
+"""`None` for an ask that is yet to be judged."""
+
+
+@final
+class AskWalk:
+    """What the partition tells for the walk, and how far it has come."""
+
+    __slots__ = (
+        "backoff_count",
+        "backoff_due",
+        "current",
+        "entries",
+        "missed_for_all",
+        "now_ns",
+        "preemption",
+        "queue_headroom",
+        "queue_path",
+        "refusals",
+        "reservations_on",
+        "skipped",
+        "unschedulable",
+        "user_headroom",
+        "user_name",
+    )
+
+    def __init__(
+        self,
+        *,
+        now_ns: int,
+        queue_path: str,
+        queue_headroom: Resource | None,
+        user_name: str,
+        user_headroom: Resource | None,
+        preemption: bool,
+        backoff_count: int,
+        reservations_on: bool = True,
+    ) -> None:
+        self.now_ns = now_ns
+        self.queue_path = queue_path
+        self.queue_headroom = queue_headroom
+        self.user_name = user_name
+        self.user_headroom = user_headroom
+        self.preemption = preemption
+        self.backoff_count = backoff_count
+        self.reservations_on = reservations_on
+        self.entries: list[_Entry] | None = None
+        self.current: tuple[AskRecord, AskGroup, CandidateKind] | None = None
+        """The ask that the partition was given last."""
+        self.missed_for_all = False
+        """Set by the partition: the current ask found no room, and no equal one will."""
+        self.unschedulable = 0
+        self.backoff_due = False
+        self.skipped: list[AskGroup] = []
+        self.refusals: list[Refusal] = []
+
+    def refuse(
+        self,
+        reason: RefusalReason,
+        subject: str,
+        ask: Ask,
+        available: Resource | None,
+        *,
+        detail: str = "",
+        until_ns: int | None = None,
+    ) -> None:
+        """Note why an ask, and every one of its shape, is passed over."""
+        self.refusals.append(
+            Refusal(
+                reason=reason,
+                subject=subject,
+                allocation_key=ask.allocation_key,
+                asked=ask.resource,
+                available=available,
+                detail=detail,
+                until_ns=until_ns,
+            ),
+        )
+
+    def mark_attempted(self, until: AskOrder | None) -> None:
+        """Count the asks that others stood for as attempted: all, or those before a place in the order."""
+        for group in self.skipped:
+            if not group.records:
+                continue
+            last: AskOrder = group.records.keys()[-1]
+            mark = last if until is None else min(last, until)
+            if group.attempted_until is None or mark > group.attempted_until:
+                group.attempted_until = mark
+        self.skipped.clear()
+
+
+def next_candidate(
+    walk: AskWalk,
+    asks: PendingAsks,
+    task_groups: TaskGroups,
+    reservations: Reservations,
+) -> Candidate | None:
+    """Return the next ask to try, `None` when no further one is worth trying."""
+    if walk.entries is None:
+        walk.entries = [(order, None, group) for order, group in asks.walk()]
+    elif walk.current is not None:
+        _leave_missed(walk, asks, reservations)
+        if walk.backoff_due:
+            return None
+    entries = walk.entries
+    while entries:
+        order, kind, group = heappop(entries)
+        record = group.records.get(order)
+        if record is None:
+            continue
+        if kind is None:
+            kind = _judge(walk, record, group, task_groups)
+        if kind is not None:
+            walk.current = (record, group, kind)
+            return Candidate(
+                record.ask,
+                kind,
+                reservations.node_of(record.ask.allocation_key),
+                record.preemption_triggered,
+                record.preemption_checked_ns,
+            )
+    walk.mark_attempted(None)
+    return None
+
+
+def _judge(
+    walk: AskWalk,
+    record: AskRecord,
+    group: AskGroup,
+    task_groups: TaskGroups,
+) -> CandidateKind | None:
+    """Decide what to try for an ask; `None` passes over all of its shape."""
+    shape = group.shape
+    ask = record.ask
+    if not shape.placeholder and task_groups.waits_for_placeholder(shape.task_group_name):
+        walk.refuse(RefusalReason.WAITS_FOR_PLACEHOLDER, shape.task_group_name, ask, None)
+        return None
+    if not fits_undefined_unlimited(walk.user_headroom, shape.resource):
+        record.note(RefusalReason.USER_QUOTA.value, walk.now_ns)
+        walk.refuse(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom)
+        return None
+    record.attempted = True
+    walk.skipped.append(group)
+    if not fits_undefined_unlimited(walk.queue_headroom, shape.resource):
+        record.note(RefusalReason.QUEUE_QUOTA.value, walk.now_ns)
+        walk.refuse(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, walk.queue_headroom)
+        return CandidateKind.PREEMPTION if walk.preemption and shape.allow_preempt_other else None
+    if shape.required_node:
+        return CandidateKind.REQUIRED_NODE
+    return CandidateKind.NODES
+
+
+def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) -> None:
+    """Go on behind an ask that was tried in vain."""
+    assert walk.current is not None
+    record, group, kind = walk.current
+    walk.current = None
+    shared = walk.missed_for_all
+    walk.missed_for_all = False
+    if kind is CandidateKind.RESERVATION:
+        return
+    if kind is CandidateKind.NODES:
+        walk.unschedulable += 1
+        if walk.backoff_count and walk.unschedulable >= walk.backoff_count:
+            walk.backoff_due = any(other.order > record.order for other in asks.records.values())
+            if walk.backoff_due:
+                return
+    one_by_one = not shared or bool(walk.backoff_count) or (walk.preemption and group.shape.allow_preempt_other)
+    for other in group.after(record.order):
+        if one_by_one:
+            _push(walk, (other.order, None, group))
+            return
+        if other.ask.created_at_ns + RESERVATION_DELAY_NS >= walk.now_ns:
+            return  # Those behind it are younger still.
+        if walk.reservations_on and not reservations.node_of(other.ask.allocation_key):
+            _push(walk, (other.order, CandidateKind.RESERVATION, group))
+            return
+
+
+def _push(walk: AskWalk, entry: _Entry) -> None:
+    assert walk.entries is not None
+    heappush(walk.entries, entry)

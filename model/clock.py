@@ -1,0 +1,54 @@
+"""The virtual clock: time that moves when it is told to, and jumps to what is due next."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .surroundings import TimerAction
+
+__all__ = ["EPOCH_2000_NS", "VirtualClock"]
+
+EPOCH_2000_NS: Final = 946_684_800 * 1_000_000_000
+"""2000-01-01T00:00:00Z: where the clock of a transcript starts."""
+
+
+@final
+class VirtualClock:
+    """A clock of one thread. Everything due fires in order of its time, then of its making."""
+
+    def __init__(self, fire: Callable[[str, TimerAction], None], start_ns: int = EPOCH_2000_NS) -> None:
+        self._now_ns = start_ns
+        self._fire = fire
+        self._due: list[tuple[int, int, str, TimerAction]] = []
+        self._serial = 0
+
+    def now_ns(self) -> int:
+        """Return the time, nanoseconds since 1970."""
+        return self._now_ns
+
+    def call_at(self, due_ns: int, partition: str, action: TimerAction) -> None:
+        """Have a partition do something at a time; one in the past is due at once, not before now."""
+        self._serial += 1
+        heappush(self._due, (due_ns, self._serial, partition, action))
+
+    def next_due_ns(self) -> int | None:
+        """Return when something is due next."""
+        return self._due[0][0] if self._due else None
+
+    def advance_to(self, time_ns: int) -> bool:
+        """Move to the next thing that is due by that time and fire it, or else to that time.
+
+        Returns:
+            Whether something was fired, so that there may be more.
+        """
+        if self._due and self._due[0][0] <= time_ns:
+            due_ns, _, partition, action = heappop(self._due)
+            self._now_ns = max(self._now_ns, due_ns)
+            self._fire(partition, action)
+            return True
+        self._now_ns = max(self._now_ns, time_ns)
+        return False

@@ -1,0 +1,303 @@
+"""The configuration as it is written: one strict model for each mapping of the YAML file.
+
+Pydantic walks the nodes, refuses unknown keys and collects every error with the way to it. The models
+read the nodes themselves, so that a field decides what a scalar means and each model keeps the places of
+its values. What a value may be beyond its kind is the business of the `validation_` modules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from .nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
+from .problems import Finding
+from .scalars import ScalarError, kind_of, read_count, read_flag, read_number, read_text
+from .schema import NOWHERE, Position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "ChildTemplateDocument",
+    "FilterDocument",
+    "LimitDocument",
+    "PartitionDocument",
+    "QueueDocument",
+    "Reading",
+    "ResourcesDocument",
+    "RuleDocument",
+    "SchedulerDocument",
+]
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one reading notes besides the models: warnings, and which keys each mapping may have."""
+
+    warnings: list[Finding] = field(default_factory=list)
+    known_keys: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _reading(info: ValidationInfo) -> Reading:
+    """Return the notes of the reading that a value is read in."""
+    reading = info.context
+    assert isinstance(reading, Reading), "documents are read with their notes: please report"
+    return reading
+
+
+def _refused(text: str) -> PydanticCustomError:
+    # The text goes in as a value: as a template, braces in it would be taken for names.
+    return PydanticCustomError("refused", "{text}", {"text": text})
+
+
+def _read(reader: Callable[[Node], _Value], value: object) -> _Value:
+    """Read a node, turning what is wrong with it into an error of pydantic."""
+    assert isinstance(value, ScalarNode | SequenceNode | MappingNode), "only nodes are read: please report"
+    try:
+        return reader(value)
+    except ScalarError as error:
+        raise _refused(str(error)) from error
+
+
+def _noted(
+    reader: Callable[[Node], tuple[_Value, str | None]], value: object, info: ValidationInfo
+) -> _Value:
+    """Read a node by a reader that may also warn."""
+    read, warning = _read(reader, value)
+    if warning and isinstance(value, ScalarNode):
+        _reading(info).warnings.append(Finding(value.position, warning))
+    return read
+
+
+def _is_null(value: object) -> bool:
+    return isinstance(value, ScalarNode) and value.tag is ScalarTag.NULL
+
+
+def _text(value: object) -> str:
+    return _read(read_text, value)
+
+
+def _flag(value: object, info: ValidationInfo) -> bool:
+    return _noted(read_flag, value, info)
+
+
+def _optional_flag(value: object, info: ValidationInfo) -> bool | None:
+    return None if _is_null(value) else _noted(read_flag, value, info)
+
+
+def _count(value: object, info: ValidationInfo) -> int:
+    return _noted(read_count, value, info)
+
+
+def _number(value: object) -> float:
+    return _read(read_number, value)
+
+
+def _items(value: object) -> tuple[Node, ...]:
+    if _is_null(value):
+        return ()
+    if not isinstance(value, SequenceNode):
+        raise _refused(f"a list is wanted here, not {_kind(value)}")
+    return value.items
+
+
+def _optional_items(value: object) -> tuple[Node, ...] | None:
+    return None if _is_null(value) else _items(value)
+
+
+def _entries(value: object) -> dict[str, Node]:
+    if _is_null(value):
+        return {}
+    if not isinstance(value, MappingNode):
+        raise _refused(f"a mapping is wanted here, not {_kind(value)}")
+    return {key: entry.value for key, entry in value.entries.items()}
+
+
+def _optional_entries(value: object) -> dict[str, Node] | None:
+    return None if _is_null(value) else _entries(value)
+
+
+def _optional(value: object) -> object:
+    return None if _is_null(value) else value
+
+
+def _kind(value: object) -> str:
+    return _read(kind_of, value)
+
+
+_Text = Annotated[str, BeforeValidator(_text)]
+_Flag = Annotated[bool, BeforeValidator(_flag)]
+_OptionalFlag = Annotated[bool | None, BeforeValidator(_optional_flag)]
+_Count = Annotated[int, BeforeValidator(_count)]
+_Number = Annotated[float, BeforeValidator(_number)]
+_TextList = Annotated[tuple[_Text, ...], BeforeValidator(_items)]
+_Texts = Annotated[dict[str, _Text], BeforeValidator(_entries)]
+_OptionalTexts = Annotated[dict[str, _Text] | None, BeforeValidator(_optional_entries)]
+_Numbers = Annotated[dict[str, _Number], BeforeValidator(_entries)]
+
+
+class _Document(BaseModel):
+    """A mapping of the file; null stands for one without keys."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", revalidate_instances="never")
+
+    _node: MappingNode | ScalarNode | None = PrivateAttr(default=None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _open(
+        cls, value: object, read: ModelWrapValidatorHandler[_Document], info: ValidationInfo
+    ) -> _Document:
+        """Read the mapping and keep the node for its places."""
+        if isinstance(value, dict):
+            # Pydantic wraps a model that refers to itself twice where another model refers to it: this is the
+            # inner call, with what the outer one made of the node.
+            return read(value)
+        entries = _entries(value)
+        _reading(info).known_keys[id(value)] = tuple(cls.model_fields)
+        document = read(entries)
+        if isinstance(value, MappingNode | ScalarNode):
+            document._node = value  # noqa: SLF001 - the model made this document and nobody has it yet
+        return document
+
+    @property
+    def position(self) -> Position:
+        """Return where the mapping stands."""
+        return self._node.position if self._node else NOWHERE
+
+    def positions(self, *, closed: tuple[str, ...] = ()) -> dict[str, Position]:
+        """Return the places of all values below, by their path from here, as far as no other model has them.
+
+        Args:
+            closed: Keys whose values have models of their own: only where they begin is told.
+        """
+        found: dict[str, Position] = {}
+        if isinstance(self._node, MappingNode):
+            _collect(self._node, "", closed, found)
+        return found
+
+
+def _collect(node: Node, path: str, closed: tuple[str, ...], found: dict[str, Position]) -> None:
+    """Gather the places of a node's values by path."""
+    if isinstance(node, SequenceNode):
+        steps = [(f"{path}[{index}]", item) for index, item in enumerate(node.items)]
+    elif isinstance(node, MappingNode):
+        prefix = f"{path}." if path else ""
+        steps = [(f"{prefix}{key}", entry.value) for key, entry in node.entries.items()]
+    else:
+        return
+    for step, value in steps:
+        found[step] = value.position
+        if step not in closed:
+            _collect(value, step, closed, found)
+
+
+class ResourcesDocument(_Document):
+    """`resources`: `None` for what is not there, which is not the same as an empty mapping at the root."""
+
+    guaranteed: _OptionalTexts = None
+    max: _OptionalTexts = None
+
+
+class LimitDocument(_Document):
+    """One entry of `limits`."""
+
+    limit: _Text = ""
+    users: _TextList = ()
+    groups: _TextList = ()
+    maxresources: _Texts = {}
+    maxapplications: _Count = 0
+
+
+class ChildTemplateDocument(_Document):
+    """`childtemplate` of a queue."""
+
+    maxapplications: _Count = 0
+    properties: _Texts = {}
+    resources: ResourcesDocument = ResourcesDocument.model_construct()
+
+
+class QueueDocument(_Document):
+    """One queue with all below it."""
+
+    name: _Text = ""
+    parent: _Flag = False
+    resources: ResourcesDocument = ResourcesDocument.model_construct()
+    maxapplications: _Count = 0
+    properties: _Texts = {}
+    adminacl: _Text = ""
+    submitacl: _Text = ""
+    childtemplate: Annotated[ChildTemplateDocument | None, BeforeValidator(_optional)] = None
+    queues: Annotated[tuple[QueueDocument, ...], BeforeValidator(_items)] = ()
+    limits: Annotated[tuple[LimitDocument, ...], BeforeValidator(_items)] = ()
+
+
+class FilterDocument(_Document):
+    """`filter` of a placement rule."""
+
+    type: _Text = ""
+    users: _TextList = ()
+    groups: _TextList = ()
+
+
+class RuleDocument(_Document):
+    """One placement rule, in its `parent` the next one."""
+
+    name: _Text = ""
+    create: _Flag = False
+    value: _Text = ""
+    filter: FilterDocument = FilterDocument.model_construct()
+    parent: Annotated[RuleDocument | None, BeforeValidator(_optional)] = None
+
+
+class PreemptionDocument(_Document):
+    """`preemption` of a partition."""
+
+    enabled: _OptionalFlag = None
+    quotapreemptionenabled: _OptionalFlag = None
+
+
+class NodeSortPolicyDocument(_Document):
+    """`nodesortpolicy` of a partition."""
+
+    type: _Text = ""
+    resourceweights: _Numbers = {}
+
+
+class UserGroupResolverDocument(_Document):
+    """`usergroupresolver` of a partition."""
+
+    type: _Text = ""
+
+
+class PartitionDocument(_Document):
+    """One partition; `queues` is `None` when it is not there, which is an error, unlike an empty list."""
+
+    name: _Text = ""
+    queues: Annotated[tuple[QueueDocument, ...] | None, BeforeValidator(_optional_items)] = None
+    placementrules: Annotated[tuple[RuleDocument, ...], BeforeValidator(_items)] = ()
+    limits: Annotated[tuple[LimitDocument, ...], BeforeValidator(_items)] = ()
+    preemption: PreemptionDocument = PreemptionDocument.model_construct()
+    nodesortpolicy: NodeSortPolicyDocument = NodeSortPolicyDocument.model_construct()
+    usergroupresolver: UserGroupResolverDocument = UserGroupResolverDocument.model_construct()
+
+
+class SchedulerDocument(_Document):
+    """The whole file; a checksum written in it is not used."""
+
+    partitions: Annotated[tuple[PartitionDocument, ...], BeforeValidator(_items)] = ()
+    checksum: _Text = ""

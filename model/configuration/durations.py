@@ -1,0 +1,98 @@
+"""Durations as text, in the form the recorded core reads and writes: `30s`, `1h2m3.5s`, `500ms`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..errors import LicorneError
+
+__all__ = ["DurationError", "duration_text", "parse_duration_ns"]
+
+_INT64_MAX: Final = 2**63 - 1
+_SECOND: Final = 10**9
+_MINUTE: Final = 60 * _SECOND
+_HOUR: Final = 60 * _MINUTE
+_UNITS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": _SECOND,
+    "m": _MINUTE,
+    "h": _HOUR,
+}
+"""Both signs for micro, the sign of its own and the Greek letter, are in use."""
+
+_PART: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_DIGITS_MAX: Final = 19
+"""As many digits as the largest number of nanoseconds has."""
+
+
+class DurationError(LicorneError):
+    """A text that is no duration, or a duration beyond 292 years."""
+
+
+def parse_duration_ns(text: str) -> int:
+    """Read a duration in nanoseconds.
+
+    A sign, then numbers with units, which may have a fraction; `0` alone needs no unit. What a fraction has
+    below a nanosecond is dropped.
+
+    Raises:
+        DurationError: The text is no duration, or one that has no signed 64-bit number of nanoseconds.
+    """
+    sign = -1 if text.startswith("-") else 1
+    rest = text[1:] if text[:1] in {"-", "+"} else text
+    if rest == "0":
+        return 0
+    total, position = 0, 0
+    while position < len(rest):
+        part = _PART.match(rest, position)
+        if part is None or not (part[1] or part[3]):
+            break
+        total += _part_ns(part, text)
+        position = part.end()
+    if position == 0 or position < len(rest):
+        raise DurationError(f"invalid duration: {text!r}")
+    # The lowest number has no positive counterpart.
+    if total > _INT64_MAX + (sign < 0):
+        raise DurationError(f"invalid duration: overflow: {text!r}")
+    return sign * total
+
+
+def _part_ns(part: re.Match[str], text: str) -> int:
+    """Return the nanoseconds of a number with its unit."""
+    unit = _UNITS[part[4]]
+    whole = part[1].lstrip("0")
+    if len(whole) > _DIGITS_MAX:
+        raise DurationError(f"invalid duration: overflow: {text!r}")
+    fraction = (part[3] or "")[:_DIGITS_MAX]
+    below = int(fraction) * unit // 10 ** len(fraction) if fraction else 0
+    return int(whole or "0") * unit + below
+
+
+def duration_text(duration_ns: int) -> str:
+    """Write a duration: hours, minutes and seconds from one second on, below in the unit that fits."""
+    sign = "-" if duration_ns < 0 else ""
+    size = abs(duration_ns)
+    if size == 0:
+        return "0s"
+    if size < _SECOND:
+        unit = next(name for name in ("ms", "µs", "ns") if size >= _UNITS[name])
+        return f"{sign}{_decimal(size, _UNITS[unit])}{unit}"
+    hours, rest = divmod(size, _HOUR)
+    minutes, rest = divmod(rest, _MINUTE)
+    text = f"{_decimal(rest, _SECOND)}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+def _decimal(size: int, unit: int) -> str:
+    """Write a number of units with as many decimals as it needs."""
+    whole, rest = divmod(size, unit)
+    digits = len(str(unit)) - 1
+    fraction = f"{rest:0{digits}d}".rstrip("0") if rest else ""
+    return f"{whole}.{fraction}" if fraction else f"{whole}"

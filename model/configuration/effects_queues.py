@@ -1,0 +1,122 @@
+"""Warnings about queues: settings that are allowed and have no effect, or another than they seem to have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..access_control import AccessControlError, AccessControlList
+from ..queue_properties import (
+    APPLICATION_SORT_POLICY,
+    PREEMPTION_DELAY,
+    PREEMPTION_POLICY,
+    PROPERTIES,
+    QUOTA_PREEMPTION_DELAY,
+    reads,
+)
+from ..resource_comparisons import is_zero
+from .problems import Finding
+from .words import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .schema import PartitionConfig, Position, PreemptionConfig, QueueConfig
+
+__all__ = ["queue_effects"]
+
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    APPLICATION_SORT_POLICY: ("fifo", "fair"),
+    "application.sort.priority": ("enabled", "disabled"),
+    "priority.policy": ("default", "fence"),
+    PREEMPTION_POLICY: ("default", "fence", "disabled"),
+}
+_LEAF_ONLY: Final = (APPLICATION_SORT_POLICY, PREEMPTION_DELAY)
+
+
+def queue_effects(partition: PartitionConfig) -> Iterator[Finding]:
+    """Yield the warnings about all queues of a partition."""
+    yield from _walk(partition.root, partition.preemption)
+
+
+def _walk(queue: QueueConfig, preemption: PreemptionConfig) -> Iterator[Finding]:
+    yield from names_in_access_lists_match(queue)
+    yield from zero_resources_limit(queue)
+    yield from template_is_used(queue)
+    yield from properties_are_readable(queue.properties, queue.positions, queue.position)
+    yield from leaf_properties_reach_leaves(queue)
+    yield from preemption_properties_are_switched_on(queue, preemption)
+    if queue.child_template is not None:
+        template = queue.child_template
+        yield from properties_are_readable(template.properties, template.positions, template.position)
+    for child in queue.queues:
+        yield from _walk(child, preemption)
+
+
+def names_in_access_lists_match(queue: QueueConfig) -> Iterator[Finding]:
+    """Warn of names in access lists that no user or group can have."""
+    for key, text in (("adminacl", queue.admin_acl), ("submitacl", queue.submit_acl)):
+        try:
+            ignored = AccessControlList.parse(text).ignored
+        except AccessControlError:
+            continue  # an error, not a warning
+        if ignored:
+            names = ", ".join(repr(name) for name in ignored)
+            yield Finding(
+                queue.positions.get(key, queue.position), f"{names} in the ACL {text!r} can match nobody"
+            )
+
+
+def zero_resources_limit(queue: QueueConfig) -> Iterator[Finding]:
+    """Warn of resources that are all zero: they count as not set, a maximum too."""
+    for key, resource in (("guaranteed", queue.guaranteed), ("max", queue.max)):
+        if len(resource) and is_zero(resource):
+            position = queue.positions.get(key, queue.position)
+            yield Finding(position, f"{key} is zero for all resources, which counts as not set")
+
+
+def template_is_used(queue: QueueConfig) -> Iterator[Finding]:
+    """Warn of a template at a leaf, which has no queues below it."""
+    template = queue.child_template
+    if template is not None and queue.is_leaf and not template.is_empty:
+        yield Finding(template.position, f"childtemplate has no effect: queue {queue.name} is a leaf")
+
+
+def properties_are_readable(
+    properties: Mapping[str, str], positions: Mapping[str, Position], fallback: Position
+) -> Iterator[Finding]:
+    """Warn of properties that nobody knows, and of values that are not used."""
+    for name, text in properties.items():
+        position = positions.get(f"properties.{name}", fallback)
+        if name not in PROPERTIES:
+            yield Finding(position, f"the property {name!r} is not known{did_you_mean(name, PROPERTIES)}")
+        elif not reads(name, text):
+            hint = did_you_mean(text, _WORDS.get(name, ()))
+            yield Finding(position, f"{text!r} is no value of {name}, the default is used{hint}")
+        elif name == APPLICATION_SORT_POLICY and text == "stateaware":
+            yield Finding(position, "stateaware is served as fifo: write 'fifo'")
+
+
+def leaf_properties_reach_leaves(queue: QueueConfig) -> Iterator[Finding]:
+    """Warn of properties of leaves at a parent without queues in the configuration: none inherits them."""
+    if queue.is_leaf or queue.queues:
+        return
+    for name in _LEAF_ONLY:
+        if name in queue.properties:
+            position = queue.positions.get(f"properties.{name}", queue.position)
+            text = f"{name} has no effect at a parent without configured queues; did you mean childtemplate?"
+            yield Finding(position, text)
+
+
+def preemption_properties_are_switched_on(
+    queue: QueueConfig, preemption: PreemptionConfig
+) -> Iterator[Finding]:
+    """Warn of properties of preemption in a partition where it is off."""
+    off: list[tuple[str, str]] = []
+    if preemption.enabled is False:
+        off += [(PREEMPTION_DELAY, "preemption.enabled"), (PREEMPTION_POLICY, "preemption.enabled")]
+    if not preemption.quota_preemption_enabled:
+        off.append((QUOTA_PREEMPTION_DELAY, "preemption.quotapreemptionenabled"))
+    for name, switch in off:
+        if name in queue.properties:
+            position = queue.positions.get(f"properties.{name}", queue.position)
+            yield Finding(position, f"{name} has no effect: {switch} is not true for the partition")

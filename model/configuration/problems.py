@@ -1,0 +1,55 @@
+"""What is wrong with a configuration: findings of the single rules, and the error that carries them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..errors import LicorneError
+
+if TYPE_CHECKING:
+    from .schema import Position
+
+__all__ = ["ConfigurationError", "Finding", "Problem"]
+
+_DOCUMENT: Final = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule has to say about one place of the configuration."""
+
+    position: Position
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A finding in a named source; its text form is `file:line:column: path: text`."""
+
+    source: str
+    line: int
+    column: int
+    path: str
+    text: str
+
+    @classmethod
+    def of(cls, finding: Finding, source: str) -> Problem:
+        """Make the problem that a finding is in a source; what has no path of its own is the document."""
+        position = finding.position
+        return cls(source, position.line, position.column, position.path or _DOCUMENT, finding.text)
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}: {self.path}: {self.text}"
+
+
+class ConfigurationError(LicorneError):
+    """A configuration that cannot be used; the text has one line for each problem, in order of the file."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        assert problems, "a configuration is refused for a reason"
+        super().__init__(problems)
+        self.problems: Final = problems
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)

@@ -1,0 +1,132 @@
+"""Reading a configuration: from text to the frozen configuration, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .building import build_partition
+from .checksum import checksum
+from .composing import compose
+from .effects_placement import rule_effects, unusable_rules
+from .effects_queues import queue_effects
+from .problems import ConfigurationError, Finding, Problem
+from .schema import SchedulerConfig
+from .shapes import read_document
+from .validation import validate_documents, validate_partition
+from .words import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .schema import PartitionConfig
+
+__all__ = [
+    "DEFAULT_CONFIGURATION",
+    "DEFAULT_SOURCE",
+    "ConfigurationError",
+    "Problem",
+    "Report",
+    "inspect",
+    "load",
+    "unusable_rule_problems",
+]
+
+DEFAULT_SOURCE: Final = "queues.yaml"
+
+DEFAULT_CONFIGURATION: Final = """\
+partitions:
+  - name: default
+    placementrules:
+      - name: tag
+        value: namespace
+        create: true
+    queues:
+      - name: root
+        submitacl: "*"
+"""
+"""What is used when the resource manager supplies no configuration: a queue for each namespace."""
+
+_RESOLVERS: Final = ("os", "ldap", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What reading a configuration found, in order of the file; with errors there is no configuration."""
+
+    config: SchedulerConfig | None
+    errors: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+
+
+def load(text: str, *, source: str = DEFAULT_SOURCE) -> SchedulerConfig:
+    """Read a configuration; a text without a document is one without partitions.
+
+    Args:
+        text: The YAML text; documents after the first are ignored.
+        source: The name of the file, for messages.
+
+    Raises:
+        ConfigurationError: The configuration cannot be used; the error has all reasons.
+    """
+    report = inspect(text, source)
+    if report.config is None:
+        raise ConfigurationError(report.errors)
+    return report.config
+
+
+def inspect(text: str, source: str = DEFAULT_SOURCE) -> Report:
+    """Read a configuration and report everything about it, also what is allowed and probably not meant.
+
+    Args:
+        text: The YAML text; documents after the first are ignored.
+        source: The name of the file, for messages.
+    """
+    errors: list[Finding] = []
+    warnings: list[Finding] = []
+    partitions = _read(text, errors, warnings)
+    config = None if errors else SchedulerConfig(partitions=partitions, checksum=checksum(text), text=text)
+    return Report(config, _problems(errors, source), _problems(warnings, source))
+
+
+def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOURCE) -> tuple[Problem, ...]:
+    """Return why placement rules cannot be used: a registration passes over it, an update is refused."""
+    findings = [finding for partition in config.partitions for finding in unusable_rules(partition)]
+    return _problems(findings, source)
+
+
+def _read(text: str, errors: list[Finding], warnings: list[Finding]) -> tuple[PartitionConfig, ...]:
+    """Read the partitions as far as they can be read, and apply all rules to that."""
+    node = compose(text, errors)
+    if node is None and errors:
+        return ()
+    document = read_document(node, errors, warnings)
+    # A value that could not be read counts as absent. What the rules say about that place then, for example
+    # that a name is missing, would only be a second way to say it.
+    unreadable = {(finding.position.line, finding.position.column) for finding in errors}
+    found = list(validate_documents(document.partitions))
+    partitions = tuple(build_partition(partition, found) for partition in document.partitions)
+    for partition in partitions:
+        found.extend(validate_partition(partition))
+        warnings.extend(queue_effects(partition))
+        warnings.extend(rule_effects(partition))
+        warnings.extend(_resolver_is_known(partition))
+    errors.extend(
+        finding for finding in found if (finding.position.line, finding.position.column) not in unreadable
+    )
+    return partitions
+
+
+def _resolver_is_known(partition: PartitionConfig) -> Iterator[Finding]:
+    """Warn of a resolver of users and groups that does not exist: the default takes its place."""
+    resolver = partition.user_group_resolver
+    if resolver and resolver not in _RESOLVERS:
+        position = partition.positions["usergroupresolver.type"]
+        text = f"the user group resolver {resolver!r} is not known, the default is used"
+        yield Finding(position, f"{text}{did_you_mean(resolver, _RESOLVERS)}")
+
+
+def _problems(findings: Iterable[Finding], source: str) -> tuple[Problem, ...]:
+    """Return each finding once, in order of the file."""
+    problems = dict.fromkeys(Problem.of(finding, source) for finding in findings)
+    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))

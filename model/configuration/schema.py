@@ -1,0 +1,197 @@
+"""The configuration as the scheduler uses it: checked, normalised, frozen, each part with its place.
+
+Three things differ from what stands in the file: partition names are filled in, every partition has exactly
+one top queue called `root` (inserted when missing, always a parent), and limits written at the partition
+are also those of its root queue. Everything else keeps the spelling of the file; names of queues are
+lowered when queues are made of them. Places in the file take no part in comparisons: two configurations
+are equal when they mean the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ..resources import EMPTY, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "NOWHERE",
+    "ChildTemplateConfig",
+    "FilterConfig",
+    "LimitConfig",
+    "NodeSortPolicyConfig",
+    "PartitionConfig",
+    "Position",
+    "PreemptionConfig",
+    "QueueConfig",
+    "RuleConfig",
+    "SchedulerConfig",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where something stands in the file; lines and columns count from 1, `path` is its YAML path."""
+
+    line: int
+    column: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+NOWHERE: Final = Position(1, 1)
+"""The position of what was made by a program and stands in no file."""
+
+
+def _nothing() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+def _no_weights() -> Mapping[str, float]:
+    return MappingProxyType({})
+
+
+def _no_positions() -> Mapping[str, Position]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitConfig:
+    """What named users and groups may use in a queue; `*` in a list stands for everyone else.
+
+    Without resources (`EMPTY`) only the number of applications is limited; 0 applications means that
+    only the resources are. `positions` knows `limit`, `users`, `users[0]`, `groups`, `groups[0]`,
+    `maxresources`, `maxresources.<type>` and `maxapplications`, as far as they are in the file.
+    """
+
+    description: str = ""
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    max_resources: Resource = EMPTY
+    max_applications: int = 0
+    max_resources_texts: Mapping[str, str] = field(default_factory=_nothing, compare=False)
+    position: Position = field(default=NOWHERE, compare=False)
+    positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildTemplateConfig:
+    """What dynamic queues below a queue get; resources stay texts until such a queue is made.
+
+    The texts are checked when the configuration is read: all of those of a parent queue can be parsed.
+    """
+
+    max_applications: int = 0
+    properties: Mapping[str, str] = field(default_factory=_nothing)
+    guaranteed: Mapping[str, str] = field(default_factory=_nothing)
+    max: Mapping[str, str] = field(default_factory=_nothing)
+    position: Position = field(default=NOWHERE, compare=False)
+    positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether the template says nothing, and is as good as none."""
+        maps = (self.properties, self.guaranteed, self.max)
+        return self.max_applications == 0 and not any(
+            name and text for texts in maps for name, text in texts.items()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueConfig:
+    """One queue and all below it; the name is in the spelling of the file.
+
+    `guaranteed` and `max` are `EMPTY` when absent, the `_texts` beside them are what was written.
+    `max_applications` 0 means not set. `positions` knows the keys of the queue that are in the file
+    (`name`, `parent`, `guaranteed`, `max`, `maxapplications`, `adminacl`, ...) and the entries of its
+    maps (`max.memory`, `properties.priority.offset`).
+    """
+
+    name: str
+    parent: bool = False
+    guaranteed: Resource = EMPTY
+    max: Resource = EMPTY
+    max_applications: int = 0
+    properties: Mapping[str, str] = field(default_factory=_nothing)
+    admin_acl: str = ""
+    submit_acl: str = ""
+    child_template: ChildTemplateConfig | None = None
+    queues: tuple[QueueConfig, ...] = ()
+    limits: tuple[LimitConfig, ...] = ()
+    guaranteed_texts: Mapping[str, str] = field(default_factory=_nothing, compare=False)
+    max_texts: Mapping[str, str] = field(default_factory=_nothing, compare=False)
+    position: Position = field(default=NOWHERE, compare=False)
+    positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Tell whether the queue made of this holds applications: it is no parent and has no queues."""
+        return not self.parent and not self.queues
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterConfig:
+    """Whom a placement rule is for; type and entries are as written."""
+
+    type: str = ""
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleConfig:
+    """One placement rule with the rule that finds its parent queue, if there is one."""
+
+    name: str
+    create: bool = False
+    value: str = ""
+    filter: FilterConfig = field(default_factory=FilterConfig)
+    parent: RuleConfig | None = None
+    position: Position = field(default=NOWHERE, compare=False)
+    positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptionConfig:
+    """The switches of preemption; `None` means not said: preemption is on, quota preemption off."""
+
+    enabled: bool | None = None
+    quota_preemption_enabled: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSortPolicyConfig:
+    """How nodes are ordered: `fair`, `binpacking` or the empty text, and what each resource type weighs."""
+
+    type: str = ""
+    resource_weights: Mapping[str, float] = field(default_factory=_no_weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionConfig:
+    """One partition; `limits` are those written at the partition itself, the root queue has them too."""
+
+    name: str
+    root: QueueConfig
+    placement_rules: tuple[RuleConfig, ...] = ()
+    limits: tuple[LimitConfig, ...] = ()
+    preemption: PreemptionConfig = field(default_factory=PreemptionConfig)
+    node_sort_policy: NodeSortPolicyConfig = field(default_factory=NodeSortPolicyConfig)
+    user_group_resolver: str = ""
+    position: Position = field(default=NOWHERE, compare=False)
+    positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfig:
+    """A whole configuration; `text` is what was read and `checksum` its fingerprint."""
+
+    partitions: tuple[PartitionConfig, ...] = ()
+    checksum: str = ""
+    text: str = field(default="", compare=False, repr=False)

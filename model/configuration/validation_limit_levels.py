@@ -1,0 +1,84 @@
+"""Rules about limits on different levels: a queue cannot allow a user more than a queue above does.
+
+The limit of a name is held against the nearest limit of the same name above, or else against that of
+the wildcard above. Limits of the same queue are not held against each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from ..resource_texts import describe
+from ..resources import Resource, component_wise_min, fits_undefined_unlimited
+from .names import WILDCARD
+from .problems import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .schema import LimitConfig, QueueConfig
+
+__all__ = ["limit_applications_fit_levels_above", "limit_resources_fit_levels_above"]
+
+_Limit = TypeVar("_Limit", Resource, int)
+
+
+def _who(limit: LimitConfig) -> list[tuple[str, str]]:
+    return [("user", name) for name in limit.users] + [("group", name) for name in limit.groups]
+
+
+def _above(above: Mapping[tuple[str, str], _Limit], who: tuple[str, str]) -> tuple[_Limit | None, bool]:
+    """Return the limit above that counts for a name, and whether it is that of the wildcard."""
+    kind, name = who
+    if who in above or name == WILDCARD:
+        return above.get(who), False
+    return above.get((kind, WILDCARD)), True
+
+
+def limit_resources_fit_levels_above(
+    queue: QueueConfig, above: Mapping[tuple[str, str], Resource], findings: list[Finding]
+) -> Mapping[tuple[str, str], Resource]:
+    """Refuse resources beyond those a queue above allows to the same user or group.
+
+    Returns:
+        What this queue and those above allow; a name that is limited in several has the lowest.
+    """
+    allowed = dict(above)
+    for limit in queue.limits:
+        for who in _who(limit):
+            bound, by_wildcard = _above(above, who)
+            if not fits_undefined_unlimited(bound, limit.max_resources):
+                kind, name = who
+                own = f"{kind} {name} max resource {describe(limit.max_resources)} of queue {queue.name}"
+                text = _too_much(own, "maximum resource", describe(bound), by_wildcard=by_wildcard)
+                findings.append(Finding(limit.positions.get("maxresources", limit.position), text))
+            lowest = above.get(who)
+            allowed[who] = component_wise_min(limit.max_resources, lowest)
+    return allowed
+
+
+def limit_applications_fit_levels_above(
+    queue: QueueConfig, above: Mapping[tuple[str, str], int], findings: list[Finding]
+) -> Mapping[tuple[str, str], int]:
+    """Refuse more applications than a queue above allows to the same user or group, or any number of them.
+
+    Returns:
+        What is allowed below this queue: its own limits take the place of those above.
+    """
+    allowed = dict(above)
+    for limit in queue.limits:
+        for who in _who(limit):
+            bound, by_wildcard = _above(above, who)
+            if bound and not 0 < limit.max_applications <= bound:
+                kind, name = who
+                own = f"{kind} {name} max applications {limit.max_applications} of queue {queue.name}"
+                text = _too_much(own, "max applications", str(bound), by_wildcard=by_wildcard)
+                findings.append(Finding(limit.positions.get("maxapplications", limit.position), text))
+            allowed[who] = limit.max_applications
+    return allowed
+
+
+def _too_much(own: str, what: str, bound: str, *, by_wildcard: bool) -> str:
+    if by_wildcard:
+        return f"{own} is greater than wildcard {what} {bound} of immediate or ancestor parent queue"
+    return f"{own} is greater than immediate or ancestor parent {what} {bound}"

@@ -1,0 +1,33 @@
+"""Rules about the order of nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .problems import Finding
+from .words import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .schema import PartitionConfig
+
+__all__ = ["node_policy_is_known", "node_weights_are_not_negative"]
+
+_POLICIES: Final = ("fair", "binpacking")
+
+
+def node_policy_is_known(partition: PartitionConfig) -> Iterator[Finding]:
+    """Refuse a policy other than `fair` and `binpacking`, spelled so; the empty text means `fair`."""
+    policy = partition.node_sort_policy.type
+    if policy and policy not in _POLICIES:
+        position = partition.positions["nodesortpolicy.type"]
+        yield Finding(position, f"undefined policy: {policy}{did_you_mean(policy, _POLICIES)}")
+
+
+def node_weights_are_not_negative(partition: PartitionConfig) -> Iterator[Finding]:
+    """Refuse negative weights of resource types."""
+    for name, weight in partition.node_sort_policy.resource_weights.items():
+        if weight < 0:
+            position = partition.positions[f"nodesortpolicy.resourceweights.{name}"]
+            yield Finding(position, f"negative resource weight for {name} is not allowed: {weight:g}")

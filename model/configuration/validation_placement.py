@@ -1,0 +1,160 @@
+"""Rules about placement rules: names, filters, and queues that fixed rules lead to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .names import is_group_name, is_rule_name, is_user_name
+from .patterns import PatternError, compile_pattern, is_pattern
+from .problems import Finding
+from .words import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from .schema import Position, QueueConfig, RuleConfig
+
+__all__ = [
+    "chain",
+    "filter_entries_are_readable",
+    "filter_types_are_known",
+    "fixed_queues_exist",
+    "is_fixed",
+    "rule_names_are_valid",
+]
+
+_FILTER_TYPES: Final = ("allow", "deny")
+_FIXED: Final = "fixed"
+_ROOT: Final = "root"
+
+
+def chain(rule: RuleConfig) -> Iterator[RuleConfig]:
+    """Yield a rule, its parent rule, and so on outwards."""
+    link: RuleConfig | None = rule
+    while link is not None:
+        yield link
+        link = link.parent
+
+
+def is_fixed(rule: RuleConfig) -> bool:
+    """Tell whether a rule leads to a fixed queue; the case of rule names does not matter."""
+    return rule.name.lower() == _FIXED
+
+
+def rule_names_are_valid(rule: RuleConfig) -> Iterator[Finding]:
+    """Refuse names of rules that are no identifiers; whether there is such a rule is another matter."""
+    for link in chain(rule):
+        if not is_rule_name(link.name):
+            position = link.positions.get("name", link.position)
+            yield Finding(position, f"invalid rule name {link.name!r}, a name must be a valid identifier")
+
+
+def filter_types_are_known(rule: RuleConfig) -> Iterator[Finding]:
+    """Refuse filters that neither allow nor deny."""
+    for link in chain(rule):
+        kind = link.filter.type
+        if kind and kind.lower() not in _FILTER_TYPES:
+            text = f"invalid rule filter type {kind}, filter type must be either '', allow or deny"
+            yield Finding(link.positions["filter.type"], f"{text}{did_you_mean(kind, _FILTER_TYPES)}")
+
+
+def filter_entries_are_readable(rule: RuleConfig) -> Iterator[Finding]:
+    """Refuse a single entry that is neither a name nor a regular expression.
+
+    Entries of longer lists are names, and those that cannot be are passed over.
+    """
+    for link in chain(rule):
+        yield from _single_entry("user", link.filter.users, is_user_name, link.positions)
+        yield from _single_entry("group", link.filter.groups, is_group_name, link.positions)
+
+
+def _single_entry(
+    kind: str, entries: tuple[str, ...], is_name: Callable[[str], bool], positions: Mapping[str, Position]
+) -> Iterator[Finding]:
+    if len(entries) != 1 or is_name(entries[0]):
+        return
+    text = f"invalid rule filter {kind} list is not a proper list or regexp: {entries[0]!r}"
+    position = positions[f"filter.{kind}s[0]"]
+    if not is_pattern(entries[0]):
+        yield Finding(position, text)
+        return
+    try:
+        compile_pattern(entries[0])
+    except PatternError as error:
+        yield Finding(position, f"{text}: {error}")
+
+
+def fixed_queues_exist(number: int, rule: RuleConfig, root: QueueConfig) -> Iterator[Finding]:
+    """Refuse a rule whose fixed part leads where no application can go.
+
+    The fixed part is what the outermost rules of the chain say, as far as they are fixed; it is looked up in
+    the configured queues by their exact spelling. Like the recorded core this takes a queue for a parent only
+    where `parent: true` is written.
+
+    Args:
+        number: The place of the rule among the rules of the partition, from 0.
+        rule: The rule.
+        root: The root queue.
+    """
+    links = list(chain(rule))[::-1]
+    fixed = _leading_fixed(links)
+    for link in fixed[1:]:
+        if link.value.startswith(_ROOT):
+            position = link.positions.get("value", link.position)
+            yield Finding(position, f"illegal fully qualified 'fixed' rule with value {link.value}")
+            return
+    if not fixed:
+        return
+    path = ".".join(link.value for link in fixed)
+    path = path if path.startswith(_ROOT) else f"{_ROOT}.{path}"
+    problem = _walk(path, root, create=rule.create, is_whole=len(fixed) == len(links))
+    if problem:
+        names = "->".join(link.name for link in links)
+        position = fixed[-1].positions.get("value", fixed[-1].position)
+        yield Finding(position, f"placement rule no. #{number} ({names}) {problem}")
+
+
+def _leading_fixed(links: list[RuleConfig]) -> list[RuleConfig]:
+    """Return the fixed rules that a chain begins with."""
+    fixed = []
+    for link in links:
+        if not is_fixed(link):
+            break
+        fixed.append(link)
+    return fixed
+
+
+def _walk(path: str, root: QueueConfig, *, create: bool, is_whole: bool) -> str:
+    """Follow a path through the configured queues.
+
+    Args:
+        path: The path, qualified; its case is that of the rule, queues are looked up in lower case.
+        root: The root queue.
+        create: Whether the rule makes queues that are missing.
+        is_whole: Whether the path names the queue itself, and not a parent of it.
+
+    Returns:
+        What is wrong, or the empty text.
+    """
+    missing = f"references non-existing queues ({path}) and create is 'false'"
+    steps = path.lower().split(".")
+    if steps[0] != root.name:
+        return "" if create else missing
+    queue = root
+    for step in steps[1:]:
+        if not queue.queues and not queue.parent:
+            return _below_leaf(path, queue)
+        child = next((child for child in queue.queues if child.name == step), None)
+        if child is None:
+            return "" if create else missing + did_you_mean(step, [child.name for child in queue.queues])
+        queue = child
+    if is_whole and queue.parent:
+        return f"references a queue ({path}) which is not a leaf"
+    return "" if is_whole or queue.parent else _below_leaf(path, queue)
+
+
+def _below_leaf(path: str, queue: QueueConfig) -> str:
+    return (
+        f"references queues below ({path}) which cannot be created because the last queue ({queue.name}) "
+        "in the hierarchy is a leaf"
+    )

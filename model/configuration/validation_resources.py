@@ -1,0 +1,92 @@
+"""Rules about guaranteed and maximum resources: what a queue has must be there for its children to share.
+
+Only types that the limiting side names are compared. A maximum also limits queues further down, over
+levels that have none; a guarantee is covered by the nearest queue above that has one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..resource_comparisons import is_zero
+from ..resource_texts import describe
+from ..resources import EMPTY, add, component_wise_min, fits_undefined_unlimited
+from .problems import Finding
+
+if TYPE_CHECKING:
+    from ..resources import Resource
+    from .schema import Position, QueueConfig
+
+__all__ = ["resources_fit"]
+
+
+def resources_fit(
+    queue: QueueConfig, findings: list[Finding], *, parent_max: Resource | None = None
+) -> Resource:
+    """Check the resources of a queue and of all below it.
+
+    Args:
+        queue: The queue to begin with.
+        findings: What is wrong is appended here.
+        parent_max: The lowest maxima of the queues above.
+
+    Returns:
+        What the queue above must guarantee: the guarantee of this queue, or of its children when it has none.
+    """
+    findings.extend(_guaranteed_fits_max(queue))
+    findings.extend(_max_fits_parent(queue, parent_max))
+    lowest = component_wise_min(queue.max, parent_max)
+    wanted: Resource = EMPTY
+    for child in queue.queues:
+        wanted = add(wanted, resources_fit(child, findings, parent_max=lowest))
+    findings.extend(_children_fit_guaranteed(queue, wanted))
+    findings.extend(_children_fit_max(queue, wanted, lowest))
+    return wanted if is_zero(queue.guaranteed) else queue.guaranteed
+
+
+def _place(queue: QueueConfig, key: str) -> Position:
+    return queue.positions.get(key, queue.position)
+
+
+def _guaranteed_fits_max(queue: QueueConfig) -> list[Finding]:
+    """Refuse a guarantee above the maximum of the same queue."""
+    if fits_undefined_unlimited(queue.max, queue.guaranteed):
+        return []
+    text = (
+        f"guaranteed resource {describe(queue.guaranteed)} is larger than maximum resource "
+        f"{describe(queue.max)} for queue {queue.name}"
+    )
+    return [Finding(_place(queue, "guaranteed"), text)]
+
+
+def _max_fits_parent(queue: QueueConfig, parent_max: Resource | None) -> list[Finding]:
+    """Refuse a maximum above that of a queue above."""
+    if fits_undefined_unlimited(parent_max, queue.max):
+        return []
+    text = (
+        f"max resource of parent {describe(parent_max)} is smaller than maximum resource "
+        f"{describe(queue.max)} for queue {queue.name}"
+    )
+    return [Finding(_place(queue, "max"), text)]
+
+
+def _children_fit_guaranteed(queue: QueueConfig, wanted: Resource) -> list[Finding]:
+    """Refuse children that are guaranteed more together than their parent."""
+    if fits_undefined_unlimited(queue.guaranteed, wanted):
+        return []
+    text = (
+        f"guaranteed resource of parent {describe(queue.guaranteed)} is smaller than sum of guaranteed "
+        f"resources {describe(wanted)} of the children for queue {queue.name}"
+    )
+    return [Finding(_place(queue, "guaranteed"), text)]
+
+
+def _children_fit_max(queue: QueueConfig, wanted: Resource, lowest: Resource) -> list[Finding]:
+    """Refuse children that are guaranteed more together than their parent may ever have."""
+    if fits_undefined_unlimited(lowest, wanted):
+        return []
+    text = (
+        f"max resource {describe(lowest)} is smaller than sum of guaranteed resources {describe(wanted)} "
+        f"of the children for queue {queue.name}"
+    )
+    return [Finding(_place(queue, "max"), text)]

@@ -1,0 +1,23 @@
+"""What a misspelt word was probably meant to be."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["did_you_mean"]
+
+_LENGTH_MAX: Final = 80
+"""Longer words are no typing errors, and comparing them takes long."""
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return the end of a message that names the nearest known word, or nothing when none is near."""
+    if len(word) > _LENGTH_MAX:
+        return ""
+    by_spelling = {candidate.lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(word.strip().lower(), list(by_spelling), n=1)
+    return f"; did you mean {by_spelling[near[0]]!r}?" if near and by_spelling[near[0]] != word else ""

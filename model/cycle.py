@@ -1,0 +1,263 @@
+"""The scheduling cycle of a partition: at most one result.
+
+Three passes, the first that gives a result ends the cycle: asks with a reservation, members that replace
+placeholders, and the regular pass. The regular pass walks the leaves in their order, in each the
+applications in theirs, in each the asks in theirs, and for each the nodes in theirs.
+
+This is orchestration: unmarked code made of marked steps. Each step checks again what it relies on and
+may decline: quota is checked and charged in one step, room on the node is checked and taken in one step,
+and the ask is checked and placed in one step. What was done is undone when a later step declines.
+The RM's predicates are asked between the steps, never inside one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final, final
+
+from . import queue_quota
+from .application_state import ApplicationState
+from .ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
+from .object_state import ObjectState
+from .placeholder_pass import replace_placeholder
+from .placing import cancel_ordinary_reservations, commit, reserve
+from .refusals import RefusalReason
+from .reserved_pass import place_reserved
+from .resources import fits, strictly_greater_than_zero
+from .seat import Rest
+
+if TYPE_CHECKING:
+    from .allocation import Ask
+    from .ask_walk import Candidate
+    from .node_order import NodeSeat
+    from .partition_state import PartitionState
+    from .queue import Queue
+    from .seat import Seat
+
+__all__ = ["CycleOutcome", "run_cycle"]
+
+_WAITS_FOR_TIME_NS: Final = 1_000_000_000
+"""How long an ask that the RM's predicates refused everywhere waits for the next try, if nothing changes."""
+
+
+class CycleOutcome(Enum):
+    """What one cycle did."""
+
+    NOTHING = "nothing changed"
+    PREPARED = "a node was reserved, or releases were asked for"
+    RESULT = "something was placed or replaced"
+
+
+def run_cycle(state: PartitionState) -> CycleOutcome:
+    """Run one cycle."""
+    root = state.tree.root
+    if root.maximum is None or state.state is ObjectState.STOPPED:
+        return CycleOutcome.NOTHING
+    if not strictly_greater_than_zero(root.pending):
+        return CycleOutcome.NOTHING
+    if state.reservations and place_reserved(state):
+        return CycleOutcome.RESULT
+    if state.placeholders and replace_placeholder(state):
+        return CycleOutcome.RESULT
+    return _regular(state)
+
+
+def _regular(state: PartitionState) -> CycleOutcome:
+    now_ns = state.now_ns()
+    for leaf in state.tree.leaves_in_order():
+        if _rests(state, leaf, now_ns):
+            continue
+        outcome = _LeafVisit(state, leaf, now_ns).run()
+        if outcome is not None:
+            return CycleOutcome.RESULT if outcome else CycleOutcome.PREPARED
+    return CycleOutcome.NOTHING
+
+
+def _rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
+    """Tell whether nothing has changed for a leaf in which the last walk found nothing."""
+    rest = leaf.seats.rest
+    if rest is None or (rest.until_ns is not None and rest.until_ns <= now_ns):
+        return False
+    if rest.node_changes != state.node_changes:
+        return False
+    if rest.mixed:
+        return rest.changes == state.changes
+    closed = state.nodes.closed
+    return all(size in closed for size in leaf.seats.sizes)
+
+
+# ------------------------------------------------------------------------------------------ a leaf
+
+
+@final
+class _LeafVisit:
+    """One visit of a leaf: its applications in order, until one gives a result."""
+
+    __slots__ = ("headroom", "leaf", "mixed", "now_ns", "state", "until_ns")
+
+    def __init__(self, state: PartitionState, leaf: Queue, now_ns: int) -> None:
+        self.state = state
+        self.leaf = leaf
+        self.now_ns = now_ns
+        self.headroom = queue_quota.headroom(leaf)
+        self.mixed = False
+        """Something other than a lack of room stood in the way."""
+        self.until_ns: int | None = None
+        """When time alone may change the answer."""
+
+    def run(self) -> bool | None:
+        """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
+        for seat in self.leaf.seats:
+            if not self._may_run(seat):
+                self.mixed = True
+                continue
+            if seat.backoff_until_ns is not None:
+                if seat.backoff_until_ns > self.now_ns:
+                    self._wake_at(seat.backoff_until_ns)
+                    continue
+                seat.backoff_until_ns = None
+            outcome = self._visit(seat)
+            if outcome is not None:
+                return outcome
+        self.leaf.seats.rest = Rest(
+            until_ns=self.until_ns,
+            mixed=self.mixed,
+            changes=self.state.changes,
+            node_changes=self.state.node_changes,
+        )
+        return None
+
+    def _wake_at(self, time_ns: int) -> None:
+        if self.until_ns is None or time_ns < self.until_ns:
+            self.until_ns = time_ns
+
+    def _may_run(self, seat: Seat) -> bool:
+        """Tell whether the application may start to run, or runs already."""
+        if seat.facts.state is not ApplicationState.ACCEPTED:
+            return True
+        seat.runnable_in_queue = queue_quota.has_place_for(self.leaf, seat.application_id) is None
+        seat.runnable_by_user = self.state.limits.can_run(self.leaf.path, seat.application_id, seat.user)
+        return seat.runnable_in_queue and seat.runnable_by_user
+
+    # ----------------------------------------------------------------------------- an application
+
+    def _visit(self, seat: Seat) -> bool | None:
+        state = self.state
+        settings = self.leaf.settings
+        walk = AskWalk(
+            now_ns=self.now_ns,
+            queue_path=self.leaf.path,
+            queue_headroom=self.headroom,
+            user_name=seat.user.name,
+            user_headroom=state.limits.headroom(self.leaf.path, seat.application_id, seat.user),
+            preemption=False,
+            backoff_count=settings.backoff_count,
+            reservations_on=state.around.reservations_on,
+        )
+        application = seat.application
+        while (candidate := application.next_candidate(walk)) is not None:
+            outcome = self._try(seat, walk, candidate)
+            if outcome is not None:
+                if walk.skipped:
+                    application.end_walk(walk, candidate.ask.allocation_key)
+                return outcome
+        if walk.backoff_due:
+            seat.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
+            application.back_off(seat.backoff_until_ns)
+            self._wake_at(seat.backoff_until_ns)
+        self._learn(walk)
+        return None
+
+    def _learn(self, walk: AskWalk) -> None:
+        """Note what the walk says about when to look again."""
+        for refusal in walk.refusals:
+            if refusal.reason is not RefusalReason.NO_NODE_FITS:
+                self.mixed = True
+            if refusal.until_ns is not None:
+                self._wake_at(refusal.until_ns)
+
+    def _try(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
+        kind = candidate.kind
+        if kind is CandidateKind.NODES:
+            return self._try_nodes(seat, walk, candidate)
+        if kind is CandidateKind.REQUIRED_NODE:
+            return self._try_required_node(seat, walk, candidate)
+        if kind is CandidateKind.RESERVATION:
+            return self._try_reservation(seat, walk, candidate)
+        return None
+
+    def _try_nodes(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
+        ask = candidate.ask
+        nodes = self.state.nodes
+        denied = ""
+        if self.state.around.predicates is None:
+            node = nodes.first_fit(ask.resource)
+            if node is not None and commit(self.state, seat, ask, node):
+                return True
+        elif ask.resource not in nodes.closed:
+            found = False
+            for node in nodes.fitting(ask.resource):
+                found = True
+                reason = self.state.around.predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
+                if reason is None:
+                    if commit(self.state, seat, ask, node):
+                        return True
+                    break
+                denied = reason
+                seat.application.note_refusal(ask.allocation_key, reason, self.now_ns)
+            if not found:
+                nodes.first_fit(ask.resource)
+        walk.missed_for_all = not denied and ask.resource in nodes.closed
+        if denied:
+            until_ns = self.now_ns + _WAITS_FOR_TIME_NS
+            walk.refuse(RefusalReason.PREDICATES, "", ask, None, detail=denied, until_ns=until_ns)
+        outcome = self._try_reservation(seat, walk, candidate)
+        if outcome is None and not denied:
+            walk.refuse(RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=self._reservation_due(walk, candidate))
+        return outcome
+
+    def _reservation_due(self, walk: AskWalk, candidate: Candidate) -> int | None:
+        due_ns = candidate.ask.created_at_ns + RESERVATION_DELAY_NS + 1
+        return due_ns if walk.reservations_on and due_ns > self.now_ns else None
+
+    # -------------------------------------------------------------------------------- reservations
+
+    def _try_reservation(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
+        """Reserve the node that lacks least; a reservation ends the cycle without a result."""
+        ask = candidate.ask
+        if not walk.reservations_on or candidate.reserved_node:
+            return None
+        if self.now_ns - ask.created_at_ns <= RESERVATION_DELAY_NS:
+            return None
+        for node in self.state.nodes.best_to_reserve(ask.resource)[:1]:
+            predicates = self.state.around.predicates
+            if predicates is not None and predicates.refuse(ask.allocation_key, node.node_id, allocate=False):
+                return None
+            return False if reserve(self.state, seat, ask, node, required=False) else None
+        return None
+
+    def _try_required_node(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
+        ask = candidate.ask
+        state = self.state
+        node = state.nodes.get(ask.required_node)
+        if node is None:
+            walk.refuse(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
+            return None
+        cancel_ordinary_reservations(state, node)
+        if fits(node.available, ask.resource) and fits(node.capacity, ask.resource):
+            reason = _judge(state, ask, node)
+            if reason is None and commit(state, seat, ask, node):
+                return True
+            if reason is not None:
+                seat.application.note_refusal(ask.allocation_key, reason, self.now_ns)
+        if not candidate.reserved_node and reserve(state, seat, ask, node, required=True):
+            return False
+        walk.refuse(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
+        return None
+
+
+def _judge(state: PartitionState, ask: Ask, node: NodeSeat) -> str | None:
+    predicates = state.around.predicates
+    if predicates is None:
+        return None
+    return predicates.refuse(ask.allocation_key, node.node_id, allocate=True)

@@ -1,0 +1,134 @@
+"""What an application tells the partition with its answer: what else follows from a change.
+
+An application never reaches up for its queue, its user or the RM. What it changes beyond itself is the
+return value of the method that changed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias, final
+
+if TYPE_CHECKING:
+    from .allocation import Allocation
+    from .application_state import ApplicationState
+    from .messages import TerminationType
+    from .pending_asks import AskRecord
+    from .reservations import Reservation
+    from .resources import Resource
+
+__all__ = [
+    "Answer",
+    "ApplicationFacts",
+    "Effect",
+    "ReleaseWanted",
+    "StateEntered",
+    "TimerKind",
+    "TimerSet",
+]
+
+
+class TimerKind(Enum):
+    """The timers of an application."""
+
+    STATE = "state"
+    PLACEHOLDER = "placeholder"
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntered:
+    """The application went from one state to another; `text` is for the RM."""
+
+    left: ApplicationState
+    entered: ApplicationState
+    text: str
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimerSet:
+    """The application wants `on_timer` called with this generation, unless it changes its mind."""
+
+    kind: TimerKind
+    due_ns: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWanted:
+    """The RM is to end an allocation or an ask, and to confirm it."""
+
+    allocation_key: str
+    termination: TerminationType
+    text: str
+
+
+Effect: TypeAlias = StateEntered | TimerSet | ReleaseWanted
+
+
+@final
+class ApplicationFacts:
+    """What the partition keeps of an application to order it: the mirror's side of the answer."""
+
+    __slots__ = (
+        "allocated",
+        "max_priority",
+        "pending",
+        "placeholder_allocated",
+        "reserved",
+        "state",
+        "submitted_at_ns",
+    )
+
+    def __init__(
+        self,
+        state: ApplicationState,
+        pending: Resource,
+        allocated: Resource,
+        placeholder_allocated: Resource,
+        max_priority: int,
+        submitted_at_ns: int,
+        reserved: int,
+    ) -> None:
+        self.state = state
+        self.pending = pending
+        self.allocated = allocated
+        self.placeholder_allocated = placeholder_allocated
+        self.max_priority = max_priority
+        self.submitted_at_ns = submitted_at_ns
+        self.reserved = reserved
+
+
+@final
+class Answer:
+    """What a change of an application gave: its facts, what follows, and what it let go of."""
+
+    __slots__ = ("allocations", "asks", "effects", "ended", "facts", "preempted", "reservations", "swaps")
+
+    def __init__(
+        self,
+        facts: ApplicationFacts,
+        effects: tuple[Effect, ...] = (),
+        *,
+        asks: tuple[AskRecord, ...] = (),
+        allocations: tuple[Allocation, ...] = (),
+        preempted: tuple[Allocation, ...] = (),
+        reservations: tuple[Reservation, ...] = (),
+        swaps: tuple[Allocation, ...] = (),
+        ended: bool = False,
+    ) -> None:
+        self.facts = facts
+        self.effects = effects
+        self.asks = asks
+        """Asks that were removed."""
+        self.allocations = allocations
+        """Allocations that were removed, or made."""
+        self.preempted = preempted
+        """Those of the removed allocations that had been chosen as victims."""
+        self.reservations = reservations
+        """Reservations that were dropped."""
+        self.swaps = swaps
+        """Allocations that were to replace placeholders that are gone: they hold room on their nodes."""
+        self.ended = ended
+        """Nothing is left: the application no longer counts as running for its user."""

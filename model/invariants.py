@@ -1,0 +1,113 @@
+"""What is true of a partition after every step, whatever happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .application_state import ApplicationState
+from .resource_comparisons import equals
+from .resources import EMPTY, add
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .partition_state import PartitionState
+    from .queue import Queue
+    from .resources import Resource
+
+__all__ = ["validate_partition"]
+
+
+def validate_partition(state: PartitionState) -> None:
+    """Assert that nothing is lost or counted twice between nodes, applications, queues and users."""
+    state.tree.validate()
+    state.nodes.validate()
+    state.limits.validate()
+    _validate_nodes(state)
+    _validate_queues(state)
+    _validate_users(state)
+    _validate_counters(state)
+
+
+def _total(resources: Iterable[Resource]) -> Resource:
+    total = EMPTY
+    for resource in resources:
+        total = add(total, resource)
+    return total
+
+
+def _validate_nodes(state: PartitionState) -> None:
+    """Each allocation of an application is on its node, and each node holds nothing else."""
+    held: dict[str, dict[str, str]] = {}
+    moving: dict[str, set[str]] = {}
+    for seat in state.seats.values():
+        seat.application.validate()
+        for placed in seat.application.allocations():
+            held.setdefault(placed.allocation.node_id, {})[placed.allocation.ask.allocation_key] = (
+                seat.application_id
+            )
+            if placed.swap is not None and placed.swap.node_id != placed.allocation.node_id:
+                moving.setdefault(placed.swap.node_id, set()).add(placed.swap.ask.allocation_key)
+    for node in state.nodes:
+        node.node.validate()
+        facts = node.node.facts()
+        assert equals(facts.available, node.available), f"node {node.node_id}: the mirror is stale"
+        assert bool(facts.reservations) == node.reserved, f"node {node.node_id}: reserved or not?"
+        here = {allocation.ask.allocation_key for allocation in facts.allocations}
+        wanted = set(held.pop(node.node_id, {})) | moving.pop(node.node_id, set())
+        assert here == wanted, f"node {node.node_id} holds {here}, applications say {wanted}"
+    assert not held, f"allocations on unknown nodes: {held}"
+    capacity = _total(node.capacity for node in state.nodes)
+    assert equals(capacity, state.capacity), "the partition's capacity is not the sum of its nodes'"
+
+
+def _validate_queues(state: PartitionState) -> None:
+    """A queue uses and waits for the sum of its children or of its applications."""
+    for queue in state.tree:
+        facts = [seat.facts for seat in queue.seats.by_id.values()]
+        children = list(queue.children.values())
+        allocated = _total(
+            [child.allocated for child in children]
+            + [fact.allocated for fact in facts]
+            + [fact.placeholder_allocated for fact in facts],
+        )
+        assert equals(allocated, queue.allocated), (
+            f"{queue}: allocated {queue.allocated!r} is not the sum {allocated!r}"
+        )
+        pending = _total([child.pending for child in children] + [fact.pending for fact in facts])
+        assert equals(pending, queue.pending), (
+            f"{queue}: pending {queue.pending!r} is not the sum {pending!r}"
+        )
+        _validate_running(queue)
+
+
+def _validate_running(queue: Queue) -> None:
+    below = sum(child.running for child in queue.children.values())
+    here = sum(seat.facts.state is ApplicationState.RUNNING for seat in queue.seats.by_id.values())
+    assert queue.running == below + here, f"{queue}: {queue.running} applications run, not {below + here}"
+
+
+def _validate_users(state: PartitionState) -> None:
+    """A user uses the sum of all that runs for that user."""
+    usage: dict[str, Resource] = {}
+    for seat in state.seats.values():
+        own = add(seat.facts.allocated, seat.facts.placeholder_allocated)
+        usage[seat.user.name] = add(usage.get(seat.user.name), own)
+    known = state.limits.usages()
+    for name in sorted(usage.keys() | known.keys()):
+        counted = known.get(name, EMPTY)
+        summed = usage.get(name, EMPTY)
+        assert equals(counted, summed), f"user {name}: usage {counted!r} is not the sum {summed!r}"
+
+
+def _validate_counters(state: PartitionState) -> None:
+    placed = [placed for seat in state.seats.values() for placed in seat.application.allocations()]
+    assert state.allocations == len(placed), f"{state.allocations} allocations counted, {len(placed)} are there"
+    placeholders = sum(entry.allocation.ask.placeholder for entry in placed)
+    assert state.placeholders == placeholders, (
+        f"{state.placeholders} placeholders counted, {placeholders} are there"
+    )
+    reservations = sum(seat.facts.reserved for seat in state.seats.values())
+    assert state.reservations == reservations, (
+        f"{state.reservations} reservations counted, {reservations} are there"
+    )

@@ -1,0 +1,169 @@
+"""The limits of users and groups as the configuration states them, looked up by queue path.
+
+A limit belongs to a queue and to a *holder*: a user or a group. The holder `*` is the wildcard, and means
+two different things. For users it is a limit that each user without a limit of their own has separately.
+For groups it is one holder named `*`, shared by all applications whose user is in no named group.
+
+Paths are lower case here, as queues are: the recorded core kept the spelling of the file, and limits on a
+queue written with capitals never applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, final
+
+from .configuration.names import WILDCARD
+from .configuration.schema import NOWHERE
+from .resources import EMPTY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .configuration.schema import LimitConfig, Position, QueueConfig
+    from .resources import Resource
+
+__all__ = [
+    "HolderKind",
+    "Limit",
+    "Limits",
+    "QueueLimits",
+    "levels",
+]
+
+HolderKind: TypeAlias = Literal["user", "group"]
+
+
+def levels(queue_path: str) -> tuple[str, ...]:
+    """Return the paths of a queue and all queues above it, the root first."""
+    paths: list[str] = []
+    for name in queue_path.split("."):
+        paths.append(f"{paths[-1]}.{name}" if paths else name)
+    return tuple(paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What one holder may use in one queue and all below it.
+
+    `resources` without types sets no limit to resources, `max_applications` 0 none to applications.
+    """
+
+    resources: Resource = EMPTY
+    max_applications: int = 0
+    position: Position = NOWHERE
+
+    @staticmethod
+    def of(config: LimitConfig) -> Limit:
+        """Return the limit that an entry of the configuration states; nothing but zeros is no limit."""
+        resources = config.max_resources if any(config.max_resources.values()) else EMPTY
+        return Limit(resources, config.max_applications, config.position)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """The limits that one queue states, by holder and in the order of the file; `*` is a key like others."""
+
+    users: Mapping[str, Limit]
+    groups: Mapping[str, Limit]
+
+    @staticmethod
+    def of(configs: Sequence[LimitConfig]) -> QueueLimits:
+        """Collect the limits of a queue by holder."""
+        users: dict[str, Limit] = {}
+        groups: dict[str, Limit] = {}
+        for config in configs:
+            limit = Limit.of(config)
+            users.update(dict.fromkeys(config.users, limit))
+            groups.update(dict.fromkeys(config.groups, limit))
+        return QueueLimits(users, groups)
+
+    def group_of(self, groups: Sequence[str]) -> str | None:
+        """Return the group that counts here: the first of the file among the given, else `*`, else none."""
+        for name in self.groups:
+            if name in groups:
+                return name
+        return WILDCARD if WILDCARD in self.groups else None
+
+
+@final
+class Limits:
+    """All limits of a partition at one time: a value, replaced as a whole when the configuration changes."""
+
+    __slots__ = ("_holders", "_queues")
+
+    def __init__(self, queues: Mapping[str, QueueLimits]) -> None:
+        self._queues = queues
+        self._holders: dict[HolderKind, dict[str, None]] = {
+            "user": {name: None for queue in queues.values() for name in queue.users},
+            "group": {name: None for queue in queues.values() for name in queue.groups},
+        }
+
+    @staticmethod
+    def of(root: QueueConfig) -> Limits:
+        """Read the limits of a queue and all queues below it."""
+        return Limits(
+            {path: QueueLimits.of(queue.limits) for path, queue in _with_paths(root, "") if queue.limits}
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def limit_of(self, kind: HolderKind, name: str, queue_path: str) -> tuple[Limit | None, bool]:
+        """Return what limits a holder at a queue, and whether it is the wildcard that does.
+
+        A user without a limit of their own has the wildcard's. A group never has: the group `*` is a
+        holder of its own.
+        """
+        queue = self._queues.get(queue_path)
+        if queue is None:
+            return None, False
+        if kind == "group":
+            return queue.groups.get(name), False
+        own = queue.users.get(name)
+        if own is not None:
+            return own, False
+        wildcard = queue.users.get(WILDCARD)
+        return wildcard, wildcard is not None
+
+    def limited_paths(self, kind: HolderKind, name: str) -> tuple[str, ...]:
+        """Return the paths of the queues that limit a holder, by name or by wildcard."""
+        return tuple(path for path in self._queues if self.limit_of(kind, name, path)[0] is not None)
+
+    def named(self, kind: HolderKind) -> tuple[str, ...]:
+        """Return the holders with a limit of their own, each once; the group `*` is one, the user `*` not."""
+        return tuple(name for name in self._holders[kind] if kind == "group" or name != WILDCARD)
+
+    def may_limit(self, user: str, groups: Sequence[str]) -> bool:
+        """Tell whether any limit can apply to a user, in whichever queue."""
+        named_users, named_groups = self._holders["user"], self._holders["group"]
+        if user in named_users or WILDCARD in named_users:
+            return True
+        return bool(groups) and (WILDCARD in named_groups or any(name in named_groups for name in groups))
+
+    def group_of(self, queue_path: str, groups: Sequence[str]) -> str | None:
+        """Return the group whose limits an application in a queue counts against.
+
+        From the queue upwards, the first queue decides that limits a group of the user, or `*`. Nobody is
+        in `*` who is in no group at all.
+        """
+        if not groups or not self._queues:
+            return None
+        for path in reversed(levels(queue_path)):
+            queue = self._queues.get(path)
+            group = None if queue is None else queue.group_of(groups)
+            if group is not None:
+                return group
+        return None
+
+    def limits_group_at(self, queue_path: str, group: str) -> bool:
+        """Tell whether a group is limited at a queue or above it."""
+        return any(self.limit_of("group", group, path)[0] is not None for path in levels(queue_path))
+
+
+def _with_paths(queue: QueueConfig, parent_path: str) -> Iterator[tuple[str, QueueConfig]]:
+    """Walk over a queue and all below it, depth first, with the lower-case path of each."""
+    path = f"{parent_path}.{queue.name}".lower() if parent_path else queue.name.lower()
+    yield path, queue
+    for child in queue.queues:
+        yield from _with_paths(child, path)

@@ -1,0 +1,240 @@
+"""What a resource manager tells the scheduler, and what the scheduler answers.
+
+Every message is a frozen value with one meaning. The doors in `licorne.proxy` read and write them as
+`si.v1`; the model knows nothing of the wire. Partition names are full names here (`[rm]default`), see
+`partition_name`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .allocation import Allocation
+    from .resources import Resource
+
+__all__ = [
+    "AllocationPlaced",
+    "AllocationRejection",
+    "AllocationSubmission",
+    "AllocationsRejected",
+    "AllocationsReleased",
+    "Announcement",
+    "ApplicationChanged",
+    "ApplicationRemoval",
+    "ApplicationSubmission",
+    "ApplicationsAnswered",
+    "NodeAction",
+    "NodeUpdate",
+    "NodesAnswered",
+    "Registration",
+    "Rejection",
+    "Release",
+    "SchedulingStateChanged",
+    "TerminationType",
+    "full_partition_name",
+    "short_partition_name",
+]
+
+
+class NodeAction(Enum):
+    """What an RM wants done with a node; names and numbers of `si.v1`."""
+
+    UNKNOWN_ACTION_FROM_RM = 0
+    CREATE = 1
+    UPDATE = 2
+    DRAIN_NODE = 3
+    DECOMISSION = 4
+    DRAIN_TO_SCHEDULABLE = 5
+    CREATE_DRAIN = 6
+
+
+class TerminationType(Enum):
+    """Why an allocation ends; names and numbers of `si.v1`."""
+
+    UNKNOWN_TERMINATION_TYPE = 0
+    STOPPED_BY_RM = 1
+    TIMEOUT = 2
+    PREEMPTED_BY_SCHEDULER = 3
+    PLACEHOLDER_REPLACED = 4
+
+
+def full_partition_name(name: str, rm_id: str) -> str:
+    """Return the name that is unique among all RMs: `[rm]default` for `default` or the empty name."""
+    if name.startswith("["):
+        return name
+    return f"[{rm_id}]{name or 'default'}"
+
+
+def short_partition_name(full_name: str) -> str:
+    """Return the name as the RM writes it: `default` for `[rm]default`."""
+    end = full_name.find("]")
+    return full_name[end + 1 :] if end > 0 else full_name
+
+
+# ------------------------------------------------------------------------------------- from the RM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A resource manager announces itself and its queue configuration."""
+
+    rm_id: str
+    version: str = ""
+    policy_group: str = ""
+    build_information: Mapping[str, str] = field(default_factory=dict)
+    configuration: str = ""
+    extra_configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUpdate:
+    """One node of a node request; `resource` is `None` where the RM sent none."""
+
+    node_id: str
+    action: NodeAction
+    attributes: Mapping[str, str]
+    resource: Resource | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationSubmission:
+    """A new application; `placeholder_ask` is `None` or the total of its gang's placeholders."""
+
+    application_id: str
+    queue_name: str
+    partition: str
+    user: str
+    groups: tuple[str, ...]
+    tags: Mapping[str, str]
+    execution_timeout_ms: int
+    placeholder_ask: Resource | None
+    gang_scheduling_style: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRemoval:
+    """The RM removes an application with all it has."""
+
+    application_id: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationSubmission:
+    """An ask, or with `node_id` an existing, external or foreign allocation."""
+
+    allocation_key: str
+    application_id: str
+    partition: str
+    resource: Resource
+    priority: int
+    tags: Mapping[str, str]
+    node_id: str
+    task_group_name: str
+    placeholder: bool
+    originator: bool
+    allow_preempt_self: bool
+    allow_preempt_other: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The end of an allocation or ask, in either direction; an empty key from the RM means all."""
+
+    partition: str
+    application_id: str
+    allocation_key: str
+    termination: TerminationType
+    message: str = ""
+
+
+# --------------------------------------------------------------------------------------- to the RM
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """An application or node that the scheduler does not take, and why."""
+
+    subject_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationRejection:
+    """An ask or allocation that the scheduler does not take, and why."""
+
+    allocation_key: str
+    application_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodesAnswered:
+    """The answer to the creations of one node request."""
+
+    accepted: tuple[str, ...]
+    rejected: tuple[Rejection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationsAnswered:
+    """The answer to the new applications of one application request."""
+
+    accepted: tuple[str, ...]
+    rejected: tuple[Rejection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationChanged:
+    """An application entered a state; `message` is the event's name or the reason given with it."""
+
+    application_id: str
+    state: str
+    time_ns: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationPlaced:
+    """An allocation on a node: decided, recovered, placed by the RM or confirmed by a swap."""
+
+    allocation: Allocation
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationsReleased:
+    """Allocations that ended, or that the RM is asked to end and to confirm."""
+
+    releases: tuple[Release, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationsRejected:
+    """The asks and allocations of one request that the scheduler does not take."""
+
+    rejections: tuple[AllocationRejection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingStateChanged:
+    """An ask that fits every quota waits for room in the cluster: a hint to an autoscaler."""
+
+    application_id: str
+    allocation_key: str
+    reason: str
+
+
+Announcement: TypeAlias = (
+    NodesAnswered
+    | ApplicationsAnswered
+    | ApplicationChanged
+    | AllocationPlaced
+    | AllocationsReleased
+    | AllocationsRejected
+    | SchedulingStateChanged
+)

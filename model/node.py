@@ -1,0 +1,211 @@
+"""A node: what it has, what runs on it, and who has reserved it.
+
+Conserved at all times: available = capacity - allocated - occupied, where `occupied` is what foreign
+allocations use. `try_add` never commits more than there is; `add` takes what an RM says already runs, and
+may drive `available` below zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+from .allocation import UNKNOWN_INSTANCE_TYPE
+from .marks import reads, writes
+from .resource_combinations import prune
+from .resource_comparisons import equals
+from .resources import EMPTY, add, fits, subtract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .allocation import Allocation
+    from .resources import Resource
+
+__all__ = ["HOSTNAME", "INSTANCE_TYPE", "NODE_PARTITION", "RACKNAME", "Node", "NodeFacts"]
+
+HOSTNAME: Final = "si/hostname"
+RACKNAME: Final = "si/rackname"
+INSTANCE_TYPE: Final = "si/instance-type"
+NODE_PARTITION: Final = "si/node-partition"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """All that a node knows of itself, as values."""
+
+    node_id: str
+    attributes: Mapping[str, str]
+    schedulable: bool
+    capacity: Resource
+    allocated: Resource
+    occupied: Resource
+    available: Resource
+    allocations: tuple[Allocation, ...]
+    foreign: tuple[Allocation, ...]
+    reservations: tuple[str, ...]
+
+
+@final
+class Node:
+    """One node. `node_id` and `attributes` never change and may be read by anybody."""
+
+    def __init__(
+        self,
+        node_id: str,
+        attributes: Mapping[str, str],
+        capacity: Resource,
+        *,
+        schedulable: bool,
+    ) -> None:
+        self.node_id = node_id
+        self.attributes = attributes
+        self.instance_type = attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE_TYPE
+        self._capacity = prune(capacity)
+        self._allocated = EMPTY
+        self._occupied = EMPTY
+        self._available = self._capacity
+        self._schedulable = schedulable
+        self._allocations: dict[str, Allocation] = {}
+        self._foreign: dict[str, Allocation] = {}
+        self._reservations: dict[str, bool] = {}
+        """Allocation key -> whether it is a required-node reservation."""
+
+    # ------------------------------------------------------------------------------ allocations
+
+    @writes
+    def try_add(self, allocation: Allocation) -> Resource | None:
+        """Place the allocation if it fits; return what is available afterwards, or `None`."""
+        resource = allocation.ask.resource
+        if not fits(self._available, resource):
+            return None
+        return self._place(allocation, resource)
+
+    @writes
+    def add(self, allocation: Allocation) -> Resource:
+        """Place the allocation whether or not it fits; return what is available afterwards."""
+        return self._place(allocation, allocation.ask.resource)
+
+    def _place(self, allocation: Allocation, resource: Resource) -> Resource:
+        key = allocation.ask.allocation_key
+        assert key not in self._allocations, f"{key} is already on node {self.node_id}: please report"
+        self._allocations[key] = allocation
+        self._allocated = add(self._allocated, resource)
+        self._available = prune(subtract(self._available, resource))
+        return self._available
+
+    @writes
+    def remove(self, allocation_key: str) -> Resource:
+        """Take an allocation off the node, if it is there; return what is available afterwards."""
+        allocation = self._allocations.pop(allocation_key, None)
+        if allocation is not None:
+            self._allocated = prune(subtract(self._allocated, allocation.ask.resource))
+            self._refresh()
+        return self._available
+
+    @writes
+    def replace(self, allocation_key: str, allocation: Allocation) -> Resource:
+        """Put an allocation in the place of another one, whatever their sizes."""
+        self.remove(allocation_key)
+        return self.add(allocation)
+
+    # ---------------------------------------------------------------------------------- foreign
+
+    @writes
+    def put_foreign(self, allocation: Allocation) -> Resource:
+        """Place or resize a foreign allocation; return what is available afterwards."""
+        self._foreign[allocation.ask.allocation_key] = allocation
+        return self._count_foreign()
+
+    @writes
+    def remove_foreign(self, allocation_key: str) -> Resource:
+        """Take a foreign allocation off the node; return what is available afterwards."""
+        self._foreign.pop(allocation_key, None)
+        return self._count_foreign()
+
+    def _count_foreign(self) -> Resource:
+        occupied = EMPTY
+        for allocation in self._foreign.values():
+            occupied = add(occupied, allocation.ask.resource)
+        self._occupied = prune(occupied)
+        self._refresh()
+        return self._available
+
+    # --------------------------------------------------------------------------------- capacity
+
+    @writes
+    def set_capacity(self, capacity: Resource) -> Resource | None:
+        """Take a new capacity; return what is available afterwards, `None` if nothing changed."""
+        pruned = prune(capacity)
+        if equals(pruned, self._capacity):
+            return None
+        self._capacity = pruned
+        self._refresh()
+        return self._available
+
+    @writes
+    def set_schedulable(self, *, schedulable: bool) -> bool:
+        """Cordon or uncordon the node; return whether that changed anything."""
+        changed = self._schedulable != schedulable
+        self._schedulable = schedulable
+        return changed
+
+    def _refresh(self) -> None:
+        free = subtract(subtract(self._capacity, self._allocated), self._occupied)
+        self._available = prune(free)
+
+    # ----------------------------------------------------------------------------- reservations
+
+    @writes
+    def try_reserve(self, allocation_key: str, resource: Resource, *, required: bool) -> bool:
+        """Reserve the node for an ask.
+
+        A node has one reservation, or any number of reservations of required-node asks.
+        """
+        if not fits(self._capacity, resource):
+            return False
+        if self._reservations and not (required and all(self._reservations.values())):
+            return False
+        self._reservations[allocation_key] = required
+        return True
+
+    @writes
+    def unreserve(self, allocation_key: str) -> bool:
+        """Drop a reservation; return whether the node is free of reservations."""
+        self._reservations.pop(allocation_key, None)
+        return not self._reservations
+
+    # ------------------------------------------------------------------------------------ views
+
+    @reads
+    def facts(self) -> NodeFacts:
+        """Return all that the node knows of itself."""
+        return NodeFacts(
+            node_id=self.node_id,
+            attributes=self.attributes,
+            schedulable=self._schedulable,
+            capacity=self._capacity,
+            allocated=self._allocated,
+            occupied=self._occupied,
+            available=self._available,
+            allocations=tuple(self._allocations.values()),
+            foreign=tuple(self._foreign.values()),
+            reservations=tuple(self._reservations),
+        )
+
+    @reads
+    def validate(self) -> None:
+        """Assert that nothing is lost: the sums agree with the allocations, and with the capacity."""
+        allocated = EMPTY
+        for allocation in self._allocations.values():
+            assert allocation.node_id == self.node_id, f"{allocation!r} is on node {self.node_id}"
+            allocated = add(allocated, allocation.ask.resource)
+        assert equals(allocated, self._allocated), (
+            f"node {self.node_id}: allocated {self._allocated!r} is not the sum {allocated!r}"
+        )
+        free = subtract(subtract(self._capacity, self._allocated), self._occupied)
+        assert equals(free, self._available), (
+            f"node {self.node_id}: available {self._available!r} is not capacity - allocated - occupied {free!r}"
+        )
+        required = list(self._reservations.values())
+        assert len(required) < 2 or all(required), f"node {self.node_id}: reserved twice"

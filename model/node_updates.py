@@ -1,0 +1,222 @@
+"""What an RM says of its nodes, carried out on a partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .allocation import Allocation
+from .messages import (
+    AllocationPlaced,
+    AllocationsReleased,
+    NodeAction,
+    NodesAnswered,
+    Rejection,
+    Release,
+    TerminationType,
+)
+from .node import Node
+from .node_order import NodeSeat
+from .object_state import ObjectState
+from .queue_quota import discharge
+from .resources import EMPTY, subtract
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .messages import NodeUpdate
+    from .partition_state import PartitionState
+    from .seat import Seat
+
+__all__ = ["remove_node", "update_nodes"]
+
+_CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
+
+
+def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesAnswered | None:
+    """Carry out node updates in order; return the answer to the creations, `None` if there were none.
+
+    An update of a node that is not known has no answer: there is nothing it could change.
+    """
+    accepted: list[str] = []
+    rejected: list[Rejection] = []
+    for update in updates:
+        if update.action in _CREATIONS:
+            reason = _create(state, update)
+            if reason is None:
+                accepted.append(update.node_id)
+            else:
+                rejected.append(Rejection(update.node_id, reason))
+            continue
+        seat = state.nodes.get(update.node_id)
+        if seat is not None:
+            _update(state, seat, update)
+    if not accepted and not rejected:
+        return None
+    return NodesAnswered(tuple(accepted), tuple(rejected))
+
+
+def _create(state: PartitionState, update: NodeUpdate) -> str | None:
+    name = update.node_id
+    if state.state is not ObjectState.ACTIVE:
+        return f"partition {state.name} is stopped cannot add a new node {name}"
+    if state.nodes.get(name) is not None:
+        return (
+            f"failure while adding new node, node rejected with error: failed to add node {name} to partition "
+            f"{state.name}, error: partition {state.name} has an existing node {name}, node name must be unique"
+        )
+    schedulable = update.action is NodeAction.CREATE
+    node = Node(name, update.attributes, update.resource or EMPTY, schedulable=schedulable)
+    capacity = node.facts().capacity
+    handle = state.around.adopt_node(node)
+    state.nodes.add(NodeSeat(handle, name, node.instance_type, capacity, schedulable=schedulable))
+    state.change_capacity(EMPTY, capacity)
+    return None
+
+
+def _update(state: PartitionState, seat: NodeSeat, update: NodeUpdate) -> None:
+    if update.action is NodeAction.UPDATE:
+        if update.resource is not None:
+            _resize(state, seat, update)
+    elif update.action is NodeAction.DRAIN_NODE:
+        _set_schedulable(state, seat, schedulable=False)
+    elif update.action is NodeAction.DRAIN_TO_SCHEDULABLE:
+        _set_schedulable(state, seat, schedulable=True)
+    elif update.action is NodeAction.DECOMISSION:
+        remove_node(state, seat)
+
+
+def _resize(state: PartitionState, seat: NodeSeat, update: NodeUpdate) -> None:
+    assert update.resource is not None, "the caller has looked"
+    available = seat.node.set_capacity(update.resource)
+    if available is None:
+        return
+    before = seat.capacity
+    seat.capacity = seat.node.facts().capacity
+    state.nodes.give(seat, available)
+    state.change_capacity(before, seat.capacity)
+
+
+def _set_schedulable(state: PartitionState, seat: NodeSeat, *, schedulable: bool) -> None:
+    if seat.node.set_schedulable(schedulable=schedulable):
+        state.nodes.set_schedulable(seat, schedulable=schedulable)
+        state.node_changes += 1
+
+
+# ---------------------------------------------------------------------------------------- removal
+
+
+def remove_node(state: PartitionState, seat: NodeSeat) -> None:
+    """Take a node away with all that is on it; the RM hears of each allocation that ends.
+
+    Nothing is placed on the node any more before its allocations end, and its capacity goes last: the
+    headroom never dips below what is allocated in between.
+    """
+    state.nodes.remove(seat.node_id)
+    facts = seat.node.facts()
+    for key in facts.reservations:
+        _unreserve(state, key)
+    releases: list[Release] = []
+    for allocation in facts.allocations:
+        _end_on_node(state, seat.node_id, allocation, releases)
+    for allocation in facts.foreign:
+        state.foreign.pop(allocation.ask.allocation_key, None)
+    if releases:
+        state.around.announce(AllocationsReleased(tuple(releases)))
+    state.change_capacity(seat.capacity, EMPTY)
+    state.around.release(seat.node)
+
+
+def _unreserve(state: PartitionState, allocation_key: str) -> None:
+    for seat in list(state.seats.values()):
+        if not seat.facts.reserved:
+            continue
+        answer = seat.application.unreserve(allocation_key)
+        if answer is not None:
+            state.drop_reservations(answer.reservations)
+            state.settle(seat, answer)
+            return
+
+
+def _end_on_node(
+    state: PartitionState,
+    node_id: str,
+    allocation: Allocation,
+    releases: list[Release],
+) -> None:
+    key = allocation.ask.allocation_key
+    seat = state.seats.get(allocation.ask.application_id)
+    if seat is None:
+        return
+    real = seat.application.swap_of(key)
+    if real is not None and real.node_id != node_id:
+        _confirm_swap(state, seat, allocation, real, releases)
+        return
+    if real is not None:
+        _cancel_swap(state, seat, key, real)
+    elif seat.application.allocation(key) is None:
+        placeholder_key = seat.application.swap_onto(key)
+        if placeholder_key:
+            _cancel_swap(state, seat, placeholder_key, allocation)
+        return
+    answer = seat.application.remove_allocation(
+        key,
+        TerminationType.UNKNOWN_TERMINATION_TYPE,
+        state.now_ns(),
+    )
+    if answer is not None:
+        releases.append(_release(state, allocation, node_id))
+        state.count_ended(seat, answer)
+        state.settle(seat, answer)
+
+
+def _cancel_swap(state: PartitionState, seat: Seat, placeholder_key: str, real: Allocation) -> None:
+    """Let the real ask wait again: its place went before the RM confirmed the end of the placeholder."""
+    seat.application.cancel_swap(placeholder_key)
+    answer = seat.application.displace(real.ask.allocation_key)
+    if answer is not None:
+        for record in answer.asks:
+            state.add_pending(seat, record.ask)
+        state.settle(seat, answer)
+
+
+def _confirm_swap(
+    state: PartitionState,
+    seat: Seat,
+    placeholder: Allocation,
+    real: Allocation,
+    releases: list[Release],
+) -> None:
+    """Complete a swap whose placeholder goes with its node, while the real allocation is elsewhere."""
+    answer = seat.application.end_swap(
+        placeholder.ask.allocation_key,
+        TerminationType.PLACEHOLDER_REPLACED,
+        state.now_ns(),
+    )
+    assert answer is not None, "the swap was under way a moment ago: please report"
+    releases.append(_release(state, placeholder, placeholder.node_id))
+    exchange_counts(state, seat, placeholder, answer.allocations[1])
+    state.settle(seat, answer)
+    state.around.announce(AllocationPlaced(answer.allocations[1]))
+    del real
+
+
+def exchange_counts(state: PartitionState, seat: Seat, placeholder: Allocation, real: Allocation) -> None:
+    """Count the real allocation for its queues and its user where the placeholder was counted."""
+    path = seat.queue.path
+    before = placeholder.ask.resource
+    after = real.ask.resource
+    discharge(seat.queue, subtract(before, after))
+    state.limits.decrease(path, seat.application_id, seat.user, before, remove_application=False)
+    state.limits.increase(path, seat.application_id, seat.user, after)
+    state.placeholders -= 1
+    state.changes += 1
+
+
+def _release(state: PartitionState, allocation: Allocation, node_id: str) -> Release:
+    return Release(
+        partition=state.name,
+        application_id=allocation.ask.application_id,
+        allocation_key=allocation.ask.allocation_key,
+        termination=TerminationType.STOPPED_BY_RM,
+        message=f"Node {node_id} Removed",
+    )

@@ -1,0 +1,57 @@
+"""The life of a queue and of a partition, as one table.
+
+Both are Active from the start. One that is to go away is Draining: what it has goes on, nothing new comes
+in. A Draining one that is wanted after all becomes Active again. Nothing in the core stops one; the state
+Stopped is there for who operates it. An event that leads to the same state changes nothing.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from .errors import LicorneError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["OBJECT_TRANSITIONS", "ObjectEvent", "ObjectState", "next_object_state"]
+
+
+class ObjectState(Enum):
+    """Where a queue or a partition is in its life; the values are what a client reads."""
+
+    ACTIVE = "Active"
+    DRAINING = "Draining"
+    STOPPED = "Stopped"
+
+
+class ObjectEvent(Enum):
+    """What happens to a queue or a partition."""
+
+    REMOVE = "Remove"
+    START = "Start"
+    STOP = "Stop"
+
+
+OBJECT_TRANSITIONS: Final[Mapping[tuple[ObjectState, ObjectEvent], ObjectState]] = {
+    (ObjectState.ACTIVE, ObjectEvent.REMOVE): ObjectState.DRAINING,
+    (ObjectState.DRAINING, ObjectEvent.REMOVE): ObjectState.DRAINING,
+    (ObjectState.ACTIVE, ObjectEvent.START): ObjectState.ACTIVE,
+    (ObjectState.STOPPED, ObjectEvent.START): ObjectState.ACTIVE,
+    (ObjectState.DRAINING, ObjectEvent.START): ObjectState.ACTIVE,
+    (ObjectState.ACTIVE, ObjectEvent.STOP): ObjectState.STOPPED,
+    (ObjectState.STOPPED, ObjectEvent.STOP): ObjectState.STOPPED,
+}
+
+
+def next_object_state(state: ObjectState, event: ObjectEvent) -> ObjectState:
+    """Return the state after the event.
+
+    Raises:
+        LicorneError: the table has no such transition.
+    """
+    target = OBJECT_TRANSITIONS.get((state, event))
+    if target is None:
+        raise LicorneError(f"event {event.value} is inappropriate in state {state.value}")
+    return target

@@ -1,0 +1,45 @@
+"""Asks that fit every quota and find no room in the cluster: what an autoscaler needs to know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .messages import SchedulingStateChanged
+from .queue_quota import headroom_without_root
+from .resources import component_wise_min, fits_undefined_unlimited, subtract_only_existing
+
+if TYPE_CHECKING:
+    from .partition_state import PartitionState
+    from .queue import Queue
+    from .resources import Resource
+    from .seat import Seat
+
+__all__ = ["outstanding_asks"]
+
+_REASON: Final = "request is waiting for cluster resources become available"
+
+
+def outstanding_asks(state: PartitionState) -> None:
+    """Tell the RM of each ask that more nodes would help, once, in the order of scheduling."""
+    for leaf in state.tree.leaves_in_order():
+        room = headroom_without_root(leaf)
+        for seat in list(leaf.seats):
+            room = _visit(state, leaf, seat, room)
+
+
+def _visit(state: PartitionState, leaf: Queue, seat: Seat, room: Resource | None) -> Resource | None:
+    """Report the asks of one application that fit; return the room of the queue that they leave."""
+    user_room = state.limits.headroom(leaf.path, seat.application_id, seat.user)
+    own_room = component_wise_min(room, user_room) if room is not None else user_room
+    for ask, told in seat.application.outstanding():
+        resource = ask.resource
+        if not fits_undefined_unlimited(own_room, resource):
+            continue
+        own_room = subtract_only_existing(own_room, resource)
+        if told:
+            continue
+        room = subtract_only_existing(room, resource)
+        seat.application.note_scale_up(ask.allocation_key)
+        changed = SchedulingStateChanged(seat.application_id, ask.allocation_key, _REASON)
+        state.around.announce(changed)
+    return room

@@ -1,0 +1,270 @@
+"""A partition: the queues, applications and nodes that are scheduled together.
+
+What it offers to others are the marked methods; each runs to its end before the next begins. The work is
+in modules by subject: `node_updates`, `application_updates`, `allocation_updates`, `cycle` and its passes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from .allocation_updates import release_allocation, submit_allocations
+from .application_state import ApplicationState
+from .application_updates import add_applications, remove_application
+from .effects import StateEntered
+from .cycle import CycleOutcome, run_cycle
+from .invariants import validate_partition
+from .marks import reads, writes
+from .messages import AllocationsRejected
+from .node_order import NodeSortPolicy
+from .node_updates import remove_node, update_nodes
+from .object_state import ObjectEvent, next_object_state
+from .outstanding import outstanding_asks
+from .partition_state import PartitionState
+from .partition_views import application_views, node_views, partition_view
+from .placement.placement import PlacementRules
+from .queue_views import queue_view
+from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .configuration.schema import PartitionConfig
+    from .messages import (
+        AllocationSubmission,
+        ApplicationRemoval,
+        ApplicationSubmission,
+        NodeUpdate,
+        Release,
+    )
+    from .surroundings import Surroundings, TimerAction
+    from .views import Document
+
+__all__ = ["Partition"]
+
+INSPECTION_DELAY_NS: Final = 1_000_000_000
+"""How long asks wait before an autoscaler hears of them."""
+
+@final
+class Partition:
+    """One partition of one RM. `name` is its full name, `[rm]default`, and never changes."""
+
+    def __init__(self, name: str, rm_id: str, config: PartitionConfig, around: Surroundings) -> None:
+        self.name = name
+        self.rm_id = rm_id
+        self._state = PartitionState(name, rm_id, config, around)
+        self._around = around
+        self._stopped = False
+        self._look_ns: int | None = None
+        self._inspecting = False
+
+    # ---------------------------------------------------------------------------------- from the RM
+
+    @writes
+    def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
+        """Create, change, drain and remove nodes, in order; the RM is answered about the creations."""
+        answer = update_nodes(self._state, updates)
+        if answer is not None:
+            self._around.announce(answer)
+
+    @writes
+    def update_applications(
+        self,
+        submissions: Sequence[ApplicationSubmission],
+        removals: Sequence[ApplicationRemoval],
+    ) -> None:
+        """Take new applications in, answer the RM about them, then take applications away."""
+        if submissions:
+            self._around.announce(add_applications(self._state, submissions))
+        for removal in removals:
+            remove_application(self._state, removal)
+
+    @writes
+    def update_allocations(
+        self,
+        submissions: Sequence[AllocationSubmission],
+        releases: Sequence[Release],
+    ) -> None:
+        """Take asks and allocations, answer the RM about those not taken, then end what it says has ended."""
+        rejections = submit_allocations(self._state, submissions)
+        if rejections:
+            self._around.announce(AllocationsRejected(rejections))
+        for release in releases:
+            release_allocation(self._state, release)
+
+    # ------------------------------------------------------------------------------- configuration
+
+    @writes
+    def reconfigure(self, config: PartitionConfig) -> None:
+        """Take a new configuration. It has been checked as a whole: nothing here can refuse it."""
+        state = self._state
+        rules = PlacementRules(config.placement_rules)
+        state.rules = rules
+        state.config = config
+        policy = config.node_sort_policy
+        state.nodes.set_policy(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
+        state.tree.load(config.root)
+        state.limits.update(config.root)
+        for seat in state.seats.values():
+            seat.queue.seats.refresh(seat, seat.queue)
+        for queue in state.tree:
+            state.tree.refresh(queue)
+            queue.seats.rest = None
+        state.changes += 1
+        state.node_changes += 1
+        state.clean_later()
+
+    @writes
+    def shut_down(self) -> None:
+        """End everything: applications fail, nodes go, and nothing is scheduled any more."""
+        state = self._state
+        self._stopped = True
+        state.state = next_object_state(state.state, ObjectEvent.STOP)
+        now_ns = state.now_ns()
+        for seat in list(state.seats.values()):
+            state.settle(seat, seat.application.fail("PartitionRemoved", now_ns))
+        for node in state.nodes.by_name():
+            remove_node(state, node)
+
+    # ----------------------------------------------------------------------------------- scheduling
+
+    @writes
+    def run_cycles(self, count: int) -> int:
+        """Run cycles until one gives no result, `count` at most; return how many gave one."""
+        state = self._state
+        for done in range(count):
+            if run_cycle(state) is not CycleOutcome.RESULT:
+                return done
+        return count
+
+    @writes
+    def work(self, cycles_max: int) -> bool:
+        """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more."""
+        state = self._state
+        if self._around.is_congested():
+            return False
+        if all(run_cycle(state) is not CycleOutcome.NOTHING for _ in range(cycles_max)):
+            return True
+        self._rest()
+        return False
+
+    @writes
+    def settle(self) -> int:
+        """Run cycles until nothing more can be done; return how many gave a result."""
+        results = 0
+        while (outcome := run_cycle(self._state)) is not CycleOutcome.NOTHING:
+            results += outcome is CycleOutcome.RESULT
+        return results
+
+    def _rest(self) -> None:
+        """Have the partition called where time alone may change an answer."""
+        look_ns = self.next_look_ns()
+        if look_ns is not None and (self._look_ns is None or look_ns < self._look_ns):
+            self._look_ns = look_ns
+            self._around.call_at(look_ns, LookAgain())
+        if not self._inspecting and self._state.tree.root.pending:
+            self._inspecting = True
+            self._around.call_at(self._around.now_ns() + INSPECTION_DELAY_NS, Inspection())
+
+    @writes
+    def inspect_outstanding(self) -> None:
+        """Tell the RM of asks that fit every quota and wait for room in the cluster, each once."""
+        if not self._stopped:
+            outstanding_asks(self._state)
+
+    @reads
+    def next_look_ns(self) -> int | None:
+        """Return when time alone may let something be placed, `None` if only a change can."""
+        rests = [queue.seats.rest for queue in self._state.tree.leaves_in_order()]
+        due = [rest.until_ns for rest in rests if rest is not None and rest.until_ns is not None]
+        return min(due, default=None)
+
+    # --------------------------------------------------------------------------------------- timers
+
+    @writes
+    def on_timer(self, action: TimerAction) -> None:
+        """Do what is due."""
+        if self._stopped:
+            return
+        if not isinstance(action, ApplicationTimer):
+            self._on_own_timer(action)
+            return
+        state = self._state
+        name = action.application_id
+        seat = state.seats.get(name)
+        if seat is not None and state.serials[name] == action.serial:
+            answer = seat.application.on_timer(action.kind, action.generation, state.now_ns())
+            if answer is None:
+                return
+            for record in answer.asks:
+                if not record.placed:
+                    state.remove_pending(seat, record.ask)
+            state.drop_reservations(answer.reservations)
+            state.settle(seat, answer)
+            return
+        self._expire(name, action.serial, action)
+
+    def _on_own_timer(self, action: TimerAction) -> None:
+        if isinstance(action, QueueCleaning):
+            self._state.clean_queues()
+        elif isinstance(action, LookAgain):
+            self._look_ns = None
+        else:
+            self._inspecting = False
+            outstanding_asks(self._state)
+
+    def _expire(self, name: str, serial: int, action: ApplicationTimer) -> None:
+        state = self._state
+        kept = state.rejected.get(name)
+        rejected = kept is not None and kept[0] == serial
+        application = kept[1] if kept is not None and rejected else state.completed.get(serial)
+        if application is None:
+            return
+        answer = application.on_timer(action.kind, action.generation, state.now_ns())
+        if answer is not None and answer.facts.state is ApplicationState.EXPIRED:
+            for effect in answer.effects:
+                if isinstance(effect, StateEntered):
+                    state.announce_state(name, effect)
+            state.around.release(application)
+            if rejected:
+                del state.rejected[name]
+            else:
+                del state.completed[serial]
+
+    # ---------------------------------------------------------------------------------------- views
+
+    @reads
+    def view(self) -> Document:
+        """Return the PartitionInfo document."""
+        return partition_view(self._state)
+
+    @reads
+    def queues_view(self) -> Document:
+        """Return the QueueInfo document of the root with all queues."""
+        return queue_view(self._state.tree.root, partition=self.name.partition("]")[2])
+
+    @reads
+    def nodes_view(self) -> list[Document]:
+        """Return the NodeInfo documents, by node id."""
+        return node_views(self._state)
+
+    @reads
+    def applications_view(self) -> list[Document]:
+        """Return the ApplicationInfo documents: active, completed and rejected."""
+        return application_views(self._state)
+
+    @reads
+    def users_view(self) -> list[Document]:
+        """Return the UserUsage documents, by user."""
+        return self._state.limits.user_views()
+
+    @reads
+    def groups_view(self) -> list[Document]:
+        """Return the GroupUsage documents, by group."""
+        return self._state.limits.group_views()
+
+    @reads
+    def validate(self) -> None:
+        """Assert every invariant of the partition and of all that is in it."""
+        validate_partition(self._state)
+

@@ -1,0 +1,307 @@
+"""What a partition owns, and the bookkeeping that every change of it shares.
+
+Queue tree, node order, seats of applications, user limits and counters belong together: each change of an
+application comes back as an `Answer`, and `settle` brings all of them up to date with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from . import queue_quota
+from .application_state import ApplicationState
+from .effects import ReleaseWanted, StateEntered, TimerSet
+from .messages import AllocationsReleased, ApplicationChanged, Release
+from .node_order import NodeOrder, NodeSortPolicy
+from .object_state import ObjectState
+from .placement.placement import PlacementRules
+from .placement.rules import PlacementRulesError
+from .queue_tree import QueueTree
+from .resource_combinations import prune
+from .resources import EMPTY, add, subtract
+from .seat import Seat
+from .surroundings import ApplicationTimer, QueueCleaning
+from .user_limits import UserLimits
+
+if TYPE_CHECKING:
+    from .allocation import Allocation, Ask
+    from .application import Application
+    from .configuration.schema import PartitionConfig
+    from .effects import Answer
+    from .queue import Queue
+    from .reservations import Reservation
+    from .resources import Resource
+    from .surroundings import Surroundings
+
+__all__ = ["CLEANING_INTERVAL_NS", "PartitionState"]
+
+CLEANING_INTERVAL_NS: Final = 10 * 1_000_000_000
+"""How often queues that are empty are removed: at multiples of it since the partition was made."""
+
+
+def _rules(config: PartitionConfig) -> PlacementRules:
+    """Return the rules of a configuration, the default ones where they cannot be used.
+
+    The recorded core accepts a registration with such rules and then rejects every application.
+    """
+    try:
+        return PlacementRules(config.placement_rules)
+    except PlacementRulesError:
+        return PlacementRules(())
+
+
+@final
+class PartitionState:
+    """The state of one partition. Owned by the partition; handles lead to its applications and nodes."""
+
+    def __init__(self, name: str, rm_id: str, config: PartitionConfig, around: Surroundings) -> None:
+        self.name = name
+        self.rm_id = rm_id
+        self.config = config
+        self.around = around
+        self.state = ObjectState.ACTIVE
+        self.state_since_ns = around.now_ns()
+        self.tree = QueueTree(config.root)
+        self.rules = _rules(config)
+        self.limits = UserLimits()
+        self.limits.update(config.root)
+        policy = config.node_sort_policy
+        self.nodes = NodeOrder(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
+        self.capacity = EMPTY
+        self.seats: dict[str, Seat] = {}
+        self.serials: dict[str, int] = {}
+        self.completed: dict[int, Application] = {}
+        """Terminated applications by serial, until they expire."""
+        self.rejected: dict[str, tuple[int, Application]] = {}
+        """The latest rejected application of each id, with its serial."""
+        self.foreign: dict[str, Allocation] = {}
+        self.allocations = 0
+        self.placeholders = 0
+        self.reservations = 0
+        self.changes = 0
+        """Counts what may turn a refusal into a placement, other than a node that gains room."""
+        self.node_changes = 0
+        """Counts what may make a node reservable."""
+        self._serial = 0
+        self._cleaning = False
+
+    # -------------------------------------------------------------------------------------- settings
+
+    @property
+    def preemption_enabled(self) -> bool:
+        """Whether asks may preempt across queues."""
+        return self.config.preemption.enabled is not False
+
+    @property
+    def quota_preemption_enabled(self) -> bool:
+        """Whether a lowered maximum is enforced by preemption."""
+        return self.config.preemption.quota_preemption_enabled is True
+
+    def now_ns(self) -> int:
+        """Return the time, nanoseconds since 1970."""
+        return self.around.now_ns()
+
+    # ---------------------------------------------------------------------------------- applications
+
+    def seat_application(self, application: Application, handle: Application, queue: Queue) -> Seat:
+        """Give a new application its seat in a leaf."""
+        seat = Seat(handle, application.application_id, application.user, queue, handle.facts())
+        self._serial += 1
+        self.serials[seat.application_id] = self._serial
+        self.seats[seat.application_id] = seat
+        queue.seats.add(seat)
+        self.disturb(queue)
+        return seat
+
+    def unseat(self, seat: Seat) -> None:
+        """Take a seat away; the application has nothing left that is counted."""
+        queue = seat.queue
+        self.limits.decrease(queue.path, seat.application_id, seat.user, EMPTY, remove_application=True)
+        del self.seats[seat.application_id]
+        del self.serials[seat.application_id]
+        for level in queue.above:
+            level.forget_accepted(seat.application_id)
+        queue.seats.remove(seat)
+        self.tree.refresh(queue)
+        self.changes += 1
+        if not queue.managed or queue.is_draining:
+            self.clean_later()
+
+    def forget(self, seat: Seat) -> None:
+        """Let go of an application that the RM has removed."""
+        if seat.application_id in self.seats:
+            if seat.facts.state is ApplicationState.RUNNING:
+                for level in seat.queue.above:
+                    level.count_running(seat.application_id, -1)
+            self.unseat(seat)
+        for serial, application in list(self.completed.items()):
+            if application is seat.application:
+                del self.completed[serial]
+        self.around.release(seat.application)
+
+    def keep_rejected(self, application: Application, handle: Application, reason: str) -> None:
+        """Keep a rejected application to be looked at until it expires."""
+        self._serial += 1
+        self.rejected[application.application_id] = (self._serial, handle)
+        for effect in handle.reject(reason, self.now_ns()).effects:
+            if isinstance(effect, TimerSet):
+                action = ApplicationTimer(
+                    application.application_id,
+                    self._serial,
+                    effect.kind,
+                    effect.generation,
+                )
+                self.around.call_at(effect.due_ns, action)
+
+    def disturb(self, queue: Queue) -> None:
+        """Note that something changed in a leaf, so that it is looked at again."""
+        queue.seats.rest = None
+
+    # --------------------------------------------------------------------------------- consequences
+
+    def settle(self, seat: Seat, answer: Answer) -> None:
+        """Bring order, timers and the RM up to date with what an application answered."""
+        seat.facts = answer.facts
+        queue = seat.queue
+        if answer.effects:
+            self._follow(seat, answer)
+        if seat.application_id in self.seats:
+            queue.seats.refresh(seat, queue)
+            self.tree.refresh(queue)
+
+    def _follow(self, seat: Seat, answer: Answer) -> None:
+        releases = []
+        terminated = False
+        for effect in answer.effects:
+            if isinstance(effect, StateEntered):
+                self._entered(seat, effect)
+                terminated = effect.entered in (ApplicationState.COMPLETED, ApplicationState.FAILED)
+            elif isinstance(effect, TimerSet):
+                serial = self.serials[seat.application_id]
+                action = ApplicationTimer(seat.application_id, serial, effect.kind, effect.generation)
+                self.around.call_at(effect.due_ns, action)
+            else:
+                releases.append(self._release(seat, effect))
+        if releases:
+            self.around.announce(AllocationsReleased(tuple(releases)))
+        if terminated:
+            self.retire(seat)
+
+    def _entered(self, seat: Seat, effect: StateEntered) -> None:
+        queue = seat.queue
+        if effect.left is ApplicationState.RUNNING:
+            for level in queue.above:
+                level.count_running(seat.application_id, -1)
+        if effect.entered is ApplicationState.RUNNING:
+            for level in queue.above:
+                level.count_running(seat.application_id, 1)
+        self.changes += 1
+        self.disturb(queue)
+        self.announce_state(seat.application_id, effect)
+
+    def announce_state(self, application_id: str, effect: StateEntered) -> None:
+        """Tell the RM of a state that an application has entered."""
+        changed = ApplicationChanged(application_id, effect.entered.value, effect.time_ns, effect.text)
+        self.around.announce(changed)
+
+    def _release(self, seat: Seat, effect: ReleaseWanted) -> Release:
+        return Release(
+            partition=self.name,
+            application_id=seat.application_id,
+            allocation_key=effect.allocation_key,
+            termination=effect.termination,
+            message=effect.text,
+        )
+
+    def retire(self, seat: Seat) -> None:
+        """Move an application that has terminated to the completed ones."""
+        answer = seat.application.finish(self.now_ns())
+        for record in answer.asks:
+            if not record.placed:
+                self.remove_pending(seat, record.ask)
+        serial = self.serials[seat.application_id]
+        self.completed[serial] = seat.application
+        self.unseat(seat)
+
+    # ------------------------------------------------------------------------------------- counting
+
+    def add_pending(self, seat: Seat, ask: Ask) -> None:
+        """Count a new waiting ask in its queues."""
+        for level in seat.queue.above:
+            level.add_pending(ask.resource)
+        seat.queue.seats.count_size(ask.resource, 1)
+        self.disturb(seat.queue)
+
+    def remove_pending(self, seat: Seat, ask: Ask) -> None:
+        """Count an ask as waiting no longer."""
+        for level in seat.queue.above:
+            level.remove_pending(ask.resource)
+        seat.queue.seats.count_size(ask.resource, -1)
+
+    def count_placed(self, seat: Seat, allocation: Allocation) -> None:
+        """Count an allocation for its user and the partition; its queues are charged already."""
+        ask = allocation.ask
+        self.limits.increase(seat.queue.path, seat.application_id, seat.user, ask.resource)
+        self.allocations += 1
+        if ask.placeholder:
+            self.placeholders += 1
+
+    def count_ended(self, seat: Seat, answer: Answer) -> None:
+        """Take the removed allocations of an answer off the queues, the user and the counters."""
+        last = len(answer.allocations) - 1
+        for position, allocation in enumerate(answer.allocations):
+            self.uncount(seat, allocation, ended=answer.ended and position == last)
+        for allocation in answer.preempted:
+            for level in seat.queue.above:
+                level.remove_preempting(allocation.ask.resource)
+
+    def uncount(self, seat: Seat, allocation: Allocation, *, ended: bool) -> None:
+        """Take an allocation off its queues, its user and the counters."""
+        resource = allocation.ask.resource
+        queue_quota.discharge(seat.queue, resource)
+        self.limits.decrease(seat.queue.path, seat.application_id, seat.user, resource, remove_application=ended)
+        self.allocations -= 1
+        if allocation.ask.placeholder:
+            self.placeholders -= 1
+        self.changes += 1
+
+    def leave_node(self, allocation: Allocation) -> None:
+        """Take an allocation off its node, if the node is known."""
+        seat = self.nodes.get(allocation.node_id)
+        if seat is not None:
+            self.nodes.give(seat, seat.node.remove(allocation.ask.allocation_key))
+
+    def drop_reservations(self, reservations: tuple[Reservation, ...]) -> None:
+        """Free the nodes of reservations that an application has dropped."""
+        for reservation in reservations:
+            self.reservations -= 1
+            seat = self.nodes.get(reservation.node_id)
+            if seat is not None and seat.node.unreserve(reservation.allocation_key):
+                self.nodes.set_reserved(seat, reserved=False)
+                self.node_changes += 1
+
+    # ------------------------------------------------------------------------------------- cleaning
+
+    def clean_later(self) -> None:
+        """Have queues that may be empty looked at, at the next turn of the cleaner."""
+        if self._cleaning:
+            return
+        self._cleaning = True
+        since_ns = self.now_ns() - self.state_since_ns
+        turns = since_ns // CLEANING_INTERVAL_NS + 1
+        self.around.call_at(self.state_since_ns + turns * CLEANING_INTERVAL_NS, QueueCleaning())
+
+    def clean_queues(self) -> None:
+        """Remove the queues that are empty and not wanted; those still in use are looked at again later."""
+        self._cleaning = False
+        self.tree.clean()
+
+    # ------------------------------------------------------------------------------------- capacity
+
+    def change_capacity(self, before: Resource, after: Resource) -> None:
+        """Count a node's capacity for the partition and the root's maximum."""
+        self.capacity = prune(subtract(add(self.capacity, after), before))
+        self.tree.root.set_maximum_from_nodes(self.capacity)
+        self.tree.limits_changed()
+        self.changes += 1
+        self.node_changes += 1

@@ -1,0 +1,278 @@
+"""The asks of one application that wait, in order, and without those that are placed.
+
+The order is priority (highest first), then age (oldest first), then a serial that settles ties: an ask as
+old as the last one goes behind it, an ask as old as an earlier one goes before the first of that age.
+That is the order of the recorded core, kept because an RM that sends asks in one message sees it.
+
+Asks of one *shape* (size, priority, constraints) form a group: where one of a group finds no room, no
+other one of it does, so that a walk over a backlog costs one step a group instead of one an ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
+
+from sortedcontainers import SortedDict, SortedList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .allocation import Ask
+    from .resources import Resource
+
+__all__ = ["AskGroup", "AskOrder", "AskRecord", "AskShape", "PendingAsks"]
+
+AskOrder: TypeAlias = tuple[int, int, int]
+"""(negative priority, creation in ns, serial): the smallest goes first."""
+
+
+class AskShape(NamedTuple):
+    """What decides the answer for an ask, apart from its age and the RM's predicates."""
+
+    resource: Resource
+    priority: int
+    required_node: str
+    task_group_name: str
+    placeholder: bool
+    allow_preempt_other: bool
+
+
+@final
+class AskRecord:
+    """An ask and what its application notes about it. Owned by the application."""
+
+    __slots__ = (
+        "ask",
+        "attempted",
+        "log",
+        "order",
+        "placed",
+        "preemption_checked_ns",
+        "preemption_triggered",
+        "released",
+        "scale_up_triggered",
+    )
+
+    def __init__(self, ask: Ask, order: AskOrder) -> None:
+        self.ask = ask
+        self.order = order
+        self.placed = False
+        """An allocation has been made of it, or is being swapped in for a placeholder."""
+        self.attempted = False
+        """Scheduling got as far as looking for a queue and a node for it."""
+        self.released = False
+        """The core asked the RM to end it while it waited (placeholder timeout)."""
+        self.scale_up_triggered = False
+        self.preemption_triggered = False
+        self.preemption_checked_ns: int | None = None
+        self.log: dict[str, list[int]] | None = None
+        """Text -> [how often, when last in ns]."""
+
+    def note(self, text: str, now_ns: int) -> None:
+        """Count one more refusal with this text."""
+        if self.log is None:
+            self.log = {}
+        entry = self.log.get(text)
+        if entry is None:
+            self.log[text] = [1, now_ns]
+        else:
+            entry[0] += 1
+            entry[1] = now_ns
+
+
+def shape_of(ask: Ask) -> AskShape:
+    """Return the shape of an ask."""
+    return AskShape(
+        ask.resource,
+        ask.priority,
+        ask.required_node,
+        ask.task_group_name,
+        ask.placeholder,
+        ask.allow_preempt_other,
+    )
+
+
+@final
+class AskGroup:
+    """The waiting asks of one shape, in order."""
+
+    __slots__ = ("attempted_until", "head", "records", "shape")
+
+    def __init__(self, shape: AskShape) -> None:
+        self.shape = shape
+        self.records: SortedDict[AskOrder, AskRecord] = SortedDict()
+        self.head: AskOrder = (0, 0, 0)
+        self.attempted_until: AskOrder | None = None
+        """All asks up to this one count as attempted, because one before them stood for all."""
+
+    def first(self) -> AskRecord:
+        """Return the ask that goes first."""
+        record: AskRecord = self.records[self.head]
+        return record
+
+    def after(self, order: AskOrder) -> Iterator[AskRecord]:
+        """Walk the asks behind a place in the order."""
+        for key in self.records.irange(minimum=order, inclusive=(False, True)):
+            yield self.records[key]
+
+    def was_attempted(self, record: AskRecord) -> bool:
+        """Tell whether scheduling looked for room for the ask or for one that stands for it."""
+        return record.attempted or (
+            self.attempted_until is not None and record.order <= self.attempted_until
+        )
+
+
+@final
+class _Ages:
+    """Serials for asks of equal priority and age, placed ones included."""
+
+    __slots__ = ("_ages",)
+
+    def __init__(self) -> None:
+        self._ages: SortedDict[tuple[int, int], list[int]] = SortedDict()
+        """(negative priority, creation) -> [lowest serial, highest serial, how many]."""
+
+    def enter(self, ask: Ask) -> AskOrder:
+        age = (-ask.priority, ask.created_at_ns)
+        serials = self._ages.get(age)
+        if serials is None:
+            self._ages[age] = [0, 0, 1]
+            return (*age, 0)
+        serials[2] += 1
+        if age == self._ages.keys()[-1]:
+            serials[1] += 1
+            return (*age, serials[1])
+        serials[0] -= 1
+        return (*age, serials[0])
+
+    def leave(self, order: AskOrder) -> None:
+        age = order[:2]
+        serials = self._ages[age]
+        serials[2] -= 1
+        if not serials[2]:
+            del self._ages[age]
+
+
+@final
+class PendingAsks:
+    """All asks of an application by key, and the waiting ones in order."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, AskRecord] = {}
+        self.groups: dict[AskShape, AskGroup] = {}
+        self._heads: SortedList[tuple[AskOrder, AskShape]] = SortedList(key=_head_order)
+        self._ages = _Ages()
+
+    def __contains__(self, allocation_key: str) -> bool:
+        return allocation_key in self.records
+
+    def get(self, allocation_key: str) -> AskRecord | None:
+        """Return the record of an ask, waiting or placed."""
+        return self.records.get(allocation_key)
+
+    def group_of(self, record: AskRecord) -> AskGroup | None:
+        """Return the group that an ask waits in, `None` if it does not wait."""
+        return None if record.placed else self.groups.get(shape_of(record.ask))
+
+    def waiting(self) -> Iterator[AskRecord]:
+        """Walk the waiting asks in order."""
+        rows = [record for group in self.groups.values() for record in group.records.values()]
+        rows.sort(key=lambda record: record.order)
+        return iter(rows)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any ask waits."""
+        return bool(self.groups)
+
+    def walk(self) -> list[tuple[AskOrder, AskGroup]]:
+        """Return the groups by the order of their first asks."""
+        return [(order, self.groups[shape]) for order, shape in self._heads]
+
+    def max_priority(self) -> int | None:
+        """Return the highest priority among the waiting asks, `None` if nothing waits."""
+        return -self._heads[0][0][0] if self._heads else None
+
+    # ---------------------------------------------------------------------------------- changes
+
+    def add(self, ask: Ask, *, placed: bool = False) -> AskRecord:
+        """Take an ask in, as waiting or as placed already."""
+        assert ask.allocation_key not in self.records, f"ask {ask.allocation_key} is known: please report"
+        record = AskRecord(ask, self._ages.enter(ask))
+        self.records[ask.allocation_key] = record
+        record.placed = placed
+        if not placed:
+            self._queue(record)
+        return record
+
+    def remove(self, allocation_key: str) -> AskRecord | None:
+        """Forget an ask; return it if it was there."""
+        record = self.records.pop(allocation_key, None)
+        if record is None:
+            return None
+        if not record.placed:
+            self._unqueue(record)
+        self._ages.leave(record.order)
+        return record
+
+    def place(self, record: AskRecord) -> None:
+        """Note that an ask waits no longer."""
+        assert not record.placed, f"ask {record.ask.allocation_key} is placed twice: please report"
+        self._unqueue(record)
+        record.placed = True
+
+    def displace(self, record: AskRecord) -> None:
+        """Note that an ask waits again, in its old place."""
+        assert record.placed, f"ask {record.ask.allocation_key} waits already: please report"
+        record.placed = False
+        self._queue(record)
+
+    def resize(self, record: AskRecord, resource: Resource) -> None:
+        """Give an ask another size."""
+        if record.placed:
+            record.ask = record.ask.resized(resource)
+            return
+        self._unqueue(record)
+        record.ask = record.ask.resized(resource)
+        self._queue(record)
+
+    def _queue(self, record: AskRecord) -> None:
+        shape = shape_of(record.ask)
+        group = self.groups.get(shape)
+        order = record.order
+        if group is None:
+            group = self.groups[shape] = AskGroup(shape)
+            group.head = order
+            self._heads.add((order, shape))
+        elif order < group.head:
+            self._heads.remove((group.head, shape))
+            group.head = order
+            self._heads.add((order, shape))
+        group.records[order] = record
+
+    def _unqueue(self, record: AskRecord) -> None:
+        shape = shape_of(record.ask)
+        group = self.groups[shape]
+        record.attempted = group.was_attempted(record)
+        del group.records[record.order]
+        if record.order != group.head:
+            return
+        self._heads.remove((group.head, shape))
+        if group.records:
+            group.head = group.records.keys()[0]
+            self._heads.add((group.head, shape))
+        else:
+            del self.groups[shape]
+
+    def validate(self) -> None:
+        """Assert that the groups hold exactly the waiting asks, and that their heads are first."""
+        waiting = {key for key, record in self.records.items() if not record.placed}
+        grouped = {r.ask.allocation_key for g in self.groups.values() for r in g.records.values()}
+        assert waiting == grouped, f"waiting asks {waiting ^ grouped} are lost or doubled"
+        for group in self.groups.values():
+            assert group.head == group.records.keys()[0], "the head of a group is not its first ask"
+        assert len(self._heads) == len(self.groups), "a group has no place in the order"
+
+
+def _head_order(entry: tuple[AskOrder, AskShape]) -> AskOrder:
+    return entry[0]

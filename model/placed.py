@@ -1,0 +1,36 @@
+"""An allocation in the hands of its application, with the marks that change while it is placed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from .allocation import Allocation
+
+__all__ = ["Placed"]
+
+
+@final
+class Placed:
+    """One allocation and its marks. Owned by the application.
+
+    `released` and `preempted` exclude each other: what the RM was asked to end is no victim, and a victim
+    is not asked for twice.
+    """
+
+    __slots__ = ("allocation", "preempted", "released", "swap")
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+        self.released = False
+        self.preempted = False
+        self.swap: Allocation | None = None
+        """On a placeholder: the real allocation that takes its place once the RM confirms."""
+
+    def copy(self) -> Placed:
+        """Return a copy that may leave the application."""
+        copy = Placed(self.allocation)
+        copy.released = self.released
+        copy.preempted = self.preempted
+        copy.swap = self.swap
+        return copy

@@ -1,0 +1,114 @@
+"""The second pass of a cycle: members of a gang take the places of their placeholders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .allocation import Allocation
+from .gang import SwapWalk
+from .messages import AllocationsReleased, Release, TerminationType
+
+if TYPE_CHECKING:
+    from .gang import SwapOffer
+    from .node_order import NodeSeat
+    from .partition_state import PartitionState
+    from .seat import Seat
+
+__all__ = ["replace_placeholder"]
+
+
+def replace_placeholder(state: PartitionState) -> bool:
+    """Start one swap if any member can take the place of a placeholder; return whether one was started."""
+    for leaf in state.tree.leaves_in_order():
+        if not leaf.seats.placeholder_seats:
+            continue
+        for seat in list(leaf.seats):
+            if seat.facts.placeholder_allocated and _try_application(state, seat):
+                return True
+    return False
+
+
+def _try_application(state: PartitionState, seat: Seat) -> bool:
+    walk = SwapWalk()
+    first: SwapOffer | None = None
+    while (offer := seat.application.next_swap(walk)) is not None:
+        if not offer.fits:
+            _cancel(state, seat, offer)
+            continue
+        first = first or offer
+        node = state.nodes.get(offer.placeholder.node_id)
+        if node is not None and _allowed(state, offer, node, allocate=False) and _swap(state, seat, offer, node):
+            return True
+    return first is not None and _swap_elsewhere(state, seat, first)
+
+
+def _allowed(state: PartitionState, offer: SwapOffer, node: NodeSeat, *, allocate: bool) -> bool:
+    predicates = state.around.predicates
+    if predicates is None:
+        return True
+    return predicates.refuse(offer.ask.allocation_key, node.node_id, allocate=allocate) is None
+
+
+def _real(state: PartitionState, offer: SwapOffer, node: NodeSeat) -> Allocation:
+    created_at_ns = offer.placeholder.ask.created_at_ns
+    return Allocation(offer.ask, node.node_id, state.now_ns(), node.instance_type, created_at_ns)
+
+
+def _swap(state: PartitionState, seat: Seat, offer: SwapOffer, node: NodeSeat) -> bool:
+    """Swap on the placeholder's own node: it keeps the room until the RM has confirmed its end."""
+    return _begin(state, seat, offer, _real(state, offer, node))
+
+
+def _swap_elsewhere(state: PartitionState, seat: Seat, offer: SwapOffer) -> bool:
+    """Swap to another node, which holds the room beside the placeholder's until the RM has confirmed."""
+    for node in state.nodes.fitting(offer.ask.resource):
+        if not _allowed(state, offer, node, allocate=True):
+            continue
+        real = _real(state, offer, node)
+        available = node.node.try_add(real)
+        if available is None:
+            return False
+        state.nodes.take(node, available)
+        if _begin(state, seat, offer, real):
+            return True
+        state.leave_node(real)
+        return False
+    return False
+
+
+def _begin(state: PartitionState, seat: Seat, offer: SwapOffer, real: Allocation) -> bool:
+    key = offer.placeholder.ask.allocation_key
+    answer = seat.application.begin_swap(real, key)
+    if answer is None:
+        return False
+    state.remove_pending(seat, offer.ask)
+    state.drop_reservations(answer.reservations)
+    state.settle(seat, answer)
+    text = f"replacing allocationKey: {offer.ask.allocation_key}"
+    _announce(state, seat, key, TerminationType.PLACEHOLDER_REPLACED, text)
+    return True
+
+
+def _cancel(state: PartitionState, seat: Seat, offer: SwapOffer) -> None:
+    """Have a placeholder ended that is smaller than the member it was kept for."""
+    key = offer.placeholder.ask.allocation_key
+    if seat.application.mark_released(key):
+        _announce(state, seat, key, TerminationType.TIMEOUT, "cancel placeholder: resource incompatible")
+
+
+def _announce(
+    state: PartitionState,
+    seat: Seat,
+    key: str,
+    termination: TerminationType,
+    text: str,
+) -> None:
+    release = Release(
+        partition=state.name,
+        application_id=seat.application_id,
+        allocation_key=key,
+        termination=termination,
+        message=text,
+    )
+    state.around.announce(AllocationsReleased((release,)))
+

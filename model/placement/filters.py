@@ -1,0 +1,99 @@
+"""The filter of a placement rule: for which users and groups the rule is there at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..configuration.names import is_group_name, is_user_name
+from ..configuration.patterns import PatternError, compile_pattern, is_pattern
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable
+
+    from ..configuration.schema import FilterConfig
+    from ..users import User
+    from ..views import Document
+
+__all__ = ["Filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The users, or the groups, of a filter: names, or one expression that a part of the name matches."""
+
+    names: frozenset[str] = frozenset()
+    text: str = ""
+    """The expression as it is written."""
+    expression: re.Pattern[str] | None = None
+
+    @staticmethod
+    def of(entries: tuple[str, ...], is_name: Callable[[str], bool]) -> _Names:
+        """Read the entries; a single one may be an expression, and what is no name names nobody."""
+        if len(entries) == 1 and is_pattern(entries[0]):
+            return _Names(text=entries[0], expression=_compiled(entries[0]))
+        return _Names(names=frozenset(entry for entry in entries if is_name(entry)))
+
+    def match(self, name: str) -> bool:
+        """Tell whether a name is meant."""
+        return name in self.names or (
+            self.expression is not None and self.expression.search(name) is not None
+        )
+
+    def view(self, kind: str) -> Document:
+        """Return the entries of the document: `userList` or `userExp`, likewise for groups."""
+        if self.expression is not None:
+            return {f"{kind}Exp": self.text}
+        return {f"{kind}List": [*sorted(self.names)]} if self.names else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Whom a rule is for.
+
+    Attributes:
+        allow: Who matches is let through, the others are not; if false, the reverse.
+        is_empty: No user and no group is listed: everybody passes an allow filter and nobody a deny filter.
+    """
+
+    allow: bool = True
+    is_empty: bool = True
+    users: _Names = _Names()
+    groups: _Names = _Names()
+
+    @staticmethod
+    def of(config: FilterConfig) -> Filter:
+        """Read a filter of the configuration.
+
+        Only the exact text `deny` denies. `Deny` passes the check of the configuration and allows: odd, but
+        recorded (transcript placement/filter-odd), and rules below it may count on it.
+        """
+        return Filter(
+            allow=config.type != "deny",
+            is_empty=not (config.users or config.groups),
+            users=_Names.of(config.users, is_user_name),
+            groups=_Names.of(config.groups, is_group_name),
+        )
+
+    def admits(self, user: User) -> bool:
+        """Tell whether the rule is there for a user: by name or by any group."""
+        if self.is_empty:
+            return self.allow
+        matched = self.users.match(user.name) or any(self.groups.match(group) for group in user.groups)
+        return matched is self.allow
+
+    def view(self) -> Document:
+        """Return the document of the filter; without entries there is none."""
+        if self.is_empty:
+            return {}
+        kind: Document = {"type": "allow" if self.allow else "deny"}
+        return kind | self.users.view("user") | self.groups.view("group")
+
+
+def _compiled(text: str) -> re.Pattern[str] | None:
+    """Return the expression; one that cannot be read matches nobody, and the configuration refuses it."""
+    try:
+        return compile_pattern(text)
+    except PatternError:
+        return None

@@ -1,0 +1,113 @@
+"""Placement: which queue an application goes to, decided by the rules in their order.
+
+A rule only proposes. Whether the application may go there is the same question for all: the user must be
+allowed to submit to the queue, or to the deepest queue above that exists, and an existing queue must be a
+leaf that still takes applications. If not, the next rule is tried. When no rule is left, the queue
+`root.default` is the last resort, if there is one; forced applications go to the recovery queue before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from ..configuration.schema import RuleConfig
+from .queue_names import DEFAULT_QUEUE, RECOVERY_QUEUE
+from .requests import Placed, PlacementRefusal, RuleOutcome
+from .rules import RECOVERY_RULE, Failure, Found, build_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..views import Document
+    from .requests import PlacementRequest, QueueLookup
+    from .rules import PlacementRule
+
+__all__ = ["PlacementRules"]
+
+_NO_RULE_MATCHED: Final = "application rejected: no placement rule matched"
+_RULES_BY_DEFAULT: Final = (RuleConfig(name="provided"),)
+
+
+@final
+class PlacementRules:
+    """The placement rules of a partition; a value, replaced as a whole when the configuration changes.
+
+    Args:
+        rules: The rules of the configuration, in order. Without any, applications go to the existing queue
+            that they name.
+
+    Raises:
+        PlacementRulesError: A rule cannot be built.
+    """
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, rules: Sequence[RuleConfig]) -> None:
+        built = (build_rule(rule) for rule in rules or _RULES_BY_DEFAULT)
+        self._rules: tuple[PlacementRule, ...] = (*built, RECOVERY_RULE)
+
+    def place(self, request: PlacementRequest, queues: QueueLookup) -> Placed | PlacementRefusal:
+        """Decide where an application goes; nothing is created."""
+        tried: list[RuleOutcome] = []
+        for number, rule in enumerate(self._rules):
+            outcome = rule.place(request, queues)
+            if isinstance(outcome, Found):
+                why = _obstacle(outcome.path.lower(), request, queues)
+                if why is None:
+                    return Placed(outcome.path.lower())
+            elif isinstance(outcome, Failure):
+                tried.append(RuleOutcome(rule.name, number, outcome.reason))
+                return PlacementRefusal(outcome.reason, tuple(tried))
+            else:
+                why = outcome.why
+            tried.append(RuleOutcome(rule.name, number, why))
+        return _last_resort(request, queues, tried)
+
+    def views(self) -> list[Document]:
+        """Return the documents of all rules in order, the recovery rule last; the caller owns the list."""
+        return [rule.view() for rule in self._rules]
+
+
+def _last_resort(
+    request: PlacementRequest, queues: QueueLookup, tried: list[RuleOutcome]
+) -> Placed | PlacementRefusal:
+    """Place an application that no rule found a place for in the default queue, if that can be."""
+    if queues.find(DEFAULT_QUEUE) is not None:
+        why = _obstacle(DEFAULT_QUEUE, request, queues)
+        if why is None:
+            return Placed(DEFAULT_QUEUE)
+        tried.append(RuleOutcome("default queue", len(tried), why))
+    return PlacementRefusal(_NO_RULE_MATCHED, tuple(tried))
+
+
+def _obstacle(path: str, request: PlacementRequest, queues: QueueLookup) -> str | None:
+    """Return why an application may not go to a queue, `None` if it may.
+
+    The recovery queue takes forced applications and no others. The recorded core let others in by a rule
+    that may create queues, as long as the queue was not there yet.
+    """
+    if path == RECOVERY_QUEUE and request.forced:
+        return None
+    if path == RECOVERY_QUEUE or path.startswith(f"{RECOVERY_QUEUE}."):
+        return f"queue {path} is for forced applications only"
+    user = request.user
+    facts = queues.find(path)
+    if facts is None:
+        above = _deepest_existing(path, queues)
+        if above is None or not queues.submit_allowed(above, user):
+            return f"user {user.name} may not submit to {above or path}, below which {path} would be created"
+        return None
+    if not facts.is_leaf:
+        return f"queue {path} is not a leaf"
+    if not queues.submit_allowed(path, user):
+        return f"user {user.name} may not submit to queue {path}"
+    return f"queue {path} is draining" if facts.is_draining else None
+
+
+def _deepest_existing(path: str, queues: QueueLookup) -> str | None:
+    """Return the path of the deepest existing queue above a path; the root always exists."""
+    while "." in path:
+        path = path.rpartition(".")[0]
+        if queues.find(path) is not None:
+            return path
+    return None

@@ -1,0 +1,91 @@
+"""What placement is asked, what it may look up, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..users import User
+
+__all__ = [
+    "Placed",
+    "PlacementRefusal",
+    "PlacementRequest",
+    "QueueFacts",
+    "QueueLookup",
+    "RuleOutcome",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementRequest:
+    """What placement knows of an application.
+
+    Attributes:
+        queue_name: The queue the RM names, or the empty text.
+        user: The user, resolved.
+        tags: The tags of the application; their names count in any case.
+        forced: The application must be accepted, in the recovery queue if nowhere else.
+    """
+
+    queue_name: str
+    user: User
+    tags: Mapping[str, str]
+    forced: bool = False
+
+    def tag(self, name: str) -> str:
+        """Return the value of a tag whose lower-case name is given, or the empty text."""
+        return next((value for key, value in self.tags.items() if key.lower() == name), "")
+
+
+class QueueFacts(Protocol):
+    """What placement looks at in an existing queue."""
+
+    @property
+    def path(self) -> str:
+        """The full path, lower case."""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the queue holds applications, not queues."""
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the queue takes no new applications."""
+
+
+class QueueLookup(Protocol):
+    """The queues of a partition, as far as placement needs them."""
+
+    def find(self, path: str) -> QueueFacts | None:
+        """Return the queue with this lower-case path, `None` if there is none."""
+
+    def submit_allowed(self, path: str, user: User) -> bool:
+        """Tell whether a user may submit to an existing queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The queue for the application: a lower-case path, of a leaf or of a queue that is to be created."""
+
+    queue_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """Why one rule found no place; rules are numbered from 0, as in the messages about the configuration."""
+
+    rule: str
+    number: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRefusal:
+    """No place for the application: the words for the RM, and what each rule that was tried had to say."""
+
+    reason: str
+    tried: tuple[RuleOutcome, ...]

@@ -1,0 +1,303 @@
+"""The placement rules: each takes a name from somewhere and makes the path of a queue of it.
+
+All but the recovery rule work the same way. The rule has a text to start from (the queue that was
+submitted, the user, a fixed text, a tag), or there is no match. The filter must let the user through. The
+text becomes a branch: the path of a queue, full or below a parent. The parent comes from the parent rule,
+or is the root. Last, without `create` the queue must exist.
+
+There are three ends: a path, no match (the next rule is tried), and a failure (the application is refused,
+no other rule is tried).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
+
+from ..configuration.names import QUEUE_NAME_RULE
+from ..errors import LicorneError
+from .filters import Filter
+from .queue_names import (
+    RECOVERY_QUEUE,
+    ROOT,
+    has_valid_parts,
+    is_qualified,
+    without_dots,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..configuration.schema import Position, RuleConfig
+    from ..views import Document, Json
+    from .requests import PlacementRequest, QueueLookup
+
+__all__ = [
+    "RECOVERY_RULE",
+    "Failure",
+    "Found",
+    "NoMatch",
+    "Outcome",
+    "PlacementRule",
+    "PlacementRulesError",
+    "QueueRule",
+    "build_rule",
+]
+
+
+class PlacementRulesError(LicorneError):
+    """A rule of the configuration cannot be built; `reason` is what is wrong, `position` where it stands."""
+
+    def __init__(self, reason: str, position: Position) -> None:
+        super().__init__(f"{reason} (placement rule at {position})")
+        self.reason = reason
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The path of a queue that exists or may be created, in the spelling the rule found."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoMatch:
+    """The rule has nothing to say about the application; the next rule is tried."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The application is refused, and no other rule is tried."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Found | NoMatch | Failure
+
+
+class PlacementRule(Protocol):
+    """What all rules are to the list they stand in."""
+
+    @property
+    def name(self) -> str:
+        """The kind of rule."""
+
+    def place(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:
+        """Find the queue for an application."""
+
+    def view(self) -> Document:
+        """Return the document of the rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """What a rule makes of its text: a full path, or one below a parent."""
+
+    path: str
+    qualified: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRule:
+    """A rule of the configuration.
+
+    Attributes:
+        name: The kind of rule, lower case.
+        create: The queue need not exist.
+        text: Where the name comes from; the empty text is no match.
+        absent: What to say when there is no text.
+        branch: What becomes of the text, `None` if no queue can have such a name.
+        parameters: What the document of the rule says besides `create`.
+    """
+
+    name: str
+    create: bool
+    filter: Filter
+    parent: QueueRule | None
+    text: Callable[[PlacementRequest], str]
+    absent: str
+    branch: Callable[[str], _Branch | None]
+    parameters: Mapping[str, str]
+
+    def place(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:
+        """Find the queue for an application."""
+        text = self.text(request)
+        if not text:
+            return NoMatch(self.absent)
+        if not self.filter.admits(request.user):
+            return NoMatch(f"the filter does not let user {request.user.name} through")
+        branch = self.branch(text)
+        if branch is None:
+            return Failure(QUEUE_NAME_RULE)
+        parent = Found("") if branch.qualified else self._parent(request, queues)
+        if not isinstance(parent, Found):
+            return parent
+        path = f"{parent.path}.{branch.path}" if parent.path else branch.path
+        if not self.create and queues.find(path.lower()) is None:
+            return NoMatch(f"queue {path} does not exist, and the rule may not create it")
+        return Found(path)
+
+    def _parent(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:
+        """Find the parent queue: the root without a parent rule."""
+        if self.parent is None:
+            return Found(ROOT)
+        outcome = self.parent.place(request, queues)
+        match outcome:
+            case NoMatch(why):
+                return NoMatch(f"parent rule {self.parent.name}: {why}")
+            case Found(path):
+                facts = queues.find(path.lower())
+                if facts is not None and facts.is_leaf:
+                    return Failure(f"parent rule returned a leaf queue: {path}")
+        return outcome
+
+    def view(self) -> Document:
+        """Return the document of the rule and of its parent rules: `RuleDAO` of the REST interface."""
+        parameters: dict[str, Json] = {"create": str(self.create).lower(), **self.parameters}
+        document: Document = {"name": self.name, "parameters": parameters}
+        if shown := self.filter.view():
+            document["filter"] = shown
+        if self.parent is not None:
+            document["parentRule"] = self.parent.view()
+        return document
+
+
+@final
+class _RecoveryRule:
+    """The last rule of all, not in the configuration: forced applications go to the recovery queue."""
+
+    __slots__ = ()
+
+    name: Final = "recovery"
+
+    def place(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:  # noqa: ARG002 - a rule
+        """Find the recovery queue for a forced application."""
+        return Found(RECOVERY_QUEUE) if request.forced else NoMatch("the application is not forced")
+
+    def view(self) -> Document:
+        """Return the document of the rule."""
+        return {"name": self.name, "parameters": {"queue": RECOVERY_QUEUE}}
+
+
+RECOVERY_RULE: Final = _RecoveryRule()
+
+
+def build_rule(config: RuleConfig) -> QueueRule:
+    """Build a rule and its parent rules.
+
+    Raises:
+        PlacementRulesError: There is no such rule, or its value or its parent does not suit it.
+    """
+    name = config.name.lower()
+    if name == RECOVERY_RULE.name:
+        raise PlacementRulesError(
+            "recovery rule cannot be part of the config, failing placement rule config", config.position
+        )
+    builder = _BUILDERS.get(name)
+    if builder is None:
+        raise PlacementRulesError(
+            f"unknown rule name specified {config.name}, failing placement rule config", config.position
+        )
+    return builder(config, None if config.parent is None else build_rule(config.parent))
+
+
+def _named(text: str) -> _Branch | None:
+    """Take a full path as it is, and anything else as the name of one queue."""
+    if is_qualified(text):
+        return _Branch(text, qualified=True) if has_valid_parts(text) else None
+    return _single(text)
+
+
+def _single(text: str) -> _Branch | None:
+    """Take a text as the name of one queue."""
+    name = without_dots(text)
+    return _Branch(name, qualified=False) if has_valid_parts(name) else None
+
+
+def _provided(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
+    """Build the rule that takes the queue the application was submitted to."""
+    return QueueRule(
+        name="provided",
+        create=config.create,
+        filter=Filter.of(config.filter),
+        parent=parent,
+        text=lambda request: request.queue_name,
+        absent="the application names no queue",
+        branch=_named,
+        parameters={},
+    )
+
+
+def _user(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
+    """Build the rule that takes the name of the user."""
+    return QueueRule(
+        name="user",
+        create=config.create,
+        filter=Filter.of(config.filter),
+        parent=parent,
+        text=lambda request: request.user.name,
+        absent="the application has no user",
+        branch=_single,
+        parameters={},
+    )
+
+
+def _fixed(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
+    """Build the rule that takes the path in its value; dots in it separate queues.
+
+    The recorded core takes any value that begins with `root` for a full path, also `rootfoo`, and crashes
+    on it. Here only `root` itself and paths below it are full.
+    """
+    path = config.value.lower()
+    if not path:
+        raise PlacementRulesError("a fixed queue rule must have a queue name set", config.position)
+    if not has_valid_parts(path):
+        raise PlacementRulesError(f"{QUEUE_NAME_RULE}: {config.value!r}", config.position)
+    qualified = path == ROOT or is_qualified(path)
+    if qualified and parent is not None:
+        raise PlacementRulesError(
+            "cannot have a fixed queue rule with qualified queue getName and a parent rule: "
+            f"{config.value!r} below {parent.name}",
+            config.position,
+        )
+    branch = _Branch(path, qualified=qualified)
+    return QueueRule(
+        name="fixed",
+        create=config.create,
+        filter=Filter.of(config.filter),
+        parent=parent,
+        text=lambda _: path,
+        absent="",
+        branch=lambda _: branch,
+        parameters={"queue": path, "qualified": str(qualified).lower()},
+    )
+
+
+def _tag(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
+    """Build the rule that takes the value of a tag of the application."""
+    tag = config.value.lower()
+    if not tag:
+        raise PlacementRulesError("a tag queue rule must have a tag name set", config.position)
+    return QueueRule(
+        name="tag",
+        create=config.create,
+        filter=Filter.of(config.filter),
+        parent=parent,
+        text=lambda request: request.tag(tag),
+        absent=f"the application has no tag {tag}",
+        branch=_named,
+        parameters={"tagName": tag},
+    )
+
+
+_BUILDERS: Final[Mapping[str, Callable[[RuleConfig, QueueRule | None], QueueRule]]] = {
+    "provided": _provided,
+    "user": _user,
+    "fixed": _fixed,
+    "tag": _tag,
+}
+"""Every rule that a configuration may name."""

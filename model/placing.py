@@ -1,0 +1,94 @@
+"""The steps that change a partition when an ask is placed or a node reserved: all or nothing each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import queue_quota
+from .allocation import Allocation
+from .application_state import ApplicationState
+from .messages import AllocationPlaced
+
+if TYPE_CHECKING:
+    from .allocation import Ask
+    from .node_order import NodeSeat
+    from .partition_state import PartitionState
+    from .seat import Seat
+
+__all__ = ["cancel_ordinary_reservations", "commit", "reserve", "unreserve"]
+
+
+def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
+    """Place an ask on a node: charge the queues, take the room, place the ask; all or nothing."""
+    resource = ask.resource
+    queue = seat.queue
+    if queue_quota.try_charge(queue, resource) is not None:
+        return False
+    now_ns = state.now_ns()
+    allocation = Allocation(ask, node.node_id, now_ns, node.instance_type)
+    available = node.node.try_add(allocation)
+    if available is None:
+        queue_quota.discharge(queue, resource)
+        state.nodes.take(node, node.node.facts().available)
+        return False
+    answer = seat.application.try_place(allocation, now_ns)
+    if answer is None:
+        state.nodes.give(node, node.node.remove(ask.allocation_key))
+        queue_quota.discharge(queue, resource)
+        return False
+    state.nodes.take(node, available)
+    state.remove_pending(seat, ask)
+    state.count_placed(seat, allocation)
+    if answer.reservations:
+        state.drop_reservations(answer.reservations)
+    if answer.facts.state is ApplicationState.ACCEPTED:
+        for level in queue.above:
+            level.count_accepted(seat.application_id)
+    state.settle(seat, answer)
+    state.around.announce(AllocationPlaced(allocation))
+    return True
+
+
+def reserve(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat, *, required: bool) -> bool:
+    """Reserve a node for an ask: the node and the application, or neither."""
+    if not node.node.try_reserve(ask.allocation_key, ask.resource, required=required):
+        return False
+    answer = seat.application.try_reserve(
+        ask.allocation_key,
+        node.node_id,
+        state.now_ns(),
+        required=required,
+    )
+    if answer is None:
+        node.node.unreserve(ask.allocation_key)
+        return False
+    state.nodes.set_reserved(node, reserved=True)
+    state.reservations += 1
+    state.settle(seat, answer)
+    return True
+
+
+def cancel_ordinary_reservations(state: PartitionState, node: NodeSeat) -> None:
+    """Free a node of the reservations that must yield to an ask that can run nowhere else."""
+    if not node.reserved:
+        return
+    keys = node.node.facts().reservations
+    for seat in list(state.seats.values()):
+        if not seat.facts.reserved:
+            continue
+        for reservation, record in seat.application.reserved_asks():
+            yields = not reservation.required and reservation.node_id == node.node_id
+            if reservation.allocation_key in keys and yields:
+                answer = seat.application.unreserve(reservation.allocation_key)
+                if answer is not None:
+                    state.drop_reservations(answer.reservations)
+                    state.settle(seat, answer)
+            del record
+
+
+def unreserve(state: PartitionState, seat: Seat, allocation_key: str) -> None:
+    """Drop a reservation everywhere it is counted."""
+    answer = seat.application.unreserve(allocation_key)
+    if answer is not None:
+        state.drop_reservations(answer.reservations)
+        state.settle(seat, answer)

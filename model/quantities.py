@@ -1,0 +1,147 @@
+"""Quantities: exact integers that never leave the signed 64-bit range, and the texts they are written as.
+
+Every quantity crosses the scheduler interface as a signed 64-bit integer, so an operation that would
+leave that range stops at its border instead. Quantities carry no unit: milli-cores for ``vcore``,
+bytes for ``memory``, counts for everything else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from .errors import LicorneError
+
+__all__ = [
+    "INT64_MAX",
+    "INT64_MIN",
+    "QuantityError",
+    "add_quantity",
+    "multiply_quantity",
+    "multiply_quantity_by_ratio",
+    "parse_quantity",
+    "parse_vcore",
+    "subtract_quantity",
+]
+
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+
+_DIGITS_MAX: Final = len(str(INT64_MAX))
+_MILLIS_IN_ONE: Final = 1000
+_MILLI_SUFFIX: Final = "m"
+_TEXT_PATTERN: Final = re.compile(r"([0-9]+)[ \t\n\f\r]*([mkKMGTPE]i?)?")
+
+# The pattern lets a few suffixes through that this table does not know (``K``, ``ki``, ``mi``): they are
+# told apart from garbage by their own error, as in the recorded core.
+_MULTIPLIERS: Final = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+    "E": 10**18,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+    "Pi": 2**50,
+    "Ei": 2**60,
+}
+
+
+class QuantityError(LicorneError):
+    """A quantity, or the text of one, that no signed 64-bit integer can stand for."""
+
+
+def _saturate(exact: int) -> int:
+    """Return the quantity nearest to an exact integer."""
+    if exact > INT64_MAX:
+        return INT64_MAX
+    return max(exact, INT64_MIN)
+
+
+def add_quantity(left: int, right: int) -> int:
+    """Add two quantities, stopping at the borders of the range."""
+    return _saturate(left + right)
+
+
+def subtract_quantity(left: int, right: int) -> int:
+    """Subtract one quantity from another, stopping at the borders of the range.
+
+    The recorded core adds the negation, and the negation of the lowest quantity is itself: subtracting
+    ``INT64_MIN`` therefore adds it.
+    """
+    if right == INT64_MIN:
+        return _saturate(left + right)
+    return _saturate(left - right)
+
+
+def multiply_quantity(left: int, right: int) -> int:
+    """Multiply two quantities, stopping at the borders of the range."""
+    return _saturate(left * right)
+
+
+def multiply_quantity_by_ratio(quantity: int, ratio: float) -> int:
+    """Multiply a quantity by a ratio in floating point and truncate the product toward zero.
+
+    The product stops at the borders of the range; an infinite ratio gives the border itself.
+
+    Raises:
+        QuantityError: The ratio is not a number.
+    """
+    if math.isnan(ratio):
+        raise QuantityError(f"cannot multiply the quantity {quantity} by a ratio that is not a number")
+    if quantity == 0 or ratio == 0:
+        return 0
+    product = float(quantity) * ratio
+    if math.isinf(product):
+        return INT64_MAX if product > 0 else INT64_MIN
+    return _saturate(int(product))
+
+
+def parse_quantity(text: str) -> int:
+    """Read a plain quantity such as ``12``, ``500M`` or ``2 Gi``.
+
+    Raises:
+        QuantityError: The text is no unsigned whole number, has an unknown suffix, or is too large.
+    """
+    number, suffix = _split(text)
+    return _scale(number, suffix, 1, text)
+
+
+def parse_vcore(text: str) -> int:
+    """Read an amount of processor time in milli-cores: ``500m`` is 500 and ``2`` is 2000.
+
+    Raises:
+        QuantityError: The text is no unsigned whole number, has an unknown suffix, or is too large.
+    """
+    number, suffix = _split(text)
+    if suffix == _MILLI_SUFFIX:
+        return _scale(number, "", 1, text)
+    return _scale(number, suffix, _MILLIS_IN_ONE, text)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split a text into its significant digits and its suffix (empty when there is none)."""
+    match = _TEXT_PATTERN.fullmatch(text.strip())
+    if match is None:
+        raise QuantityError(f"invalid quantity: {text!r}")
+    # Leading zeros go first: the digits that remain can be counted instead of converted, which keeps
+    # a text of a million digits from costing time or tripping the interpreter's limit.
+    return match[1].lstrip("0") or "0", match[2] or ""
+
+
+def _scale(number: str, suffix: str, factor: int, text: str) -> int:
+    """Multiply the digits by their suffix and a further factor, exactly, and check the range at the end."""
+    multiplier = _MULTIPLIERS.get(suffix)
+    if multiplier is None:
+        raise QuantityError(f"invalid suffix: {text!r}")
+    if len(number) > _DIGITS_MAX:
+        raise QuantityError(f"invalid quantity: overflow: {text!r}")
+    quantity = int(number) * multiplier * factor
+    if quantity > INT64_MAX:
+        raise QuantityError(f"invalid quantity: overflow: {text!r}")
+    return quantity

@@ -1,0 +1,246 @@
+"""A queue: its quota, what it uses, and what waits in it. A leaf holds applications, a parent queues.
+
+Each method touches this queue alone. What concerns a whole path, from a leaf up to the root, is in
+`licorne.model.queue_quota`; it visits one queue after the other and never two at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from .access_control import AccessControlList
+from .marks import reads, writes
+from .object_state import ObjectEvent, ObjectState, next_object_state
+from .queue_order import ChildOrder, SeatOrder
+from .queue_properties import PriorityPolicy, QueueProperties, evaluate
+from .queue_template import QueueTemplate
+from .resource_combinations import prune
+from .resource_comparisons import is_zero
+from .resources import (
+    EMPTY,
+    add,
+    fits,
+    strictly_greater_than_zero,
+    subtract,
+    subtract_only_existing,
+    subtract_reporting_negative,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .configuration.schema import Position
+    from .resources import Resource
+    from .seat import Seat
+
+__all__ = ["INT32_MAX", "INT32_MIN", "Queue"]
+
+INT32_MIN: Final = -(2**31)
+INT32_MAX: Final = 2**31 - 1
+_DENY: Final = AccessControlList.parse("")
+
+
+def _limit(resource: Resource | None) -> Resource | None:
+    """Return a quota as it counts: one without any quantity above zero is no quota."""
+    return resource if strictly_greater_than_zero(resource) else None
+
+
+@final
+class Queue:
+    """One queue. `name`, `path`, `parent` and `above` never change."""
+
+    def __init__(self, name: str, parent: Queue | None, *, is_leaf: bool, managed: bool) -> None:
+        self.name = name
+        self.parent = parent
+        self.path: str = name if parent is None else f"{parent.path}.{name}"
+        self.above: tuple[Queue, ...] = (self,) if parent is None else (self, *parent.above)
+        """The way up: this queue, its parent, ..., the root."""
+        self.is_leaf = is_leaf
+        self.managed = managed
+        self.state = ObjectState.ACTIVE
+        self.children: dict[str, Queue] = {}
+        self.properties: Mapping[str, str] = {}
+        self.settings: QueueProperties = evaluate({}, is_leaf=is_leaf)
+        self.template: QueueTemplate | None = None
+        self.submit_acl = _DENY
+        self.admin_acl = _DENY
+        self.guaranteed: Resource | None = None
+        self.maximum: Resource | None = None
+        self.max_applications = 0
+        self.positions: Mapping[str, Position] = {}
+        """Where its settings stand in the configuration file."""
+        self.allocated = EMPTY
+        self.pending = EMPTY
+        self.preempting = EMPTY
+        self.running = 0
+        self.accepted_allocating: dict[str, None] = {}
+        """Applications that are Accepted and have placeholders placed: they count as running."""
+        self.priority = INT32_MIN
+        """The highest priority of what waits here, before the queue's own policy."""
+        self.child_order = ChildOrder()
+        self.seats = SeatOrder()
+        self.quota_preemption_due_ns: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Queue({self.path})"
+
+    # ----------------------------------------------------------------------------------- settings
+
+    @writes
+    def apply_properties(self, properties: Mapping[str, str]) -> None:
+        """Take properties and what they mean for this queue."""
+        self.properties = dict(properties)
+        self.settings = evaluate(properties, is_leaf=self.is_leaf)
+
+    @writes
+    def set_quota(self, guaranteed: Resource | None, maximum: Resource | None) -> None:
+        """Take both quotas; one without any quantity above zero means none."""
+        self.guaranteed = _limit(guaranteed)
+        self.maximum = _limit(maximum)
+
+    @writes
+    def set_maximum_from_nodes(self, capacity: Resource) -> None:
+        """As the root, take the sum of the nodes' capacities as maximum."""
+        pruned = prune(capacity)
+        self.maximum = None if is_zero(pruned) else pruned
+
+    @writes
+    def handle(self, event: ObjectEvent) -> bool:
+        """Let an event happen; return whether the state changed."""
+        before = self.state
+        self.state = next_object_state(before, event)
+        return self.state is not before
+
+    # --------------------------------------------------------------------------------------- quota
+
+    @reads
+    def has_room(self, resource: Resource) -> bool:
+        """Tell whether the resource fits the maximum; for the root a type no node has is none."""
+        maximum = self.maximum
+        if maximum is None:
+            return self.parent is not None
+        allocated = self.allocated
+        is_root = self.parent is None
+        for name, quantity in resource.items():
+            if quantity <= 0:
+                continue
+            if name in maximum:
+                if allocated.get(name) + quantity > max(0, maximum[name]):
+                    return False
+            elif is_root:
+                return False
+        return True
+
+    @writes
+    def try_charge(self, resource: Resource) -> bool:
+        """Count the resource as allocated if it fits the maximum; one step, so that nobody comes between."""
+        if not self.has_room(resource):
+            return False
+        self.allocated = add(self.allocated, resource)
+        return True
+
+    @writes
+    def charge(self, resource: Resource) -> None:
+        """Count the resource as allocated, whatever the maximum."""
+        self.allocated = add(self.allocated, resource)
+
+    @writes
+    def discharge(self, resource: Resource) -> None:
+        """Count the resource as allocated no longer."""
+        assert fits(self.allocated, resource), (
+            f"queue {self.path}: {resource!r} is released but {self.allocated!r} is allocated: please report"
+        )
+        self.allocated = prune(subtract(self.allocated, resource))
+
+    @writes
+    def add_pending(self, resource: Resource) -> None:
+        """Count the resource as waiting."""
+        self.pending = add(self.pending, resource)
+
+    @writes
+    def remove_pending(self, resource: Resource) -> None:
+        """Count the resource as waiting no longer."""
+        left, negative = subtract_reporting_negative(self.pending, resource)
+        assert not negative, f"queue {self.path}: pending of {negative} would be below zero: please report"
+        self.pending = prune(left)
+
+    @writes
+    def add_preempting(self, resource: Resource) -> None:
+        """Count the resource as being preempted."""
+        self.preempting = add(self.preempting, resource)
+
+    @writes
+    def remove_preempting(self, resource: Resource) -> None:
+        """Count the resource as preempted no longer."""
+        self.preempting = prune(subtract(self.preempting, resource))
+
+    @reads
+    def room(self) -> Resource | None:
+        """Return the maximum less what is allocated, for the types of the maximum; `None` without one."""
+        return subtract_only_existing(self.maximum, self.allocated)
+
+    # -------------------------------------------------------------------------------- applications
+
+    @reads
+    def has_place_for(self, application_id: str) -> bool:
+        """Tell whether an application may start to run here."""
+        limit = self.max_applications
+        if not limit or application_id in self.accepted_allocating:
+            return True
+        return self.running + len(self.accepted_allocating) + 1 <= limit
+
+    @writes
+    def count_running(self, application_id: str, change: int) -> None:
+        """Count an application that starts (1) or ceases (-1) to run."""
+        if change > 0:
+            self.accepted_allocating.pop(application_id, None)
+        self.running += change
+        assert self.running >= 0, f"queue {self.path}: {self.running} applications run: please report"
+
+    @writes
+    def count_accepted(self, application_id: str) -> None:
+        """Count an application that has placeholders placed but does not run yet."""
+        self.accepted_allocating[application_id] = None
+
+    @writes
+    def forget_accepted(self, application_id: str) -> None:
+        """Count it no longer: it is gone."""
+        self.accepted_allocating.pop(application_id, None)
+
+    # ------------------------------------------------------------------------------------- priority
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the queue is to go away once it is empty."""
+        return self.state is ObjectState.DRAINING
+
+    @property
+    def exposed_priority(self) -> int:
+        """The priority that the parent sees: after the queue's offset or fence."""
+        if self.priority == INT32_MIN:
+            return INT32_MIN
+        settings = self.settings
+        if settings.priority_policy is PriorityPolicy.FENCE:
+            return settings.priority_offset
+        return max(INT32_MIN, min(INT32_MAX, self.priority + settings.priority_offset))
+
+    @writes
+    def refresh_priority(self) -> bool:
+        """Find the highest priority of what waits here; return whether it changed."""
+        if self.is_leaf:
+            highest = self.seats.max_priority()
+        else:
+            highest = max((child.exposed_priority for child in self.children.values()), default=INT32_MIN)
+        changed = highest != self.priority
+        self.priority = highest
+        return changed
+
+    @reads
+    def is_empty(self) -> bool:
+        """Tell whether the queue holds neither queues nor applications."""
+        return not self.children and not len(self.seats)
+
+    def seat(self, application_id: str) -> Seat | None:
+        """Return the seat of an application in this leaf."""
+        return self.seats.get(application_id)
+

@@ -1,0 +1,193 @@
+"""The orders that a queue keeps: its child queues, or its applications, those first that go first.
+
+Both orders hold only what has something waiting, and both are total: where the rules leave a tie, the
+name decides, so that the same input gives the same decisions. They are re-keyed only where something
+changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, final
+
+from sortedcontainers import SortedDict
+
+from .queue_properties import SortPolicy
+from .resources import strictly_greater_than_zero
+from .shares import fair_share, shares
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .queue import Queue
+    from .resources import Resource
+    from .seat import Rest, Seat, SeatKey
+
+__all__ = ["ChildOrder", "SeatOrder", "child_key"]
+
+_INT32_MIN = -(2**31)
+ChildKey: TypeAlias = "tuple[float, float, int, str]"
+
+
+def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> ChildKey:
+    """Return the place of a child among its siblings; the smallest goes first.
+
+    With priorities the higher priority first, then the smaller fair share; without them the other way
+    round. Then who has more waiting: of two pending resources where one is larger in every type its sum
+    is larger as well, so the sum keeps that rule and orders the rest too.
+    """
+    share = fair_share(child.allocated, child.guaranteed, fair_max)
+    waiting = -sum(child.pending.values())
+    priority = -child.exposed_priority
+    if by_priority:
+        return (priority, share, waiting, child.name)
+    return (share, priority, waiting, child.name)
+
+
+@final
+class ChildOrder:
+    """The children of a parent queue that have something waiting."""
+
+    def __init__(self) -> None:
+        self._children: SortedDict[ChildKey, Queue] = SortedDict()
+        self._keys: dict[str, ChildKey] = {}
+        self.version = -1
+        """Of the limits that the shares were computed with."""
+
+    def __iter__(self) -> Iterator[Queue]:
+        """Walk the children in order; the walk must end before the order changes."""
+        return iter(self._children.values())
+
+    def place(self, name: str, key: ChildKey | None, child: Queue) -> None:
+        """Give a child its place, `None` for one with nothing waiting."""
+        old = self._keys.get(name)
+        if old == key:
+            return
+        if old is not None:
+            del self._children[old]
+            del self._keys[name]
+        if key is not None:
+            self._children[key] = child
+            self._keys[name] = key
+
+    def names(self) -> list[str]:
+        """Return the names of the children that are in the order, in order."""
+        return [child.name for child in self._children.values()]
+
+
+@final
+class SeatOrder:
+    """The applications of a leaf: all by id, those with something waiting in order."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Seat] = {}
+        self._order: SortedDict[SeatKey, Seat] = SortedDict()
+        self._priorities: SortedDict[int, int] = SortedDict()
+        """Priority -> how many applications have it as their highest."""
+        self._counted: dict[str, int] = {}
+        self.sizes: dict[Resource, int] = {}
+        """Size -> how many waiting asks in this leaf have it."""
+        self.rest: Rest | None = None
+        self.placeholder_seats: dict[str, Seat] = {}
+        """Applications that have placeholders placed."""
+        self.reserved_seats: dict[str, Seat] = {}
+        """Applications that have reservations."""
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def __iter__(self) -> Iterator[Seat]:
+        """Walk the applications in order; the walk must end before the order changes."""
+        return iter(self._order.values())
+
+    def get(self, application_id: str) -> Seat | None:
+        """Return the seat of an application."""
+        return self.by_id.get(application_id)
+
+    def add(self, seat: Seat) -> None:
+        """Take an application in; `refresh` gives it its place."""
+        self.by_id[seat.application_id] = seat
+
+    def remove(self, seat: Seat) -> None:
+        """Let an application go."""
+        del self.by_id[seat.application_id]
+        self._unplace(seat)
+        self._count(seat.application_id, None)
+        self.placeholder_seats.pop(seat.application_id, None)
+        self.reserved_seats.pop(seat.application_id, None)
+
+    def max_priority(self) -> int:
+        """Return the highest priority of all waiting asks, the lowest possible one if nothing waits."""
+        priority: int = self._priorities.keys()[-1] if self._priorities else _INT32_MIN
+        return priority
+
+    def refresh(self, seat: Seat, queue: Queue) -> None:
+        """Give an application its place by its facts."""
+        facts = seat.facts
+        name = seat.application_id
+        self._count(name, facts.max_priority if facts.max_priority != _INT32_MIN else None)
+        _keep(self.placeholder_seats, seat, present=bool(facts.placeholder_allocated))
+        _keep(self.reserved_seats, seat, present=bool(facts.reserved))
+        key = _seat_key(seat, queue) if strictly_greater_than_zero(facts.pending) else None
+        if key == seat.key:
+            return
+        self._unplace(seat)
+        if key is not None:
+            self._order[key] = seat
+            seat.key = key
+
+    def _unplace(self, seat: Seat) -> None:
+        if seat.key is not None:
+            del self._order[seat.key]
+            seat.key = None
+
+    def _count(self, name: str, priority: int | None) -> None:
+        old = self._counted.get(name)
+        if old == priority:
+            return
+        if old is not None:
+            self._priorities[old] -= 1
+            if not self._priorities[old]:
+                del self._priorities[old]
+            del self._counted[name]
+        if priority is not None:
+            self._priorities[priority] = self._priorities.get(priority, 0) + 1
+            self._counted[name] = priority
+
+    def count_size(self, resource: Resource, change: int) -> None:
+        """Count waiting asks of a size that came (positive) or went (negative)."""
+        count = self.sizes.get(resource, 0) + change
+        assert count >= 0, f"{resource!r} waits {count} times: please report"
+        if count:
+            self.sizes[resource] = count
+        else:
+            self.sizes.pop(resource, None)
+
+
+def _keep(seats: dict[str, Seat], seat: Seat, *, present: bool) -> None:
+    if present:
+        seats[seat.application_id] = seat
+    else:
+        seats.pop(seat.application_id, None)
+
+
+def _seat_key(seat: Seat, queue: Queue) -> SeatKey:
+    facts = seat.facts
+    settings = queue.settings
+    priority = -facts.max_priority
+    if settings.application_sort_policy is SortPolicy.FAIR:
+        usage = _usage(facts.allocated, queue.guaranteed)
+        if settings.priority_sorting:
+            return (priority, usage, facts.submitted_at_ns, seat.application_id)
+        return (usage, priority, facts.submitted_at_ns, seat.application_id)
+    if settings.priority_sorting:
+        return (priority, facts.submitted_at_ns, seat.application_id)
+    return (facts.submitted_at_ns, priority, seat.application_id)
+
+
+def _usage(allocated: Resource, guaranteed: Resource | None) -> tuple[float, ...]:
+    """Return the shares, largest first, without the zeros at the end: tuples then compare as shares do."""
+    usage = list(shares(allocated, guaranteed))
+    usage.reverse()
+    while usage and not usage[-1]:
+        usage.pop()
+    return tuple(usage)

@@ -1,0 +1,208 @@
+"""Properties of queues: the text pairs in the configuration, what they mean, and what children inherit.
+
+A property that cannot be read has its default value: a queue never fails for its properties. Unknown ones
+are kept and inherited like the others, and mean nothing. Only queues in the configuration inherit from
+their parents; dynamic queues have the properties of the template they are made from and no others.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from .configuration.durations import DurationError, parse_duration_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_Value = TypeVar("_Value")
+
+__all__ = [
+    "APPLICATION_SORT_POLICY",
+    "APPLICATION_SORT_PRIORITY",
+    "BACKOFF",
+    "BACKOFF_DELAY",
+    "PREEMPTION_DELAY",
+    "PREEMPTION_POLICY",
+    "PRIORITY_OFFSET",
+    "PRIORITY_POLICY",
+    "PROPERTIES",
+    "QUOTA_PREEMPTION_DELAY",
+    "PreemptionPolicy",
+    "PriorityPolicy",
+    "QueueProperties",
+    "SortPolicy",
+    "evaluate",
+    "inherit",
+    "reads",
+]
+
+APPLICATION_SORT_POLICY: Final = "application.sort.policy"
+APPLICATION_SORT_PRIORITY: Final = "application.sort.priority"
+PRIORITY_POLICY: Final = "priority.policy"
+PRIORITY_OFFSET: Final = "priority.offset"
+PREEMPTION_POLICY: Final = "preemption.policy"
+PREEMPTION_DELAY: Final = "preemption.delay"
+BACKOFF: Final = "application.unschedasks.backoff"
+BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
+QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
+
+_INT32_MIN: Final = -(2**31)
+_INT32_MAX: Final = 2**31 - 1
+_UINT64_MAX: Final = 2**64 - 1
+_DEFAULT_DELAY_NS: Final = 30 * 10**9
+_SIGNED: Final = re.compile(r"[-+]?[0-9]{1,40}")
+_UNSIGNED: Final = re.compile(r"[0-9]{1,40}")
+
+
+class SortPolicy(Enum):
+    """In which order the applications of a leaf, or the queues of a parent, are served."""
+
+    FIFO = "fifo"
+    FAIR = "fair"
+
+
+class PriorityPolicy(Enum):
+    """How the priorities below a queue count outside it: as they are, or not at all behind a fence."""
+
+    DEFAULT = "default"
+    FENCE = "fence"
+
+
+class PreemptionPolicy(Enum):
+    """Whether preemption passes a queue, stays inside it, or leaves its allocations alone."""
+
+    DEFAULT = "default"
+    FENCE = "fence"
+    DISABLED = "disabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueProperties:
+    """What the properties of one queue mean; a backoff count or quota preemption delay of 0 is off."""
+
+    application_sort_policy: SortPolicy = SortPolicy.FIFO
+    priority_sorting: bool = True
+    priority_policy: PriorityPolicy = PriorityPolicy.DEFAULT
+    priority_offset: int = 0
+    preemption_policy: PreemptionPolicy = PreemptionPolicy.DEFAULT
+    preemption_delay_ns: int = _DEFAULT_DELAY_NS
+    backoff_count: int = 0
+    backoff_delay_ns: int = _DEFAULT_DELAY_NS
+    quota_preemption_delay_ns: int = 0
+
+
+def _sort_policy(text: str) -> SortPolicy | None:
+    # `stateaware` was a policy of its own once; it is served in order of submission now.
+    return {
+        "": SortPolicy.FIFO,
+        "fifo": SortPolicy.FIFO,
+        "stateaware": SortPolicy.FIFO,
+        "fair": SortPolicy.FAIR,
+    }.get(text)
+
+
+def _switch(text: str) -> bool | None:
+    return {"enabled": True, "disabled": False}.get(text.lower())
+
+
+def _priority_policy(text: str) -> PriorityPolicy | None:
+    return next((policy for policy in PriorityPolicy if policy.value == text.lower()), None)
+
+
+def _preemption_policy(text: str) -> PreemptionPolicy | None:
+    return next((policy for policy in PreemptionPolicy if policy.value == text.lower()), None)
+
+
+def _offset(text: str) -> int | None:
+    number = int(text) if _SIGNED.fullmatch(text) else None
+    return number if number is not None and _INT32_MIN <= number <= _INT32_MAX else None
+
+
+def _backoff_count(text: str) -> int | None:
+    number = int(text) if _UNSIGNED.fullmatch(text) else None
+    return number if number is not None and number <= _UINT64_MAX else None
+
+
+def _delay_ns(text: str) -> int | None:
+    try:
+        delay_ns = parse_duration_ns(text)
+    except DurationError:
+        return None
+    return delay_ns if delay_ns > 0 else None
+
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    APPLICATION_SORT_POLICY: _sort_policy,
+    APPLICATION_SORT_PRIORITY: _switch,
+    PRIORITY_POLICY: _priority_policy,
+    PRIORITY_OFFSET: _offset,
+    PREEMPTION_POLICY: _preemption_policy,
+    PREEMPTION_DELAY: _delay_ns,
+    BACKOFF: _backoff_count,
+    BACKOFF_DELAY: _delay_ns,
+    QUOTA_PREEMPTION_DELAY: _delay_ns,
+}
+
+PROPERTIES: Final = tuple(_READERS)
+"""The names of all properties that mean something."""
+
+
+def reads(name: str, text: str) -> bool:
+    """Tell whether a property has a readable value; one that is unreadable counts as not set."""
+    return _READERS[name](text) is not None
+
+
+def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties:
+    """Read the properties of a queue.
+
+    Args:
+        properties: The properties of the queue, those it inherited included.
+        is_leaf: Whether the queue holds applications. A parent always serves its queues fairly and has the
+            default preemption delay, whatever its properties say for the leaves below it.
+    """
+
+    def read(name: str, reader: Callable[[str], _Value | None], default: _Value) -> _Value:
+        value = reader(properties[name]) if name in properties else None
+        return default if value is None else value
+
+    return QueueProperties(
+        application_sort_policy=(
+            read(APPLICATION_SORT_POLICY, _sort_policy, SortPolicy.FIFO) if is_leaf else SortPolicy.FAIR
+        ),
+        priority_sorting=read(APPLICATION_SORT_PRIORITY, _switch, default=True),
+        priority_policy=read(PRIORITY_POLICY, _priority_policy, PriorityPolicy.DEFAULT),
+        priority_offset=read(PRIORITY_OFFSET, _offset, 0),
+        preemption_policy=read(PREEMPTION_POLICY, _preemption_policy, PreemptionPolicy.DEFAULT),
+        preemption_delay_ns=(
+            read(PREEMPTION_DELAY, _delay_ns, _DEFAULT_DELAY_NS) if is_leaf else _DEFAULT_DELAY_NS
+        ),
+        backoff_count=read(BACKOFF, _backoff_count, 0),
+        backoff_delay_ns=read(BACKOFF_DELAY, _delay_ns, _DEFAULT_DELAY_NS),
+        quota_preemption_delay_ns=read(QUOTA_PREEMPTION_DELAY, _delay_ns, 0),
+    )
+
+
+def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a queue in the configuration: those of its parent under its own.
+
+    What belongs to the parent alone arrives at its default: the priority policy, the priority offset, and
+    the preemption policy unless that is `disabled`. Everything else is inherited as it is, unknown
+    properties too.
+    """
+    return {name: _inherited(name, text) for name, text in parent.items()} | dict(own)
+
+
+def _inherited(name: str, text: str) -> str:
+    """Return a property as a child inherits it."""
+    match name:
+        case "priority.policy":
+            return PriorityPolicy.DEFAULT.value
+        case "priority.offset":
+            return "0"
+        case "preemption.policy" if _preemption_policy(text) is not PreemptionPolicy.DISABLED:
+            return PreemptionPolicy.DEFAULT.value
+        case _:
+            return text

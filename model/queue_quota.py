@@ -1,0 +1,111 @@
+"""Quotas along a path: from a leaf up to the root, one queue after the other.
+
+A charge checks and counts in one step a queue, from the leaf up, and takes back what it has counted
+where a queue declines, so that quotas hold however many threads charge at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .resource_comparisons import is_zero
+from .resources import Resource, component_wise_min
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+__all__ = [
+    "charge",
+    "discharge",
+    "fair_maximum",
+    "has_place_for",
+    "headroom",
+    "headroom_without_root",
+    "maximum_below_root",
+    "maximum_of_path",
+    "try_charge",
+]
+
+
+def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
+    """Charge the whole path, or nothing; return the queue that has no room, `None` on success."""
+    charged: list[Queue] = []
+    for queue in leaf.above:
+        if not queue.try_charge(resource):
+            for undo in charged:
+                undo.discharge(resource)
+            return queue
+        charged.append(queue)
+    return None
+
+
+def charge(leaf: Queue, resource: Resource) -> None:
+    """Charge the whole path whatever the quotas: the RM says that it runs already."""
+    for queue in leaf.above:
+        queue.charge(resource)
+
+
+def discharge(leaf: Queue, resource: Resource) -> None:
+    """Take a charge back on the whole path."""
+    for queue in leaf.above:
+        queue.discharge(resource)
+
+
+def headroom(queue: Queue) -> Resource | None:
+    """Return how much more may be allocated in a queue, by its own maximum and those above; may be < 0."""
+    room: Resource | None = None
+    for level in queue.above:
+        if level.maximum is not None:
+            own = level.room()
+            room = own if room is None else component_wise_min(own, room)
+    return room
+
+
+def headroom_without_root(queue: Queue) -> Resource | None:
+    """Return the headroom as it would be in a cluster without end."""
+    room: Resource | None = None
+    for level in queue.above[:-1]:
+        if level.maximum is not None:
+            room = component_wise_min(level.room(), room) if room is not None else level.room()
+    return room
+
+
+def maximum_of_path(queue: Queue) -> Resource | None:
+    """Return the smallest maximum per type on the path, the cluster's size included."""
+    limit: Resource | None = None
+    for level in queue.above:
+        if level.maximum is not None:
+            limit = level.maximum if limit is None else component_wise_min(level.maximum, limit)
+    return limit
+
+
+def maximum_below_root(queue: Queue) -> Resource | None:
+    """Return the smallest maximum per type on the path, without the cluster's size."""
+    limit: Resource | None = None
+    for level in queue.above[:-1]:
+        if level.maximum is not None:
+            limit = level.maximum if limit is None else component_wise_min(level.maximum, limit)
+    return limit
+
+
+def fair_maximum(queue: Queue) -> Resource | None:
+    """Return what shares are measured with: the cluster, overlaid by each maximum on the way down."""
+    root = queue.above[-1]
+    if root.maximum is None or is_zero(root.maximum):
+        return None
+    overlaid = root.maximum.as_dict()
+    changed = False
+    for level in reversed(queue.above[:-1]):
+        if level.maximum is not None:
+            overlaid.update(level.maximum.items())
+            changed = True
+    return Resource(overlaid) if changed else root.maximum
+
+
+def has_place_for(queue: Queue, application_id: str) -> Queue | None:
+    """Return the queue that runs its maximum of applications already, `None` if one more may start."""
+    for level in reversed(queue.above):
+        if not level.has_place_for(application_id):
+            return level
+    return None
+

@@ -1,0 +1,55 @@
+"""What a parent queue gives to the dynamic leaf queues that placement creates in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .resource_texts import resource_from_texts
+from .resources import strictly_greater_than_zero
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .configuration.schema import ChildTemplateConfig
+    from .resources import Resource
+    from .views import Document
+
+__all__ = ["QueueTemplate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueTemplate:
+    """A template; a quota without any quantity above zero, and a property without text, say nothing."""
+
+    max_applications: int
+    properties: Mapping[str, str]
+    guaranteed: Resource | None
+    maximum: Resource | None
+
+    @classmethod
+    def of(cls, config: ChildTemplateConfig | None) -> QueueTemplate | None:
+        """Return the template of a configuration, `None` for one that says nothing."""
+        if config is None or config.is_empty:
+            return None
+        guaranteed = resource_from_texts(config.guaranteed)
+        maximum = resource_from_texts(config.max)
+        return cls(
+            max_applications=config.max_applications,
+            properties={name: text for name, text in config.properties.items() if name and text},
+            guaranteed=guaranteed if strictly_greater_than_zero(guaranteed) else None,
+            maximum=maximum if strictly_greater_than_zero(maximum) else None,
+        )
+
+    def view(self) -> Document:
+        """Return the document of the REST interface."""
+        document: Document = {}
+        if self.max_applications:
+            document["maxApplications"] = self.max_applications
+        if self.properties:
+            document["properties"] = dict(self.properties)
+        if self.maximum is not None:
+            document["maxResource"] = dict(self.maximum.items())
+        if self.guaranteed is not None:
+            document["guaranteedResource"] = dict(self.guaranteed.items())
+        return document

@@ -1,0 +1,247 @@
+"""The queues of a partition: finding, creating, ordering and removing them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, final
+
+from .access_control import AccessControlList
+from .object_state import ObjectEvent, ObjectState
+from .queue import INT32_MIN, Queue
+from .queue_order import child_key
+from .queue_properties import inherit
+from .queue_quota import fair_maximum
+from .queue_template import QueueTemplate
+from .resources import strictly_greater_than_zero
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .configuration.schema import QueueConfig
+    from .resources import Resource
+    from .users import User
+
+__all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree"]
+
+ROOT: Final = "root"
+RECOVERY_NAME: Final = "@recovery@"
+RECOVERY_QUEUE: Final = "root.@recovery@"
+_NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
+_ALLOW_ALL: Final = AccessControlList.parse("*")
+
+
+@final
+class QueueTree:
+    """All queues of one partition, with the orders they are scheduled in."""
+
+    def __init__(self, config: QueueConfig) -> None:
+        self.root = Queue(ROOT, None, is_leaf=False, managed=True)
+        self._by_path: dict[str, Queue] = {ROOT: self.root}
+        self._version = 0
+        """Of all limits: shares that were computed before the last change are stale."""
+        self._fair_max: dict[str, Resource | None] = {}
+        self.load(config)
+
+    # ------------------------------------------------------------------------------------- finding
+
+    def find(self, path: str) -> Queue | None:
+        """Return a queue by its full path, whatever the case of its letters."""
+        return self._by_path.get(path.lower())
+
+    def __iter__(self) -> Iterator[Queue]:
+        """Walk all queues, parents before children, in order of their names."""
+        return iter([self._by_path[path] for path in sorted(self._by_path, key=lambda path: path.split("."))])
+
+    def leaves(self) -> list[Queue]:
+        """Return the queues that hold applications."""
+        return [queue for queue in self if queue.is_leaf or len(queue.seats)]
+
+    def submit_allowed(self, path: str, user: User) -> bool:
+        """Tell whether a user may submit to an existing queue: by its lists or those of any queue above."""
+        queue = self._by_path[path.lower()]
+        return any(
+            level.submit_acl.allows(user.name, user.groups) or level.admin_acl.allows(user.name, user.groups)
+            for level in queue.above
+        )
+
+    # -------------------------------------------------------------------------------- configuration
+
+    def load(self, config: QueueConfig) -> None:
+        """Take a queue configuration: create, change and mark for removal what it says."""
+        self._apply(self.root, config)
+        self.limits_changed()
+        for queue in self:
+            self.refresh(queue)
+
+    def _apply(self, queue: Queue, config: QueueConfig) -> None:
+        queue.submit_acl = AccessControlList.parse(config.submit_acl)
+        queue.admin_acl = AccessControlList.parse(config.admin_acl)
+        queue.managed = True
+        queue.positions = config.positions
+        if queue.state is not ObjectState.ACTIVE:
+            queue.handle(ObjectEvent.START)
+        queue.is_leaf = config.is_leaf and queue.parent is not None
+        queue.max_applications = config.max_applications
+        own = QueueTemplate.of(config.child_template)
+        inherited = queue.parent.template if queue.parent is not None else None
+        queue.template = None if queue.is_leaf else own or inherited
+        parent_properties = queue.parent.properties if queue.parent is not None else {}
+        queue.apply_properties(inherit(parent_properties, config.properties))
+        if queue.parent is not None:
+            queue.set_quota(config.guaranteed, config.max)
+        wanted = {child.name.lower(): child for child in config.queues}
+        for name, child_config in wanted.items():
+            child = queue.children.get(name)
+            if child is None:
+                child = self._insert(queue, name, is_leaf=child_config.is_leaf, managed=True)
+            self._apply(child, child_config)
+        for name, child in queue.children.items():
+            if name not in wanted and child.managed:
+                self._mark_removed(child)
+
+    def _mark_removed(self, queue: Queue) -> None:
+        queue.handle(ObjectEvent.REMOVE)
+        for child in queue.children.values():
+            if child.managed:
+                self._mark_removed(child)
+
+    # ------------------------------------------------------------------------------------- creating
+
+    def create(self, path: str) -> Queue | str:
+        """Create a dynamic leaf with every missing queue above it; a text says why that is not possible.
+
+        All names are checked first, so that nothing is created where one is not allowed.
+        """
+        path = path.lower()
+        names = path.split(".")
+        if names[0] != ROOT or len(names) < 2:
+            return f"illegal queue name passed in: {path}"
+        parent, missing = self._deepest(names)
+        if parent.is_leaf:
+            return f"creation of queue {path} failed parent is already a leaf: {parent.path}"
+        if parent.state is ObjectState.DRAINING:
+            return f"cannot add a child queue when queue is marked for deletion: {parent.path}"
+        for name in missing:
+            if _NAME.fullmatch(name) is None or name == RECOVERY_NAME:
+                return f"illegal queue name {name!r} in {path}"
+        for position, name in enumerate(missing, start=1):
+            parent = self._insert(parent, name, is_leaf=position == len(missing), managed=False)
+            self._furnish(parent)
+        self.refresh(parent)
+        return parent
+
+    def _deepest(self, names: list[str]) -> tuple[Queue, list[str]]:
+        queue = self.root
+        for depth, name in enumerate(names[1:], start=1):
+            child = queue.children.get(name)
+            if child is None:
+                return queue, names[depth:]
+            queue = child
+        return queue, []
+
+    def _furnish(self, queue: Queue) -> None:
+        """Give a new dynamic queue what its parent's template says."""
+        assert queue.parent is not None
+        template = queue.parent.template
+        if template is None:
+            return
+        if not queue.is_leaf:
+            queue.template = template
+            return
+        queue.max_applications = template.max_applications
+        queue.apply_properties(template.properties)
+        queue.set_quota(template.guaranteed, template.maximum)
+
+    def recovery_queue(self) -> Queue:
+        """Return the queue of last resort for applications whose creation is forced."""
+        existing = self.find(RECOVERY_QUEUE)
+        if existing is not None:
+            return existing
+        return self._insert(self.root, RECOVERY_NAME, is_leaf=True, managed=False)
+
+    def _insert(self, parent: Queue, name: str, *, is_leaf: bool, managed: bool) -> Queue:
+        queue = Queue(name, parent, is_leaf=is_leaf, managed=managed)
+        parent.children[name] = queue
+        self._by_path[queue.path] = queue
+        return queue
+
+    # ------------------------------------------------------------------------------------- removing
+
+    def clean(self) -> list[Queue]:
+        """Remove the queues that are empty and dynamic or marked for removal, children first."""
+        removed = []
+        for queue in reversed(list(self)):
+            parent = queue.parent
+            goes = not queue.managed or queue.state is ObjectState.DRAINING
+            if parent is None or not goes or not queue.is_empty():
+                continue
+            del parent.children[queue.name]
+            del self._by_path[queue.path]
+            parent.child_order.place(queue.name, None, queue)
+            self._fair_max.pop(queue.path, None)
+            self.refresh(parent)
+            removed.append(queue)
+        return removed
+
+    # ------------------------------------------------------------------------------------- ordering
+
+    def limits_changed(self) -> None:
+        """Note that a maximum changed, so that shares have to be measured anew."""
+        self._version += 1
+        self._fair_max.clear()
+
+    def refresh(self, queue: Queue) -> None:
+        """Bring priorities and orders up to date, from a queue whose content changed up to the root."""
+        priority_changed = queue.refresh_priority()
+        for level in queue.above:
+            parent = level.parent
+            if parent is None:
+                return
+            if priority_changed:
+                priority_changed = parent.refresh_priority()
+            self._place(parent, level)
+
+    def _place(self, parent: Queue, child: Queue) -> None:
+        waits = strictly_greater_than_zero(child.pending) and child.state is not ObjectState.STOPPED
+        if not waits:
+            parent.child_order.place(child.name, None, child)
+            return
+        key = child_key(child, self._fair_maximum(child), by_priority=parent.settings.priority_sorting)
+        parent.child_order.place(child.name, key, child)
+
+    def _fair_maximum(self, queue: Queue) -> Resource | None:
+        try:
+            return self._fair_max[queue.path]
+        except KeyError:
+            limit = self._fair_max[queue.path] = fair_maximum(queue)
+            return limit
+
+    def children_in_order(self, parent: Queue) -> Iterator[Queue]:
+        """Walk the children with something waiting, those first that go first."""
+        if parent.child_order.version != self._version:
+            for child in parent.children.values():
+                self._place(parent, child)
+            parent.child_order.version = self._version
+        return iter(parent.child_order)
+
+    def leaves_in_order(self) -> Iterator[Queue]:
+        """Walk the leaves with something waiting, as the scheduler visits them."""
+        return self._leaves_below(self.root)
+
+    def _leaves_below(self, parent: Queue) -> Iterator[Queue]:
+        for child in self.children_in_order(parent):
+            if child.is_leaf:
+                yield child
+            else:
+                yield from self._leaves_below(child)
+
+    # ------------------------------------------------------------------------------------ invariants
+
+    def validate(self) -> None:
+        """Assert that the tree is one, and that priorities and orders are up to date."""
+        for queue in self:
+            assert queue.parent is None or queue.parent.children[queue.name] is queue, f"{queue} is lost"
+            before = queue.priority
+            queue.refresh_priority()
+            assert before == queue.priority, f"{queue}: priority {before} is stale, it is {queue.priority}"
+            assert queue.priority >= INT32_MIN

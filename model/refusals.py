@@ -1,0 +1,49 @@
+"""Every "no" of the scheduler, as a value.
+
+A refusal names what was asked, what was available, and who stood in the way. The scheduling cycle makes
+them; "why does my application wait?" is answered from the same values and by no second implementation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .resources import Resource
+
+__all__ = ["Refusal", "RefusalReason"]
+
+
+class RefusalReason(Enum):
+    """Why an ask or an application is passed over. The comment says what the scheduler does next."""
+
+    USER_QUOTA = "Not enough user quota"  # the next shape of ask is tried; no preemption
+    QUEUE_QUOTA = "Not enough queue quota"  # preemption is tried where allowed, then the next shape
+    NO_NODE_FITS = "No node has room"  # a reservation is made once the ask is old enough
+    PREDICATES = "Predicates refused every node with room"  # tried again in the next cycle
+    REQUIRED_NODE_UNKNOWN = "The required node is unknown"  # tried again when nodes change
+    REQUIRED_NODE_FULL = "The required node has no room"  # the node is reserved for the ask
+    WAITS_FOR_PLACEHOLDER = "Waits to replace a placeholder of its task group"  # the placeholder pass
+    QUEUE_APPLICATIONS = "The queue runs its maximum of applications"  # until one of them ends
+    USER_APPLICATIONS = "The user runs the maximum of applications"  # until one of them ends
+    BACKOFF = "Too many asks could not be placed"  # after the back-off delay
+    STATE = "The application takes no work in its state"  # until the state changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One "no".
+
+    `subject` is the queue path, user or node that stands in the way; `asked` and `available` are what was
+    compared, where the reason is about resources. `until_ns` is when time alone may change the answer.
+    """
+
+    reason: RefusalReason
+    subject: str = ""
+    allocation_key: str = ""
+    asked: Resource | None = None
+    available: Resource | None = None
+    detail: str = ""
+    until_ns: int | None = None

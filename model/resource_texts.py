@@ -1,0 +1,91 @@
+"""Resources as text: the form in messages and the two forms in which users write quotas."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from .quantities import QuantityError, parse_quantity, parse_vcore
+from .resources import EMPTY, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["describe", "resource_from_json", "resource_from_texts"]
+
+_VCORE: Final = "vcore"
+
+
+def describe(resource: Resource | None) -> str:
+    """Write a resource as the messages of the scheduler show it: ``map[memory:10 vcore:1]``."""
+    if resource is None:
+        return "nil resource"
+    return f"map[{' '.join(f'{name}:{quantity}' for name, quantity in sorted(resource.items()))}]"
+
+
+def resource_from_texts(texts: Mapping[str, str] | None) -> Resource:
+    """Read the resources of a configuration: ``vcore`` in cores or milli-cores, all others plain.
+
+    No map, or an empty one, gives the resource without types.
+
+    Raises:
+        QuantityError: A text is no quantity; the first one, with its type, is named.
+    """
+    if not texts:
+        return EMPTY
+    return Resource({name: _parse_entry(name, text) for name, text in texts.items()})
+
+
+def resource_from_json(text: str) -> Resource:
+    """Read a quota from the JSON in a namespace tag: ``{"resources":{"memory":{"value":100}}}``.
+
+    The values are raw quantities. ``null``, or an object without ``resources``, gives the resource without
+    types. Field names are found whatever their case and unknown fields are ignored, as in the recorded core.
+
+    Raises:
+        QuantityError: The text is no JSON, has another shape, or a value is no signed 64-bit integer.
+    """
+    # Deep nesting ends in a `RecursionError`; a number with thousands of digits in a `ValueError`.
+    try:
+        message: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise QuantityError(f"invalid resource JSON: {text!r}: {error}") from error
+    entries = _field(message, "resources", text)
+    if entries is None:
+        return EMPTY
+    return Resource({name: _value(entry, text) for name, entry in _object(entries, text).items()})
+
+
+def _parse_entry(name: str, text: str) -> int:
+    """Read one entry of the configuration with the parser of its type."""
+    try:
+        return parse_vcore(text) if name == _VCORE else parse_quantity(text)
+    except QuantityError as error:
+        raise QuantityError(f"{error} for resource type {name!r}") from error
+
+
+def _value(entry: object, text: str) -> int:
+    """Return the quantity of one entry; an entry that leaves it out means zero."""
+    if entry is None:
+        raise QuantityError(f"invalid resource JSON: {text!r}: a quantity is null")
+    value = _field(entry, "value", text)
+    if value is None:
+        return 0
+    if type(value) is not int:
+        raise QuantityError(f"invalid resource JSON: {text!r}: {value!r} is not an integer")
+    return value
+
+
+def _field(message: object, name: str, text: str) -> object:
+    """Return the last field of that name, whatever its case; ``None`` when it is absent or null."""
+    if message is None:
+        return None
+    fields = _object(message, text)
+    return next((fields[key] for key in reversed(fields) if key.lower() == name), None)
+
+
+def _object(value: object, text: str) -> dict[str, object]:
+    """Require a JSON object."""
+    if not isinstance(value, dict):
+        raise QuantityError(f"invalid resource JSON: {text!r}: {value!r} is not an object")
+    return value

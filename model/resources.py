@@ -1,0 +1,305 @@
+"""Resources: how much of each type something has, wants or uses, and the arithmetic on the hot path.
+
+A resource is a sparse map from type name to quantity. Three things that look alike are kept apart
+because the rules of the scheduler tell them apart: no resource at all (``None``: nothing was said), a
+resource without types (``EMPTY``), and a resource with explicit zeros (that type was named).
+
+Resources never change once made, so any number of owners and threads may share one, and an operation
+whose other operand is missing gives back the very object it was given instead of a copy. The results
+here are built by ``_owned``, which takes the dict of the caller as it is (the busiest functions spell
+it out, to save its call); the public constructor is for quantities from outside, and checks them.
+
+Comparisons that are rarer live in ``resource_comparisons``, combinations in ``resource_combinations``,
+and the ways to write a resource as text in ``resource_texts``.
+"""
+# ruff: noqa: SLF001 - the functions of this module are the operations of the class; only they see its dict.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final, overload
+
+from .quantities import INT64_MAX, INT64_MIN, QuantityError, add_quantity, subtract_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+
+__all__ = [
+    "EMPTY",
+    "Resource",
+    "add",
+    "add_only_existing",
+    "component_wise_min",
+    "fits",
+    "fits_actual",
+    "fits_undefined_unlimited",
+    "strictly_greater_than_zero",
+    "subtract",
+    "subtract_eliminating_negative",
+    "subtract_only_existing",
+    "subtract_reporting_negative",
+]
+
+
+@final
+class Resource:
+    """An immutable map from resource type to quantity; types may be present with the value zero.
+
+    Args:
+        quantities: The quantity of each type; copied. Units are those of the type: milli-cores, bytes
+            or a count.
+
+    Raises:
+        QuantityError: A quantity is not an integer or lies outside the signed 64-bit range.
+    """
+
+    __slots__ = ("_hash", "_quantities")
+
+    _hash: int
+    _quantities: dict[str, int]
+
+    def __init__(self, quantities: Mapping[str, int]) -> None:
+        for name, quantity in quantities.items():
+            _check_entry(name, quantity)
+        self._quantities = dict(quantities)
+
+    def items(self) -> ItemsView[str, int]:
+        """View the (type, quantity) pairs, in the order in which the types were first named."""
+        return self._quantities.items()
+
+    def values(self) -> ValuesView[int]:
+        """View the quantities, in the order of ``items``."""
+        return self._quantities.values()
+
+    def get(self, name: str, default: int = 0) -> int:
+        """Return the quantity of a type, or the default when the type is absent."""
+        return self._quantities.get(name, default)
+
+    def as_dict(self) -> dict[str, int]:
+        """Return a fresh dict of the quantities, sorted by type; the caller owns it."""
+        return dict(sorted(self._quantities.items()))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._quantities
+
+    def __getitem__(self, name: str) -> int:
+        return self._quantities[name]
+
+    def __len__(self) -> int:
+        return len(self._quantities)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._quantities)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Resource):
+            return NotImplemented
+        return self is other or self._quantities == other._quantities
+
+    def __hash__(self) -> int:
+        # The hash is made when it is first asked for: most resources are never a key, and leaving the
+        # slot unset is cheaper than writing a marker into each new object.
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(frozenset(self._quantities.items()))
+            return self._hash
+
+    def __repr__(self) -> str:
+        return f"Resource({self.as_dict()!r})"
+
+    def __reduce__(self) -> tuple[type[Resource], tuple[dict[str, int]]]:
+        # A cached hash must not travel: the hashes of texts differ from one process to the next.
+        return Resource, (self._quantities,)
+
+
+EMPTY: Final = Resource({})
+
+_new: Final = object.__new__
+
+
+def _check_entry(name: str, quantity: int) -> None:
+    """Refuse an entry that cannot cross the scheduler interface."""
+    if type(name) is not str:
+        raise QuantityError(f"the resource type {name!r} is not a text")
+    if type(quantity) is not int:
+        raise QuantityError(f"the quantity {quantity!r} of resource type {name!r} is not an integer")
+    if not INT64_MIN <= quantity <= INT64_MAX:
+        raise QuantityError(f"the quantity {quantity} of resource type {name!r} exceeds 64 bits")
+
+
+def _owned(quantities: dict[str, int]) -> Resource:
+    """Make a resource of a fresh dict whose quantities are known to be in range; the dict changes hands."""
+    resource = _new(Resource)
+    resource._quantities = quantities
+    return resource
+
+
+def add(left: Resource | None, right: Resource | None) -> Resource:
+    """Add type by type over all types of both sides."""
+    if right is None or not right._quantities:
+        return EMPTY if left is None else left
+    if left is None or not left._quantities:
+        return right
+    base = left._quantities
+    total = base.copy()
+    for name, quantity in right._quantities.items():
+        if name in base:
+            value = base[name] + quantity
+            total[name] = value if INT64_MIN <= value <= INT64_MAX else add_quantity(base[name], quantity)
+        else:
+            total[name] = quantity
+    resource = _new(Resource)
+    resource._quantities = total
+    return resource
+
+
+def subtract(left: Resource | None, right: Resource | None) -> Resource:
+    """Subtract type by type over all types of both sides; results may be negative."""
+    if right is None or not right._quantities:
+        return EMPTY if left is None else left
+    rest = {} if left is None else left._quantities.copy()
+    for name, quantity in right._quantities.items():
+        before = rest.get(name, 0)
+        value = before - quantity
+        if INT64_MIN <= value <= INT64_MAX and quantity != INT64_MIN:
+            rest[name] = value
+        else:
+            rest[name] = subtract_quantity(before, quantity)
+    resource = _new(Resource)
+    resource._quantities = rest
+    return resource
+
+
+@overload
+def add_only_existing(base: Resource, delta: Resource | None) -> Resource: ...
+@overload
+def add_only_existing(base: None, delta: Resource | None) -> None: ...
+def add_only_existing(base: Resource | None, delta: Resource | None) -> Resource | None:
+    """Add to the types of the base only; types that only the delta names are ignored."""
+    if base is None or delta is None:
+        return base
+    total = base._quantities.copy()
+    for name, quantity in delta._quantities.items():
+        if name in total:
+            total[name] = add_quantity(total[name], quantity)
+    return _owned(total)
+
+
+@overload
+def subtract_only_existing(base: Resource, delta: Resource | None) -> Resource: ...
+@overload
+def subtract_only_existing(base: None, delta: Resource | None) -> None: ...
+def subtract_only_existing(base: Resource | None, delta: Resource | None) -> Resource | None:
+    """Subtract from the types of the base only; types that only the delta names are ignored."""
+    if base is None or delta is None:
+        return base
+    before = base._quantities
+    rest = before.copy()
+    for name, quantity in delta._quantities.items():
+        if name in before:
+            value = before[name] - quantity
+            if INT64_MIN <= value <= INT64_MAX and quantity != INT64_MIN:
+                rest[name] = value
+            else:
+                rest[name] = subtract_quantity(before[name], quantity)
+    resource = _new(Resource)
+    resource._quantities = rest
+    return resource
+
+
+def subtract_eliminating_negative(left: Resource | None, right: Resource | None) -> Resource:
+    """Subtract, and raise negative results among the types of the right side to zero."""
+    return subtract_reporting_negative(left, right)[0]
+
+
+def subtract_reporting_negative(
+    left: Resource | None, right: Resource | None
+) -> tuple[Resource, tuple[str, ...]]:
+    """Subtract, raise negative results among the types of the right side to zero, and name these types.
+
+    A quantity that was negative before and that the right side does not name stays as it is.
+
+    Returns:
+        The difference, and the sorted names of the types that were raised to zero.
+    """
+    difference = subtract(left, right)
+    if right is None:
+        return difference, ()
+    rest = difference._quantities
+    negative = tuple(sorted(name for name in right._quantities if rest[name] < 0))
+    if not negative:
+        return difference, ()
+    return _owned(rest | dict.fromkeys(negative, 0)), negative
+
+
+@overload
+def component_wise_min(left: Resource, right: Resource | None) -> Resource: ...
+@overload
+def component_wise_min(left: None, right: Resource) -> Resource: ...
+@overload
+def component_wise_min(left: None, right: None) -> None: ...
+def component_wise_min(left: Resource | None, right: Resource | None) -> Resource | None:
+    """Take the lower quantity of each type; a type that one side does not name is unlimited there."""
+    if right is None or left is right:
+        return left
+    if left is None:
+        return right
+    lowest = left._quantities.copy()
+    for name, quantity in right._quantities.items():
+        if name not in lowest or quantity < lowest[name]:
+            lowest[name] = quantity
+    resource = _new(Resource)
+    resource._quantities = lowest
+    return resource
+
+
+def fits(limit: Resource | None, wanted: Resource | None) -> bool:
+    """Tell whether the limit covers what is wanted; a type without a limit has none of it to give.
+
+    A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
+    """
+    if wanted is None:
+        return True
+    have = (EMPTY if limit is None else limit)._quantities
+    for name, quantity in wanted._quantities.items():
+        if quantity > 0 and (name not in have or quantity > have[name]):
+            return False
+    return True
+
+
+def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) -> bool:
+    """Tell whether the limit covers what is wanted; a type without a limit is unlimited.
+
+    A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
+    """
+    if limit is None or wanted is None:
+        return True
+    have = limit._quantities
+    for name, quantity in wanted._quantities.items():
+        if quantity > 0 and name in have and quantity > have[name]:
+            return False
+    return True
+
+
+def fits_actual(limit: Resource | None, wanted: Resource | None) -> bool:
+    """Tell whether the limit, taken as it stands, covers what is wanted; an absent type is unlimited.
+
+    A negative limit stays negative: zero does not fit in -1.
+    """
+    if limit is None or wanted is None:
+        return True
+    have = limit._quantities
+    return all(name not in have or quantity <= have[name] for name, quantity in wanted._quantities.items())
+
+
+def strictly_greater_than_zero(resource: Resource | None) -> bool:
+    """Tell whether no quantity is negative and at least one is positive."""
+    if resource is None:
+        return False
+    positive = False
+    for quantity in resource._quantities.values():
+        if quantity < 0:
+            return False
+        if quantity:
+            positive = True
+    return positive

@@ -1,0 +1,70 @@
+"""The partition's seat for an application: the handle, and what is needed to order it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, final
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .effects import ApplicationFacts
+    from .queue import Queue
+    from .users import User
+
+__all__ = ["Rest", "Seat", "SeatKey"]
+
+SeatKey: TypeAlias = "tuple[int | tuple[float, ...] | str, ...]"
+
+
+@final
+class Seat:
+    """One application in its leaf queue, as the partition knows it from the application's answers."""
+
+    __slots__ = (
+        "application",
+        "application_id",
+        "backoff_until_ns",
+        "facts",
+        "key",
+        "queue",
+        "runnable_by_user",
+        "runnable_in_queue",
+        "user",
+    )
+
+    def __init__(
+        self,
+        application: Application,
+        application_id: str,
+        user: User,
+        queue: Queue,
+        facts: ApplicationFacts,
+    ) -> None:
+        self.application = application
+        """The handle: in the actors engine each call is an ask."""
+        self.application_id = application_id
+        self.user = user
+        self.queue = queue
+        self.facts = facts
+        self.key: SeatKey | None = None
+        """Its place in the queue's order, `None` while nothing of it waits."""
+        self.backoff_until_ns: int | None = None
+        self.runnable_in_queue = True
+        self.runnable_by_user = True
+
+
+@final
+class Rest:
+    """Why a leaf need not be looked at, and until when that holds.
+
+    After a walk that found nothing, only these can change the answer: time (`until_ns`), a node with room
+    for one of the sizes that wait, and, if anything but a lack of room stood in the way (`mixed`), any
+    change at all in the partition.
+    """
+
+    __slots__ = ("changes", "mixed", "node_changes", "until_ns")
+
+    def __init__(self, *, until_ns: int | None, mixed: bool, changes: int, node_changes: int) -> None:
+        self.until_ns = until_ns
+        self.mixed = mixed
+        self.changes = changes
+        self.node_changes = node_changes

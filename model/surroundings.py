@@ -1,0 +1,99 @@
+"""What a partition is given from outside: time, the RM's ears and judgement, and an engine's handles.
+
+The model starts nothing and knows no clock of its own. An engine makes these once for each partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .application import Application
+    from .effects import TimerKind
+    from .messages import Announcement
+    from .node import Node
+    from .user_resolution import UserResolver
+
+__all__ = [
+    "ApplicationTimer",
+    "Inspection",
+    "LookAgain",
+    "Predicates",
+    "QueueCleaning",
+    "Surroundings",
+    "TimerAction",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationTimer:
+    """A timer of an application is due."""
+
+    application_id: str
+    serial: int
+    """Tells applications apart that had the same id one after the other."""
+    kind: TimerKind
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCleaning:
+    """It is time to remove queues that are empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Time may have changed an answer: an ask is old enough for a reservation, a back-off is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """It is time to tell the RM of asks that wait for room in the cluster."""
+
+
+TimerAction: TypeAlias = ApplicationTimer | QueueCleaning | LookAgain | Inspection
+
+
+class Predicates(Protocol):
+    """The RM's judgement whether an ask may run on a node."""
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
+        """Return why the node is refused, `None` if it is not. `allocate` is false for a reservation."""
+
+    def preemption_index(
+        self,
+        allocation_key: str,
+        node_id: str,
+        victim_keys: tuple[str, ...],
+        start_index: int,
+    ) -> int | None:
+        """Return the last victim that must go before the ask may run there, `None` if none of them helps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """All that a partition is given."""
+
+    now_ns: Callable[[], int]
+    """Nanoseconds since 1970."""
+    call_at: Callable[[int, TimerAction], None]
+    """Have `Partition.on_timer` called with the action at that time."""
+    announce: Callable[[Announcement], None]
+    """Tell the RM; in order, and never while the partition waits for it."""
+    is_congested: Callable[[], bool]
+    """Whether the RM is so far behind that nothing more should be placed for it."""
+    predicates: Predicates | None
+    """`None`: the RM takes every node."""
+    adopt_node: Callable[[Node], Node]
+    """Make a handle of a node."""
+    adopt_application: Callable[[Application], Application]
+    """Make a handle of an application."""
+    release: Callable[[object], None]
+    """Let the handle of a node or application go that nobody will use again."""
+    resolver: UserResolver
+    """Finds the groups of a user who came without any."""
+    reservations_on: bool = True
+    """False: no node is reserved but for asks that require it."""

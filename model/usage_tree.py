@@ -1,0 +1,326 @@
+"""The usage tree of one holder of limits, a user or a group, along the paths of the queues.
+
+Each node is a queue in which the holder has, or had, something to do: what is used in it and below, the
+applications that run there, and the limit if there is one. What is used at a queue is used at each queue
+above it too. A node appears when its queue is first looked at for the holder. It goes when the last
+application of the holder that ran there leaves it, unless a limit or a queue below holds it.
+
+Usage is kept in plain dicts that change in place and hold no zeros: three levels then cost less to update
+than one addition of immutable resources. A `Resource` is made where somebody looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+from .limits import levels
+from .quantities import INT64_MAX, INT64_MIN
+from .resources import Resource, fits_undefined_unlimited, subtract_only_existing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .configuration.schema import Position
+    from .limits import HolderKind, Limit, Limits
+    from .views import Document
+
+__all__ = ["ApplicationLimitBlocker", "LimitBlocker", "UsageTree"]
+
+_ROOT: Final = "root"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitBlocker:
+    """A limit of resources that something does not fit under, and what is used of it."""
+
+    kind: HolderKind
+    name: str
+    queue_path: str
+    limit: Resource
+    used: Resource
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationLimitBlocker:
+    """A limit to the number of applications that is reached."""
+
+    kind: HolderKind
+    name: str
+    queue_path: str
+    limit: int
+    running: int
+    position: Position
+
+
+@final
+class _Node:
+    """One queue of the tree; `chain` is the way to it from the root, the node itself last."""
+
+    __slots__ = ("applications", "chain", "children", "limit", "path", "usage", "wildcard")
+
+    def __init__(self, path: str, above: tuple[_Node, ...]) -> None:
+        self.path = path
+        self.chain: tuple[_Node, ...] = (*above, self)
+        self.children: dict[str, _Node] = {}
+        self.usage: dict[str, int] = {}
+        """What is used here and below, without zeros."""
+        self.applications: dict[str, None] = {}
+        """The applications that run here: a dict, because the order of a set is no order."""
+        self.limit: Limit | None = None
+        self.wildcard = False
+
+    def is_unused(self) -> bool:
+        """Tell whether nothing needs this node: no queue below, no application, no usage, no limit."""
+        return not (self.children or self.applications or self.usage or self.limit)
+
+    def view(self) -> Document:
+        """Return the document of this queue and all below it; what is empty is left out."""
+        document: Document = {"queuePath": self.path}
+        if self.usage:
+            document["resourceUsage"] = {**_as_resource(self.usage).as_dict()}
+        if self.applications:
+            document["runningApplications"] = [*sorted(self.applications)]
+        if self.limit is not None and self.limit.resources:
+            document["maxResources"] = {**self.limit.resources.as_dict()}
+        if self.limit is not None and self.limit.max_applications:
+            document["maxApplications"] = self.limit.max_applications
+        if self.children:
+            document["children"] = [child.view() for _, child in sorted(self.children.items())]
+        return document
+
+
+@final
+class UsageTree:
+    """What one user or group uses along the queues, and the limits to it.
+
+    Args:
+        kind: Whether the holder is a user or a group.
+        name: The name of the holder; `*` is a group like others.
+        limits: The limits of the partition, until `restate` brings others.
+    """
+
+    __slots__ = ("_limits", "_nodes", "_root", "kind", "name")
+
+    def __init__(self, kind: HolderKind, name: str, limits: Limits) -> None:
+        self.kind: Final = kind
+        self.name: Final = name
+        self._root = _Node(_ROOT, ())
+        self._nodes: dict[str, _Node] = {_ROOT: self._root}
+        self._limits = limits
+        self._root.limit, self._root.wildcard = limits.limit_of(kind, name, _ROOT)
+
+    # -------------------------------------------------------------------------------- what is used
+
+    def touch(self, queue_path: str) -> None:
+        """Make sure that a queue and all above it have nodes."""
+        if queue_path not in self._nodes:
+            self._grow(queue_path)
+
+    def increase(self, queue_path: str, application_id: str, resource: Resource) -> None:
+        """Add to what an application uses, and count it as running from now on.
+
+        Args:
+            queue_path: The queue of the application.
+            application_id: The application.
+            resource: What is added. A resize may bring negative quantities, as long as nothing falls
+                below zero by it.
+        """
+        node = self._nodes.get(queue_path) or self._grow(queue_path)
+        entries = resource.items()
+        for level in node.chain:
+            level.applications[application_id] = None
+            usage = level.usage
+            for name, quantity in entries:
+                total = usage.get(name, 0) + quantity
+                if total:
+                    usage[name] = total
+                else:
+                    usage.pop(name, None)
+
+    def decrease(
+        self, queue_path: str, application_id: str, resource: Resource, *, remove_application: bool
+    ) -> None:
+        """Take from what an application uses, and with `remove_application` no longer count it as running."""
+        node = self._nodes.get(queue_path)
+        if node is None or application_id not in node.applications:
+            assert not any(resource.values()), self._lost(queue_path, application_id, resource)
+            return
+        entries = resource.items()
+        for name, quantity in entries:
+            assert quantity <= node.usage.get(name, 0), self._lost(queue_path, application_id, resource)
+        for level in node.chain:
+            usage = level.usage
+            for name, quantity in entries:
+                rest = usage.get(name, 0) - quantity
+                if rest:
+                    usage[name] = rest
+                else:
+                    usage.pop(name, None)
+        if remove_application:
+            for level in node.chain:
+                level.applications.pop(application_id, None)
+            self._drop_unused(node)
+
+    def is_running(self, application_id: str) -> bool:
+        """Tell whether an application counts as running."""
+        return application_id in self._root.applications
+
+    @property
+    def usage(self) -> Resource:
+        """What is used in all queues together."""
+        return _as_resource(self._root.usage)
+
+    @property
+    def applications(self) -> tuple[str, ...]:
+        """The applications that count as running, sorted."""
+        return tuple(sorted(self._root.applications))
+
+    def is_bare(self) -> bool:
+        """Tell whether nothing is left but an unused root."""
+        return self._root.is_unused()
+
+    def is_idle(self) -> bool:
+        """Tell whether nothing runs and nothing is limited; queues may still be listed."""
+        return not self._root.applications and all(node.limit is None for node in self._nodes.values())
+
+    # ---------------------------------------------------------------------------- what limits it
+
+    def restate(self, limits: Limits) -> None:
+        """Put other limits in place of those until now.
+
+        All queues that limit the holder are listed from now on, also those never looked at. Nodes that only
+        an old limit held go away.
+        """
+        self._limits = limits
+        for path in limits.limited_paths(self.kind, self.name):
+            self.touch(path)
+        for node in tuple(self._nodes.values()):
+            held = node.limit is not None
+            node.limit, node.wildcard = limits.limit_of(self.kind, self.name, node.path)
+            if held and node.limit is None:
+                self._drop_unused(node)
+
+    def headroom(self, queue_path: str) -> Resource | None:
+        """Return what may still be added in a queue: the least that any level leaves, `None` without limits.
+
+        A quantity may be negative: usage that was recovered, or was there before the limit, is not refused.
+        """
+        node = self._nodes.get(queue_path) or self._grow(queue_path)
+        headroom: dict[str, int] = {}
+        for level in node.chain:
+            if level.limit is not None:
+                usage = level.usage
+                for name, quantity in level.limit.resources.items():
+                    left = max(quantity - usage.get(name, 0), INT64_MIN)
+                    if name not in headroom or left < headroom[name]:
+                        headroom[name] = left
+        return Resource(headroom) if headroom else None
+
+    def can_run(self, queue_path: str, application_id: str) -> bool:
+        """Tell whether an application runs already, or may be one more, at each level."""
+        node = self._nodes.get(queue_path) or self._grow(queue_path)
+        for level in node.chain:
+            limit = level.limit
+            if (
+                limit is not None
+                and 0 < limit.max_applications <= len(level.applications)
+                and application_id not in level.applications
+            ):
+                return False
+        return True
+
+    def blockers(self, queue_path: str, resource: Resource) -> tuple[LimitBlocker, ...]:
+        """Return the limits that the resource does not fit under, from the root down; changes nothing."""
+        return tuple(
+            LimitBlocker(self.kind, self.name, path, limit.resources, used, limit.position)
+            for path, limit, used, _ in self._limited_levels(queue_path)
+            if not fits_undefined_unlimited(subtract_only_existing(limit.resources, used), resource)
+        )
+
+    def application_blockers(
+        self, queue_path: str, application_id: str
+    ) -> tuple[ApplicationLimitBlocker, ...]:
+        """Return the limits that do not let an application run, from the root down; changes nothing."""
+        return tuple(
+            ApplicationLimitBlocker(
+                self.kind, self.name, path, limit.max_applications, len(running), limit.position
+            )
+            for path, limit, _, running in self._limited_levels(queue_path)
+            if 0 < limit.max_applications <= len(running) and application_id not in running
+        )
+
+    # ---------------------------------------------------------------------------------- to look at
+
+    def view(self) -> Document:
+        """Return the document of the whole tree: `Usage` of the REST interface."""
+        return self._root.view()
+
+    def validate(self) -> None:
+        """Check what must hold at any time.
+
+        Raises:
+            AssertionError: Something does not hold; the message says what.
+        """
+        for path, node in self._nodes.items():
+            where = f"{self.kind} {self.name} at {path}"
+            assert tuple(level.path for level in node.chain) == levels(path), f"{where}: not on its path"
+            assert all(quantity > 0 for quantity in node.usage.values()), f"{where}: {node.usage} is wrong"
+            stated = self._limits.limit_of(self.kind, self.name, path)
+            assert (node.limit, node.wildcard) == stated, f"{where}: limit {node.limit}, stated {stated}"
+            assert node.applications or not node.usage, f"{where}: {node.usage} used by no application"
+            below: dict[str, int] = {}
+            for child in node.children.values():
+                assert self._nodes.get(child.path) is child, f"{where}: lost {child.path}"
+                assert child.applications.keys() <= node.applications.keys(), (
+                    f"{where}: not all applications of {child.path} run here"
+                )
+                for name, quantity in child.usage.items():
+                    below[name] = below.get(name, 0) + quantity
+            for name, quantity in below.items():
+                assert quantity <= node.usage.get(name, 0), f"{where}: less {name} than {quantity} below"
+
+    # -------------------------------------------------------------------------------------- inside
+
+    def _grow(self, queue_path: str) -> _Node:
+        """Make the nodes that are missing on the way to a queue, each with its limit."""
+        node = self._root
+        paths = levels(queue_path)
+        assert paths[0] == _ROOT, f"queue path {queue_path!r} does not start at the root"
+        for path in paths[1:]:
+            child = node.children.get(path)
+            if child is None:
+                child = node.children[path] = self._nodes[path] = _Node(path, node.chain)
+                child.limit, child.wildcard = self._limits.limit_of(self.kind, self.name, path)
+            node = child
+        return node
+
+    def _drop_unused(self, node: _Node) -> None:
+        """Take away a node and those above it, up to the first that something needs; the root stays."""
+        for depth in range(len(node.chain) - 1, 0, -1):
+            level = node.chain[depth]
+            if not level.is_unused() or level.path not in self._nodes:
+                return
+            del self._nodes[level.path]
+            del node.chain[depth - 1].children[level.path]
+
+    def _limited_levels(self, queue_path: str) -> Iterator[tuple[str, Limit, Resource, dict[str, None]]]:
+        """Walk over the levels with a limit: path, limit, usage, running applications."""
+        for path in levels(queue_path):
+            limit, _ = self._limits.limit_of(self.kind, self.name, path)
+            if limit is not None:
+                node = self._nodes.get(path) or _Node(path, ())
+                yield path, limit, _as_resource(node.usage), node.applications
+
+    def _lost(self, queue_path: str, application_id: str, resource: Resource) -> str:
+        """Return the words for a release that nobody had made an allocation for."""
+        return (
+            f"{resource!r} of application {application_id} in {queue_path} is more than "
+            f"{self.kind} {self.name} uses there: please report"
+        )
+
+
+def _as_resource(usage: Mapping[str, int]) -> Resource:
+    """Return usage as a resource: sums beyond 64 bits, which only nonsense requests reach, are cut off."""
+    return Resource({name: min(quantity, INT64_MAX) for name, quantity in usage.items()})

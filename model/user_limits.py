@@ -1,0 +1,317 @@
+"""What each user and group of one partition uses, and whether their limits let them have more.
+
+An application counts against its user and against at most one group. Which group is decided once, when the
+application is first looked at, and kept: an application whose user was in no limited group then stays
+without one. It is decided anew only when the configuration no longer limits the group anywhere on the
+application's path; what the application uses moves along to the new group.
+
+There is one of these for each partition. The recorded core had one for all partitions, whose reloads
+overwrote each other's limits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from .limits import Limits
+from .resource_comparisons import equals
+from .resources import EMPTY, add, component_wise_min, subtract
+from .usage_tree import UsageTree
+
+if TYPE_CHECKING:
+    from .configuration.schema import QueueConfig
+    from .resources import Resource
+    from .usage_tree import ApplicationLimitBlocker, LimitBlocker
+    from .users import User
+    from .views import Document, Json
+
+__all__ = ["UserLimits"]
+
+
+@final
+class _Link:
+    """Which group an application counts against, and what it uses of it; `None` is no group, for good."""
+
+    __slots__ = ("group", "groups", "queue_path", "usage")
+
+    def __init__(self, queue_path: str, groups: tuple[str, ...], group: str | None) -> None:
+        self.queue_path = queue_path
+        self.groups = groups
+        self.group = group
+        self.usage: Resource = EMPTY
+        """Kept for applications with a group only: it is what moves when the group changes."""
+
+
+@final
+class _Account:
+    """One user: the usage tree, and the link of each application that was looked at."""
+
+    __slots__ = ("links", "tree")
+
+    def __init__(self, tree: UsageTree) -> None:
+        self.tree = tree
+        self.links: dict[str, _Link] = {}
+
+
+@final
+class UserLimits:
+    """The usage and limits of all users and groups of one partition.
+
+    Queue paths are lower case and start with `root`. `headroom` and `can_run` are no pure reads: the first
+    look at an application opens the books of its user and decides its group, and both are seen from outside.
+    """
+
+    __slots__ = ("_groups", "_limits", "_users")
+
+    def __init__(self) -> None:
+        self._limits = Limits({})
+        self._users: dict[str, _Account] = {}
+        self._groups: dict[str, UsageTree] = {}
+
+    # ---------------------------------------------------------------------------- the configuration
+
+    def update(self, root: QueueConfig) -> None:
+        """Take over the limits of a new configuration; usage and running applications stay.
+
+        Users and groups with a limit of their own are listed from now on. A user is dropped when no limit
+        and no application is left, a group when no limit is.
+        """
+        limits = self._limits = Limits.of(root)
+        for name in limits.named("user"):
+            self._users.setdefault(name, _Account(UsageTree("user", name, limits)))
+        for name in limits.named("group"):
+            self._groups.setdefault(name, UsageTree("group", name, limits))
+        for account in self._users.values():
+            account.tree.restate(limits)
+        for tree in self._groups.values():
+            tree.restate(limits)
+        self._decide_groups_anew()
+        self._users = {name: account for name, account in self._users.items() if _is_kept(account)}
+        kept = frozenset(limits.named("group"))
+        self._groups = {name: tree for name, tree in self._groups.items() if name in kept}
+
+    def has_limits_for(self, user: User) -> bool:
+        """Tell whether any limit can apply to a user, in whichever queue; cheap while there are none."""
+        return bool(self._limits) and self._limits.may_limit(user.name, user.groups)
+
+    # --------------------------------------------------------------------------------- the hot path
+
+    def increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> None:
+        """Count what an application was given; from the first time on it counts as running.
+
+        Nothing is refused here: recovered allocations count whether they fit or not. A resize may bring
+        negative quantities, as long as nothing falls below zero by it.
+        """
+        account, link = self._open(queue_path, application_id, user)
+        account.tree.increase(queue_path, application_id, resource)
+        if link.group is not None:
+            link.usage = add(link.usage, resource)
+            self._groups[link.group].increase(queue_path, application_id, resource)
+
+    def decrease(
+        self,
+        queue_path: str,
+        application_id: str,
+        user: User,
+        resource: Resource,
+        *,
+        remove_application: bool,
+    ) -> None:
+        """Take off the books what an application gave back.
+
+        With `remove_application` the application no longer counts as running and its group is forgotten;
+        do so once for each application that ends, with `EMPTY` if it never ran. Nodes of queues that were
+        looked at and never used stay listed, as in the recorded core, until the user has nothing else.
+        """
+        account = self._users.get(user.name)
+        link = None if account is None else account.links.get(application_id)
+        if account is None or link is None:
+            assert not any(resource.values()), (
+                f"{resource!r} of application {application_id} was never given to {user.name}: please report"
+            )
+            return
+        account.tree.decrease(queue_path, application_id, resource, remove_application=remove_application)
+        if link.group is not None:
+            link.usage = subtract(link.usage, resource)
+            self._groups[link.group].decrease(
+                queue_path, application_id, resource, remove_application=remove_application
+            )
+        if remove_application:
+            del account.links[application_id]
+            if not _is_kept(account):
+                del self._users[user.name]
+
+    def headroom(self, queue_path: str, application_id: str, user: User) -> Resource | None:
+        """Return what an application may still get within the limits of its user and its group.
+
+        Returns:
+            The least that any level leaves of each limited type, possibly negative; `None` without limits.
+        """
+        account, link = self._open(queue_path, application_id, user)
+        if not self._limits:
+            return None
+        headroom = account.tree.headroom(queue_path)
+        if link.group is None:
+            return headroom
+        shared = self._groups[link.group].headroom(queue_path)
+        return shared if headroom is None else component_wise_min(headroom, shared)
+
+    def can_run(self, queue_path: str, application_id: str, user: User) -> bool:
+        """Tell whether the numbers of applications of its user and its group let an application run."""
+        account, link = self._open(queue_path, application_id, user)
+        if not self._limits:
+            return True
+        return account.tree.can_run(queue_path, application_id) and (
+            link.group is None or self._groups[link.group].can_run(queue_path, application_id)
+        )
+
+    # ---------------------------------------------------------------------------------- to explain
+
+    def blockers(
+        self, queue_path: str, application_id: str, user: User, resource: Resource
+    ) -> tuple[LimitBlocker, ...]:
+        """Return every limit that the resource does not fit under, the user's first; changes nothing."""
+        return tuple(
+            blocker
+            for tree in self._holders(queue_path, application_id, user)
+            for blocker in tree.blockers(queue_path, resource)
+        )
+
+    def application_blockers(
+        self, queue_path: str, application_id: str, user: User
+    ) -> tuple[ApplicationLimitBlocker, ...]:
+        """Return every limit that does not let the application run, those of the user first."""
+        return tuple(
+            blocker
+            for tree in self._holders(queue_path, application_id, user)
+            for blocker in tree.application_blockers(queue_path, application_id)
+        )
+
+    def group_of(self, queue_path: str, application_id: str, user: User) -> str | None:
+        """Return the group an application counts against, or would if it were looked at; changes nothing."""
+        account = self._users.get(user.name)
+        link = None if account is None else account.links.get(application_id)
+        return self._limits.group_of(queue_path, user.groups) if link is None else link.group
+
+    # ---------------------------------------------------------------------------------- to look at
+
+    def usage_of(self, user: User) -> Resource:
+        """Return what a user has in all queues together."""
+        account = self._users.get(user.name)
+        return EMPTY if account is None else account.tree.usage
+
+    def usages(self) -> dict[str, Resource]:
+        """Return what each known user has in all queues together, by name; the caller owns the dict."""
+        return {name: account.tree.usage for name, account in sorted(self._users.items())}
+
+    def user_view(self, name: str) -> Document | None:
+        """Return the `UserUsage` document of a user, `None` for one that is not known."""
+        account = self._users.get(name)
+        if account is None:
+            return None
+        groups: dict[str, Json] = {
+            application_id: link.group
+            for application_id, link in sorted(account.links.items())
+            if link.group is not None
+        }
+        document: Document = {"userName": name}
+        if groups:
+            document["groups"] = groups
+        document["queues"] = account.tree.view()
+        return document
+
+    def group_view(self, name: str) -> Document | None:
+        """Return the `GroupUsage` document of a group, `None` for one that is not known."""
+        tree = self._groups.get(name)
+        if tree is None:
+            return None
+        document: Document = {"groupName": name}
+        if tree.applications:
+            document["applications"] = [*tree.applications]
+        document["queues"] = tree.view()
+        return document
+
+    def user_views(self) -> list[Document]:
+        """Return the documents of all users, sorted by name; the caller owns the list."""
+        return [view for name in sorted(self._users) if (view := self.user_view(name)) is not None]
+
+    def group_views(self) -> list[Document]:
+        """Return the documents of all groups, sorted by name; the caller owns the list."""
+        return [view for name in sorted(self._groups) if (view := self.group_view(name)) is not None]
+
+    def validate(self) -> None:
+        """Check what must hold at any time.
+
+        Raises:
+            AssertionError: Something does not hold; the message says what.
+        """
+        used: dict[str, Resource] = {}
+        running: dict[str, list[str]] = {}
+        for account in self._users.values():
+            account.tree.validate()
+            for application_id in account.tree.applications:
+                assert application_id in account.links, f"running application {application_id} has no link"
+            for application_id, link in account.links.items():
+                if link.group is None:
+                    continue
+                used[link.group] = add(used.get(link.group), link.usage)
+                if account.tree.is_running(application_id):
+                    running.setdefault(link.group, []).append(application_id)
+        assert used.keys() <= self._groups.keys(), f"groups {sorted(used)} are linked, not all are known"
+        for name, tree in self._groups.items():
+            tree.validate()
+            assert equals(tree.usage, used.get(name, EMPTY)), (
+                f"group {name} uses {tree.usage!r}, its applications {used.get(name, EMPTY)!r}"
+            )
+            assert sorted(running.get(name, ())) == list(tree.applications), (
+                f"group {name} runs {tree.applications}, linked are {sorted(running.get(name, ()))}"
+            )
+
+    # -------------------------------------------------------------------------------------- inside
+
+    def _open(self, queue_path: str, application_id: str, user: User) -> tuple[_Account, _Link]:
+        """Return the account of a user and the link of the application, new ones at the first look."""
+        account = self._users.get(user.name)
+        if account is None:
+            tree = UsageTree("user", user.name, self._limits)
+            account = self._users[user.name] = _Account(tree)
+        link = account.links.get(application_id)
+        if link is None:
+            group = self._limits.group_of(queue_path, user.groups)
+            link = account.links[application_id] = _Link(queue_path, user.groups, group)
+        account.tree.touch(queue_path)
+        return account, link
+
+    def _holders(self, queue_path: str, application_id: str, user: User) -> tuple[UsageTree, ...]:
+        """Return the trees that an application counts against; unknown ones made to throw away."""
+        account = self._users.get(user.name)
+        own = UsageTree("user", user.name, self._limits) if account is None else account.tree
+        group = self.group_of(queue_path, application_id, user)
+        return (own,) if group is None else (own, self._groups[group])
+
+    def _decide_groups_anew(self) -> None:
+        """Give the applications another group whose group is no longer limited where they are."""
+        for account in self._users.values():
+            for application_id, link in account.links.items():
+                if link.group is None or self._limits.limits_group_at(link.queue_path, link.group):
+                    continue
+                running = account.tree.is_running(application_id)
+                if running:
+                    self._groups[link.group].decrease(
+                        link.queue_path, application_id, link.usage, remove_application=True
+                    )
+                link.group = self._limits.group_of(link.queue_path, link.groups)
+                if link.group is None:
+                    link.usage = EMPTY
+                elif running:
+                    self._groups[link.group].increase(link.queue_path, application_id, link.usage)
+
+
+def _is_kept(account: _Account) -> bool:
+    """Tell whether a user is still listed.
+
+    A user of whom nothing is left but the root goes at once, even while applications wait, as in the
+    recorded core: the next look at one of them opens the books again. One with listed queues goes when no
+    application is known and nothing is limited: nobody would take those queues away later.
+    """
+    return not account.tree.is_bare() and (bool(account.links) or not account.tree.is_idle())

@@ -1,0 +1,97 @@
+"""The process of one workload: `python -m licorne.proxy.bench.child WORKLOAD ENGINE`.
+
+It runs the light, the workload and the light again, and writes the figures to standard output as one line of
+JSON. Each workload has a process of its own, so that none finds the memory or the garbage of another.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from loguru import logger
+
+from ...model.errors import LicorneError
+from .driver import SelfRunning, Stepped
+from .engine import Engine
+from .figures import Figures, figures_to_json
+from .gauges import Gauges
+from .light import Light
+from .measurement import measure
+from .workloads import workload_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .figures import Measurement
+    from .workloads import Workload
+
+__all__ = ["MeasureOn", "main", "measure_on_fresh_scheduler", "run_workload"]
+
+MeasureOn: TypeAlias = "Callable[[Workload, Engine, Gauges], Measurement]"
+
+_LIGHT_RUNS: Final = 3
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one workload on one engine.
+
+    Args:
+        arguments: The name of the workload and the name of the engine.
+
+    Returns:
+        The exit status: 1 if there are no figures; what went wrong is then on standard error.
+    """
+    name, engine = arguments
+    logger.remove()
+    logger.add(sys.stderr, level="WARNING")
+    logger.enable("licorne")
+    try:
+        figures = run_workload(
+            workload_named(name), Engine(engine), Gauges(), Light(), measure_on_fresh_scheduler
+        )
+    except LicorneError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(figures_to_json(figures) + "\n")
+    return 0
+
+
+def run_workload(
+    workload: Workload, engine: Engine, gauges: Gauges, light: Light, measure_on: MeasureOn
+) -> Figures:
+    """Run the light, the workload, and the light again.
+
+    Args:
+        workload: What to run.
+        engine: On what to run it.
+        gauges: What time and memory are read from.
+        light: The unit of the ratios.
+        measure_on: What measures one workload on one engine, see `measure_on_fresh_scheduler`.
+    """
+    before = light.allocations_per_second(gauges.clock_seconds, runs=_LIGHT_RUNS)
+    measurement = measure_on(workload, engine, gauges)
+    # What is left of the scheduler would otherwise be collected on the light's time.
+    gauges.collect_garbage()
+    after = light.allocations_per_second(gauges.clock_seconds, runs=_LIGHT_RUNS)
+    return Figures(
+        workload=workload.name,
+        engine=engine,
+        light_before_per_second=before,
+        light_after_per_second=after,
+        measurement=measurement,
+    )
+
+
+def measure_on_fresh_scheduler(workload: Workload, engine: Engine, gauges: Gauges) -> Measurement:
+    """Measure one workload on a scheduler that is made for it, and stopped afterwards."""
+    # The facade imports the whole package; the rest of this module can be used and tested without it.
+    from licorne import Scheduler  # noqa: PLC0415 - see above
+
+    with Scheduler(engine=engine.value) as scheduler:
+        driver = Stepped(scheduler, gauges) if engine is Engine.DIRECT else SelfRunning(scheduler, gauges)
+        return measure(workload, driver, gauges)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

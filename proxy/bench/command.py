@@ -1,0 +1,80 @@
+"""The command `licorne bench`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .engine import Engine
+from .errors import BenchError, UnknownWorkloadError
+from .workloads import DEFAULT_NAMES, WORKLOADS, workload_named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .figures import Figures
+    from .workloads import Workload
+
+__all__ = ["bench"]
+
+_NAMES = " ".join(workload.name for workload in WORKLOADS)
+
+
+def bench(
+    workloads: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"What to run: {_NAMES}. Without names: {' '.join(DEFAULT_NAMES)}."),
+    ] = None,
+    *,
+    engine: Annotated[Engine, typer.Option(help="The engine to run on.")] = Engine.ACTORS,
+    all_engines: Annotated[bool, typer.Option("--all-engines", help="Run on every engine.")] = False,
+    all_workloads: Annotated[bool, typer.Option("--all", help="Run every workload.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Run each so often, and report the run in the middle.")
+    ] = 1,
+) -> None:
+    """Measure how fast the scheduler is, in units of what this machine allows."""
+    chosen = _chosen(workloads or [], all_workloads=all_workloads)
+    _report(_run(chosen, list(Engine) if all_engines else [engine], repeat), as_json=as_json)
+
+
+def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[Workload]:
+    if all_workloads and names:
+        raise typer.BadParameter(f"--all runs every workload; leave out {' '.join(names)}")
+    if all_workloads:
+        return list(WORKLOADS)
+    try:
+        return [workload_named(name) for name in names or DEFAULT_NAMES]
+    except UnknownWorkloadError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _run(workloads: Sequence[Workload], engines: Sequence[Engine], repeat: int) -> list[Figures]:
+    # The other commands should not wait for what only this one needs.
+    from .run import run_all  # noqa: PLC0415 - see above
+
+    done: list[Figures] = []
+    total = len(workloads) * len(engines)
+    try:
+        for figures in run_all(workloads, engines, repeat=repeat):
+            done.append(figures)
+            typer.echo(f"{figures.workload} on {figures.engine.value} ({len(done)} of {total})", err=True)
+    except BenchError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from error
+    return done
+
+
+def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415 - see above
+
+    from .report import report_json, report_tables  # noqa: PLC0415 - see above
+
+    if as_json:
+        typer.echo(report_json(runs))
+        return
+    console = Console()
+    for table in report_tables(runs):
+        console.print(table)

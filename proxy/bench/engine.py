@@ -1,0 +1,14 @@
+"""The engines that the bench can drive."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Engine"]
+
+
+class Engine(StrEnum):
+    """How the scheduler that is measured runs."""
+
+    ACTORS = "actors"
+    DIRECT = "direct"

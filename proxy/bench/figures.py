@@ -1,0 +1,136 @@
+"""What a run of one workload gives: plain frozen values that travel as JSON from process to process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from .engine import Engine  # noqa: TC001 - pydantic reads the annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Backlog",
+    "Churn",
+    "Figures",
+    "Measurement",
+    "figures_from_json",
+    "figures_to_json",
+    "median_figures",
+    "percentile",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Churn:
+    """Allocations that are released and replaced by waiting ones (`f_*`)."""
+
+    per_second: float
+    # From the release to the callback with the allocation that came in its place.
+    latency_p50_seconds: float
+    latency_p99_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """Asks that cannot fit (`g_*`): what it costs to let them wait, and what they do when a node is freed."""
+
+    # Processor time over wall time while nothing changes: 1.0 is one core.
+    waiting_cpu_share: float
+    # From the release of a node's allocation to the first callback with a new one, over several nodes.
+    reaction_median_seconds: float
+    reaction_max_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """All that is measured of the scheduler itself.
+
+    What a workload does not show is `None`: `f_*` and `g_*` have no allocations per second, the others no
+    asks that only wait, and two applications are too few to say what one needs.
+    """
+
+    nodes_per_second: float
+    applications_per_second: float
+    # What the caller of the scheduler can hand over, and what the scheduler deals with if nothing has room.
+    asks_handed_over_per_second: float
+    asks_taken_in_per_second: float | None
+    bytes_per_node: float | None
+    bytes_per_application: float | None
+    bytes_per_ask: float | None
+    peak_bytes: int
+    allocations_per_second: float | None = None
+    churn: Churn | None = None
+    backlog: Backlog | None = None
+
+    @property
+    def pace_per_second(self) -> float | None:
+        """What the workload is about: allocations, or replaced allocations, per second."""
+        return self.churn.per_second if self.churn is not None else self.allocations_per_second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """A measurement, with the light of the same process before and after it."""
+
+    workload: str
+    engine: Engine
+    light_before_per_second: float
+    light_after_per_second: float
+    measurement: Measurement
+
+    @property
+    def light_per_second(self) -> float:
+        """The light in the middle of the run, as far as it can be known."""
+        return (self.light_before_per_second + self.light_after_per_second) / 2
+
+    @property
+    def ratio_to_light(self) -> float | None:
+        """The pace of the workload in units of the light."""
+        pace = self.measurement.pace_per_second
+        return None if pace is None else pace / self.light_per_second
+
+
+_ADAPTER: TypeAdapter[Figures] = TypeAdapter(Figures)
+
+
+def figures_to_json(figures: Figures) -> str:
+    """Return the figures as one line of JSON."""
+    return _ADAPTER.dump_json(figures).decode()
+
+
+def figures_from_json(text: str) -> Figures:
+    """Read what `figures_to_json` wrote.
+
+    Raises:
+        pydantic.ValidationError: the text is something else.
+    """
+    return _ADAPTER.validate_json(text)
+
+
+def median_figures(runs: Sequence[Figures]) -> Figures:
+    """Return the one run in the middle: its figures belong together, which medians of each would not.
+
+    The middle is by the ratio to the light, or by the reaction where there is none. Of an even number of
+    runs it is the lower one of the two.
+    """
+    assert runs, "a median needs at least one run"
+    return sorted(runs, key=_merit)[(len(runs) - 1) // 2]
+
+
+def _merit(figures: Figures) -> float:
+    if figures.ratio_to_light is not None:
+        return figures.ratio_to_light
+    backlog = figures.measurement.backlog
+    return -backlog.reaction_median_seconds if backlog is not None else 0.0
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Return the smallest value that at least `percent` of all values do not exceed."""
+    assert 0 < percent <= 100, percent
+    assert values, "a percentile needs at least one value"
+    rank = -(-len(values) * percent // 100)
+    return sorted(values)[rank - 1]

@@ -1,0 +1,158 @@
+"""The resource manager of the bench: it counts what it is told, and notes when.
+
+The scheduler calls it on a thread of its own or inside the caller's call, depending on the engine; whoever
+measures waits for a goal. What must not happen in a bench (a rejection, an allocation taken away) is kept as
+the first problem, and raised where the goal is waited for: an exception in a callback would only reach a log.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from threading import Condition
+from typing import TYPE_CHECKING
+
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from .errors import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Goal", "Recorder"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """How much the resource manager must have been told, counted from its registration."""
+
+    nodes: int = 0
+    applications: int = 0
+    allocations: int = 0
+    releases: int = 0
+
+
+class Recorder(ResourceManager):
+    """A resource manager callback that counts."""
+
+    def __init__(self, clock_seconds: Callable[[], float]) -> None:
+        self._clock_seconds = clock_seconds
+        self._changed = Condition()
+        self._goal: Goal | None = None
+        self._problem: str | None = None
+        self._nodes = 0
+        self._nodes_at_seconds = 0.0
+        self._applications = 0
+        self._applications_at_seconds = 0.0
+        self._releases = 0
+        # When each new allocation arrived: 8 bytes each, so that it does not count in the memory measured.
+        self._arrivals = array("d")
+
+    # ------------------------------------------------------------------- what the scheduler calls
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Count new and released allocations."""
+        now = self._clock_seconds()
+        with self._changed:
+            for _ in range(len(response.new)):
+                self._arrivals.append(now)
+            for release in response.released:
+                self._count_release(release)
+            for rejected in response.rejectedAllocations:
+                self._note(f"{rejected.allocationKey} was rejected: {rejected.reason}")
+            self._notify()
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Count accepted applications."""
+        now = self._clock_seconds()
+        with self._changed:
+            if response.accepted:
+                self._applications += len(response.accepted)
+                self._applications_at_seconds = now
+            for rejected in response.rejected:
+                self._note(f"application {rejected.applicationID} was rejected: {rejected.reason}")
+            self._notify()
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Count accepted nodes."""
+        now = self._clock_seconds()
+        with self._changed:
+            if response.accepted:
+                self._nodes += len(response.accepted)
+                self._nodes_at_seconds = now
+            for rejected in response.rejected:
+                self._note(f"node {rejected.nodeID} was rejected: {rejected.reason}")
+            self._notify()
+
+    # ---------------------------------------------------------------------- what who measures asks
+
+    def has_reached(self, goal: Goal) -> bool:
+        """Tell whether at least all of the goal has been told.
+
+        Raises:
+            BenchError: something happened that makes the run worthless.
+        """
+        with self._changed:
+            return self._reached(goal)
+
+    def wait(self, goal: Goal, timeout_seconds: float) -> bool:
+        """Block until the goal is reached, and tell whether that was so in time.
+
+        Raises:
+            BenchError: something happened that makes the run worthless.
+        """
+        with self._changed:
+            self._goal = goal
+            reached = self._changed.wait_for(lambda: self._reached(goal), timeout_seconds)
+            self._goal = None
+            return reached
+
+    def progress(self) -> Goal:
+        """Return what has been told so far."""
+        with self._changed:
+            return Goal(
+                nodes=self._nodes,
+                applications=self._applications,
+                allocations=len(self._arrivals),
+                releases=self._releases,
+            )
+
+    def allocation_times_seconds(self) -> Sequence[float]:
+        """Return when each new allocation arrived, in order."""
+        with self._changed:
+            return self._arrivals[:]
+
+    def last_node_at_seconds(self) -> float:
+        """Return when the last node was accepted."""
+        return self._nodes_at_seconds
+
+    def last_application_at_seconds(self) -> float:
+        """Return when the last application was accepted."""
+        return self._applications_at_seconds
+
+    # ------------------------------------------------------------------------------------- inside
+
+    def _count_release(self, release: si.AllocationRelease) -> None:
+        if release.terminationType != si.STOPPED_BY_RM:
+            reason = si.TerminationType.Name(release.terminationType)
+            self._note(f"{release.allocationKey} was taken away: {reason} {release.message}")
+        self._releases += 1
+
+    def _note(self, problem: str) -> None:
+        if self._problem is None:
+            self._problem = problem
+
+    def _reached(self, goal: Goal) -> bool:
+        if self._problem is not None:
+            raise BenchError(self._problem)
+        return (
+            self._nodes >= goal.nodes
+            and self._applications >= goal.applications
+            and len(self._arrivals) >= goal.allocations
+            and self._releases >= goal.releases
+        )
+
+    def _notify(self) -> None:
+        # Waking the waiter for each allocation would make it a part of what is measured.
+        if self._problem is not None or (self._goal is not None and self._reached(self._goal)):
+            self._changed.notify_all()

@@ -1,0 +1,184 @@
+"""The `si.v1` messages that a workload consists of.
+
+They are built before any clock starts: what a resource manager does to fill its messages is not the
+scheduler's time. Nodes come in one request, applications in one, placements that exist already in one; each
+application then sends one request with its asks in order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from ..si import si_pb2 as si
+from ..si.constants import ALLOC_TYPE_DEFAULT, CPU, FOREIGN, MEMORY
+from .workloads import Application
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .workloads import Placement, Queue, Size, Workload
+
+__all__ = [
+    "RM_ID",
+    "application_request",
+    "ask_requests",
+    "configuration_text",
+    "mark_request",
+    "node_id",
+    "node_request",
+    "placement_request",
+    "registration_request",
+    "release_request",
+]
+
+RM_ID: Final = "bench"
+_PARTITION: Final = "default"
+_USER: Final = "bench"
+
+# Events stay on (it is the default, written out because the figures depend on it); logging is quiet.
+_EXTRA_CONFIGURATION: Final = {"event.trackingEnabled": "true", "log.level": "warn"}
+
+
+def configuration_text(workload: Workload) -> str:
+    """Return the queue configuration as YAML."""
+    partition: dict[str, object] = {"name": _PARTITION}
+    if workload.node_sort_policy is not None:
+        partition["nodesortpolicy"] = {"type": workload.node_sort_policy}
+    root = {"name": "root", "submitacl": "*", "queues": [_queue_entry(queue) for queue in workload.queues]}
+    partition["queues"] = [root]
+    return yaml.safe_dump({"partitions": [partition]}, sort_keys=False)
+
+
+def _queue_entry(queue: Queue) -> dict[str, object]:
+    entry: dict[str, object] = {"name": queue.name}
+    resources = {
+        name: _quantities(size)
+        for name, size in (("guaranteed", queue.guaranteed), ("max", queue.maximum))
+        if size is not None
+    }
+    if resources:
+        entry["resources"] = resources
+    if queue.application_sort_policy is not None:
+        entry["properties"] = {"application.sort.policy": queue.application_sort_policy}
+    if queue.children:
+        entry["queues"] = [_queue_entry(child) for child in queue.children]
+    return entry
+
+
+def _quantities(size: Size) -> Mapping[str, str]:
+    # A bare number would mean whole cores.
+    return {MEMORY: str(size.memory), CPU: f"{size.vcore_milli}m"}
+
+
+def registration_request(workload: Workload) -> si.RegisterResourceManagerRequest:
+    """Return the registration of the resource manager with the workload's queues."""
+    return si.RegisterResourceManagerRequest(
+        rmID=RM_ID,
+        version="bench",
+        policyGroup="queues",
+        config=configuration_text(workload),
+        extraConfig=_EXTRA_CONFIGURATION,
+    )
+
+
+def node_id(number: int) -> str:
+    """Return the id of the node with that number, counted from 0."""
+    return f"node-{number:05d}"
+
+
+def node_request(workload: Workload) -> si.NodeRequest:
+    """Return the creation of all nodes."""
+    request = si.NodeRequest(rmID=RM_ID)
+    for number in range(workload.node_count):
+        node = request.nodes.add(nodeID=node_id(number), action=si.NodeInfo.CREATE)
+        _write_size(node.schedulableResource, workload.node_size)
+    return request
+
+
+def application_request(workload: Workload) -> si.ApplicationRequest:
+    """Return the submission of all applications."""
+    return _submission(workload.applications())
+
+
+def mark_request(workload: Workload) -> si.ApplicationRequest:
+    """Return the submission of one more application, which never asks for anything.
+
+    A scheduler takes requests in order, so its acceptance says that all that was sent before is in.
+    """
+    return _submission((Application("mark", workload.leaf_paths()[0]),))
+
+
+def _submission(applications: Iterable[Application]) -> si.ApplicationRequest:
+    request = si.ApplicationRequest(rmID=RM_ID)
+    for application in applications:
+        request.new.add(
+            applicationID=application.application_id,
+            queueName=application.queue_path,
+            partitionName=_PARTITION,
+            ugi=si.UserGroupInformation(user=_USER, groups=[_USER]),
+        )
+    return request
+
+
+def placement_request(workload: Workload) -> si.AllocationRequest:
+    """Return what the nodes hold before the first ask: foreign allocations first, then the others.
+
+    Foreign allocations are not answered. Because they go first, the answer to the last of the others says
+    that they are in, too.
+    """
+    request = si.AllocationRequest(rmID=RM_ID)
+    for placement in sorted(
+        workload.placements(), key=lambda placement: placement.application_id is not None
+    ):
+        _add_placement(request, placement)
+    return request
+
+
+def _add_placement(request: si.AllocationRequest, placement: Placement) -> None:
+    allocation = request.allocations.add(
+        allocationKey=placement.allocation_key,
+        nodeID=node_id(placement.node_number),
+        partitionName=_PARTITION,
+    )
+    _write_size(allocation.resourcePerAlloc, placement.size)
+    if placement.application_id is None:
+        allocation.allocationTags[FOREIGN] = ALLOC_TYPE_DEFAULT
+    else:
+        allocation.applicationID = placement.application_id
+
+
+def ask_requests(workload: Workload, wave: int) -> list[si.AllocationRequest]:
+    """Return the asks of one wave, counted from 0: one request an application."""
+    return [_ask_request(workload, application, wave) for application in workload.applications()]
+
+
+def _ask_request(workload: Workload, application: Application, wave: int) -> si.AllocationRequest:
+    request = si.AllocationRequest(rmID=RM_ID)
+    sizes = workload.ask_sizes
+    for number in range(workload.asks_per_wave):
+        allocation = request.allocations.add(
+            allocationKey=f"{application.application_id}-{wave}-{number:05d}",
+            applicationID=application.application_id,
+            partitionName=_PARTITION,
+        )
+        _write_size(allocation.resourcePerAlloc, sizes[number % len(sizes)])
+    return request
+
+
+def release_request(application_id: str, allocation_key: str) -> si.AllocationRequest:
+    """Return the end of one allocation, as its resource manager sends it."""
+    request = si.AllocationRequest(rmID=RM_ID)
+    request.releases.allocationsToRelease.add(
+        partitionName=_PARTITION,
+        applicationID=application_id,
+        allocationKey=allocation_key,
+        terminationType=si.STOPPED_BY_RM,
+    )
+    return request
+
+
+def _write_size(resource: si.Resource, size: Size) -> None:
+    resource.resources[MEMORY].value = size.memory
+    resource.resources[CPU].value = size.vcore_milli

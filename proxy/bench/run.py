@@ -1,0 +1,73 @@
+"""Run workloads, one process each, and collect their figures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+from .errors import BenchError
+from .figures import figures_from_json, median_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .engine import Engine
+    from .figures import Figures
+    from .workloads import Workload
+
+__all__ = ["run_all", "run_in_process_of_its_own"]
+
+# More than the measuring code waits at most for anything, so that its error comes first: it knows more.
+_PROCESS_SECONDS_MAX: Final = 3_600
+
+
+def run_all(
+    workloads: Sequence[Workload],
+    engines: Sequence[Engine],
+    *,
+    repeat: int,
+    run: Callable[[Workload, Engine], Figures] | None = None,
+) -> Iterator[Figures]:
+    """Give the figures of every workload on every engine, each as soon as it is done.
+
+    Args:
+        workloads: What to run, in this order.
+        engines: On what to run each of them.
+        repeat: How often; the run in the middle is given.
+        run: What runs a workload once; by default a process of its own.
+
+    Raises:
+        BenchError: a run gave no figures.
+    """
+    assert repeat >= 1, repeat
+    run_once = run_in_process_of_its_own if run is None else run
+    for workload in workloads:
+        for engine in engines:
+            yield median_figures([run_once(workload, engine) for _ in range(repeat)])
+
+
+def run_in_process_of_its_own(workload: Workload, engine: Engine) -> Figures:
+    """Run a workload once in a fresh interpreter.
+
+    Raises:
+        BenchError: the process failed; the message ends with what it wrote last.
+    """
+    command = [sys.executable, "-m", "licorne.proxy.bench.child", workload.name, engine.value]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own module, with names from our own tables
+            command, capture_output=True, text=True, check=False, timeout=_PROCESS_SECONDS_MAX
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BenchError(
+            f"{workload.name} on {engine.value}: not done after {_PROCESS_SECONDS_MAX} s"
+        ) from error
+    if done.returncode != 0:
+        raise BenchError(f"{workload.name} on {engine.value}: {_last_words(done.stderr, done.returncode)}")
+    sys.stderr.write(done.stderr)
+    return figures_from_json(done.stdout)
+
+
+def _last_words(stderr: str, status: int) -> str:
+    lines = stderr.strip().splitlines()
+    return lines[-1] if lines else f"the process ended with status {status} and said nothing"

@@ -1,0 +1,294 @@
+"""The workloads of the bench: frozen descriptions of clusters and of what is asked of them.
+
+Each is a row of the table that the recorded core was measured with, so a name must never change its
+meaning: figures of different days and machines are compared by it. `licorne.proxy.bench.requests` turns a
+description into `si.v1` messages.
+
+Three things the table leaves open are settled here. Existing allocations belong to the applications of the
+workload in turn, so that they add no queue and no application of their own. The sizes of a workload with five
+of them cycle along the asks of each application. The second wave of `f_*` comes from the applications of the
+first: another 100 asks each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from .errors import UnknownWorkloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "DEFAULT_NAMES",
+    "WORKLOADS",
+    "Application",
+    "Course",
+    "NodeFill",
+    "Placement",
+    "Queue",
+    "Size",
+    "Workload",
+    "workload_named",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """An amount of the two resource types that every workload uses."""
+
+    memory: int
+    vcore_milli: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue of the configuration; without children it is a leaf."""
+
+    name: str
+    guaranteed: Size | None = None
+    maximum: Size | None = None
+    application_sort_policy: str | None = None
+    children: tuple[Queue, ...] = ()
+
+
+class NodeFill(Enum):
+    """What the nodes hold before the first ask is sent."""
+
+    EMPTY = "empty"
+    # Node i is free if i % 20 is 19, else full: by one foreign allocation if i is even, by six others if odd.
+    NEARLY_FULL_CLUSTER = "nearly full cluster"
+    FULL = "full"
+    # What is left of each node is smaller than any ask.
+    FRAGMENTED = "fragmented"
+
+
+class Course(Enum):
+    """What happens after the nodes and applications are there."""
+
+    PLACE = "place every ask"
+    # A second wave of asks waits while the first is released; the RM waits for each new allocation, or not.
+    CHURN_LOCKED = "release one, wait for its successor"
+    CHURN_PIPED = "release one after the other"
+    WAIT = "let asks wait that cannot fit, then free a node"
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application and the leaf it is submitted to."""
+
+    application_id: str
+    queue_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An allocation that is on its node before the first ask; foreign if it has no application."""
+
+    allocation_key: str
+    application_id: str | None
+    node_number: int
+    size: Size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One cluster and what is asked of it."""
+
+    name: str
+    node_count: int
+    node_size: Size
+    queues: tuple[Queue, ...]
+    applications_per_leaf: int
+    asks_per_wave: int
+    ask_sizes: tuple[Size, ...]
+    node_sort_policy: str | None = None
+    node_fill: NodeFill = NodeFill.EMPTY
+    course: Course = Course.PLACE
+
+    def applications(self) -> tuple[Application, ...]:
+        """Return the applications, leaf by leaf."""
+        return tuple(
+            Application(f"{path}-{number:03d}", path)
+            for path in self.leaf_paths()
+            for number in range(self.applications_per_leaf)
+        )
+
+    def leaf_paths(self) -> tuple[str, ...]:
+        """Return the full paths of the leaves in the order of the configuration."""
+        return tuple(path for queue in self.queues for path in _leaf_paths(queue, "root"))
+
+    def placements(self) -> Iterator[Placement]:
+        """Give what the nodes hold before the first ask, node by node."""
+        applications = self.applications()
+        turn = 0
+        for number in range(self.node_count):
+            for piece, (size, foreign) in enumerate(_pieces(self.node_fill, number, self.node_size)):
+                owner = None if foreign else applications[turn % len(applications)].application_id
+                turn += not foreign
+                yield Placement(f"placed-{number:05d}-{piece}", owner, number, size)
+
+    @property
+    def application_count(self) -> int:
+        """The number of applications."""
+        return len(self.leaf_paths()) * self.applications_per_leaf
+
+    @property
+    def wave_count(self) -> int:
+        """How often each application sends its asks: twice where the first are released again."""
+        return 2 if self.course in {Course.CHURN_LOCKED, Course.CHURN_PIPED} else 1
+
+    @property
+    def ask_count(self) -> int:
+        """The number of asks in all waves."""
+        return self.application_count * self.asks_per_wave * self.wave_count
+
+
+def _leaf_paths(queue: Queue, parent_path: str) -> Iterator[str]:
+    path = f"{parent_path}.{queue.name}"
+    if not queue.children:
+        yield path
+    for child in queue.children:
+        yield from _leaf_paths(child, path)
+
+
+def _pieces(fill: NodeFill, number: int, node_size: Size) -> tuple[tuple[Size, bool], ...]:
+    """Return the sizes on one node, each with whether it is foreign."""
+    if fill is NodeFill.FULL:
+        return ((node_size, False),)
+    if fill is NodeFill.FRAGMENTED:
+        return ((Size(95, 9), False),)
+    if fill is NodeFill.NEARLY_FULL_CLUSTER and number % 20 != 19:
+        return ((node_size, True),) if number % 2 == 0 else ((Size(100, 10), False),) * 6
+    return ()
+
+
+# --------------------------------------------------------------------------------------- the table
+
+_UNIT: Final = Size(10, 1)
+_FIVE_SIZES: Final = (Size(10, 1), Size(20, 2), Size(30, 3), Size(40, 4), Size(50, 5))
+_TWO_QUEUES: Final = (
+    Queue(name="a", guaranteed=Size(100_000, 10_000_000)),
+    Queue(name="b", guaranteed=Size(1_000_000, 10_000_000)),
+)
+_TEN_PARENTS: Final = tuple(
+    Queue(
+        name=f"p{parent}",
+        guaranteed=Size(15_000, 1_500),
+        maximum=Size(35_000, 3_500),
+        children=tuple(
+            Queue(name=f"q{leaf}", guaranteed=Size(1_500, 150), maximum=Size(3_500, 350))
+            for leaf in range(10)
+        ),
+    )
+    for parent in range(10)
+)
+
+
+def _leaves(count: int, application_sort_policy: str | None = None) -> tuple[Queue, ...]:
+    return tuple(
+        Queue(name=f"q{number:02d}", application_sort_policy=application_sort_policy)
+        for number in range(count)
+    )
+
+
+def _two_applications(name: str, node_count: int, node_size: Size, ask_count: int) -> Workload:
+    return Workload(
+        name=name,
+        node_count=node_count,
+        node_size=node_size,
+        queues=_TWO_QUEUES,
+        applications_per_leaf=1,
+        asks_per_wave=ask_count,
+        ask_sizes=(_UNIT,),
+    )
+
+
+def _just_enough_room(node_count: int) -> Workload:
+    units = 10_000 // node_count + 1
+    return _two_applications(f"u{node_count}", node_count, Size(10 * units, units), 5_000)
+
+
+def _many_applications(
+    name: str,
+    queues: tuple[Queue, ...],
+    *,
+    applications_per_leaf: int,
+    node_count: int = 1_000,
+    ask_count: int = 10,
+) -> Workload:
+    return Workload(
+        name=name,
+        node_count=node_count,
+        node_size=Size(400, 40),
+        queues=queues,
+        applications_per_leaf=applications_per_leaf,
+        asks_per_wave=ask_count,
+        ask_sizes=_FIVE_SIZES,
+    )
+
+
+def _nearly_full(name: str, node_sort_policy: str) -> Workload:
+    return Workload(
+        name=name,
+        node_count=2_000,
+        node_size=Size(600, 60),
+        queues=_leaves(10),
+        applications_per_leaf=5,
+        asks_per_wave=100,
+        ask_sizes=(_UNIT,),
+        node_sort_policy=node_sort_policy,
+        node_fill=NodeFill.NEARLY_FULL_CLUSTER,
+    )
+
+
+def _thousand_nodes(
+    name: str, course: Course, *, applications_per_leaf: int, node_fill: NodeFill = NodeFill.EMPTY
+) -> Workload:
+    return Workload(
+        name=name,
+        node_count=1_000,
+        node_size=Size(100, 10),
+        queues=_leaves(10),
+        applications_per_leaf=applications_per_leaf,
+        asks_per_wave=100,
+        ask_sizes=(_UNIT,),
+        node_fill=node_fill,
+        course=course,
+    )
+
+
+WORKLOADS: Final[tuple[Workload, ...]] = (
+    _just_enough_room(500),
+    _just_enough_room(1_000),
+    _just_enough_room(2_000),
+    _just_enough_room(5_000),
+    _many_applications("a", _leaves(10, "fair"), applications_per_leaf=100),
+    _many_applications("a_fifo", _leaves(10), applications_per_leaf=100),
+    _many_applications("b", _TEN_PARENTS, applications_per_leaf=10),
+    _two_applications("c", 5_000, Size(110, 11), 25_000),
+    _many_applications("d", _leaves(100), applications_per_leaf=10, node_count=10_000, ask_count=100),
+    _nearly_full("e_fair", "fair"),
+    _nearly_full("e_bin", "binpacking"),
+    _thousand_nodes("f_lock", Course.CHURN_LOCKED, applications_per_leaf=10),
+    _thousand_nodes("f_pipe", Course.CHURN_PIPED, applications_per_leaf=10),
+    _thousand_nodes("g_full", Course.WAIT, applications_per_leaf=5, node_fill=NodeFill.FULL),
+    _thousand_nodes("g_frag", Course.WAIT, applications_per_leaf=5, node_fill=NodeFill.FRAGMENTED),
+)
+
+# What `licorne bench` runs without names: every kind of sorting, and the long applications.
+DEFAULT_NAMES: Final = ("u500", "u1000", "u5000", "a", "a_fifo", "b", "c")
+
+
+def workload_named(name: str) -> Workload:
+    """Return the workload of that name.
+
+    Raises:
+        UnknownWorkloadError: there is none; the message names the nearest ones.
+    """
+    for workload in WORKLOADS:
+        if workload.name == name:
+            return workload
+    raise UnknownWorkloadError(name, [workload.name for workload in WORKLOADS])

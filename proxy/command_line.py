@@ -1,0 +1,54 @@
+"""The command `licorne`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..model.errors import LicorneError
+from .scheduler import ENGINES
+
+__all__ = ["main"]
+
+_BAD_INPUT = 2
+application = typer.Typer(
+    name="licorne",
+    help="A scheduler core: hierarchical queues, quotas, gangs and preemption.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@application.command()
+def replay(
+    transcript: Annotated[Path, typer.Argument(help="The transcript (.jsonl), `-` for standard input.")],
+    *,
+    engine: Annotated[str, typer.Option(help=f"What it runs on: {' or '.join(ENGINES)}.")] = "direct",
+) -> None:
+    """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
+    from .replay import replay as run  # noqa: PLC0415 - other commands start faster without it
+
+    try:
+        text = sys.stdin.read() if str(transcript) == "-" else transcript.read_text(encoding="utf-8")
+        run(text, str(transcript), engine, lambda line: sys.stdout.write(line + "\n"))  # type: ignore[arg-type]
+    except (LicorneError, OSError, UnicodeError) as error:
+        typer.echo(f"licorne replay: {error}", err=True)
+        raise typer.Exit(_BAD_INPUT) from error
+
+
+@application.callback()
+def _licorne() -> None:
+    """Say what the commands have in common: nothing yet."""
+
+
+def main() -> None:
+    """Run the command line."""
+    application()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""The resource managers that have registered: their links, and the partitions that are made for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+from ..actors.rm_link import RmLink
+from ..model.errors import RequestError
+from ..model.partition import Partition
+from ..model.surroundings import LookAgain, Surroundings
+from .predicates import predicates_of
+from .si.writing import dispatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..actors.engine import Engine
+    from ..actors.real_clock import RealClock
+    from ..model.clock import VirtualClock
+    from ..model.configuration.schema import PartitionConfig
+    from ..model.messages import Announcement
+    from ..model.surroundings import Predicates, TimerAction
+    from ..model.user_resolution import UserResolver
+    from .outbox import Outbox
+    from .si.api import ResourceManagerCallback
+
+__all__ = ["Manager", "Managers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """One registered RM. Replaced, never changed."""
+
+    rm_id: str
+    link: RmLink | None
+    """Its thread; `None` in a stepped scheduler, which delivers when it is told to."""
+    announce: Callable[[Announcement], None]
+    predicates: Predicates | None
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+
+    def is_congested(self) -> bool:
+        """Tell whether the RM is far behind with its callbacks."""
+        return self.link is not None and self.link.is_congested()
+
+
+@final
+class Managers:
+    """The table of managers, and what makes partitions for them.
+
+    The table is replaced as a whole by the one thread that registers; others read whichever they find.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        outbox: Outbox | None,
+        resolver: UserResolver,
+        *,
+        reservations_on: bool,
+    ) -> None:
+        self._engine = engine
+        self._outbox = outbox
+        self._resolver = resolver
+        self._reservations_on = reservations_on
+        self._table: Mapping[str, Manager] = {}
+        self._routes: Mapping[str, Partition] = {}
+        self._joining: dict[str, Manager] = {}
+        self.clock: VirtualClock | RealClock
+
+    # -------------------------------------------------------------------------------------- the table
+
+    def get(self, rm_id: str, request: str) -> Manager:
+        """Return an RM that has registered.
+
+        Raises:
+            RequestError: it has not.
+        """
+        manager = self._table.get(rm_id)
+        if manager is None:
+            raise RequestError(f'received {request}, but RmID="{rm_id}" not registered')
+        return manager
+
+    def join(self, rm_id: str, callback: ResourceManagerCallback) -> Manager:
+        """Make the link of an RM that is about to register."""
+
+        def deliver(announcement: Announcement) -> None:
+            dispatch(announcement, callback)
+
+        predicates = predicates_of(callback)
+        if self._outbox is None:
+            link = RmLink(rm_id, deliver, lambda: self._relieved(rm_id))
+            manager = Manager(rm_id, link, link.announce, predicates)
+        else:
+            manager = Manager(rm_id, None, self._outbox.door(deliver), predicates)
+        self._joining[rm_id] = manager
+        return manager
+
+    def leave(self, manager: Manager) -> Manager:
+        """Forget a manager that could not register, and return it."""
+        return self._joining.pop(manager.rm_id)
+
+    def enter(self, manager: Manager, partitions: Mapping[str, Partition]) -> Manager | None:
+        """Have a manager in the table with its partitions; return the one whose place it takes."""
+        before = self._table.get(manager.rm_id)
+        entered = Manager(manager.rm_id, manager.link, manager.announce, manager.predicates, partitions)
+        self._joining.pop(manager.rm_id, None)
+        self._table = {**self._table, manager.rm_id: entered}
+        self._routes = {
+            name: partition for known in self._table.values() for name, partition in known.partitions.items()
+        }
+        return before if before is not None and before.link is not manager.link else None
+
+    def all(self) -> list[Manager]:
+        """Return the managers in order of their ids."""
+        return [self._table[name] for name in sorted(self._table)]
+
+    def _relieved(self, rm_id: str) -> None:
+        manager = self._table.get(rm_id)
+        if manager is not None:
+            self.look_again(manager)
+
+    def look_again(self, manager: Manager) -> None:
+        """Have an RM's partitions look for something to do."""
+        for partition in manager.partitions.values():
+            self._engine.tell(partition, "on_timer", LookAgain())
+
+    def fire(self, partition_name: str, action: TimerAction) -> None:
+        """Tell a partition that a timer is due; one that is gone has no use for it."""
+        partition = self._routes.get(partition_name)
+        if partition is not None:
+            self._engine.tell(partition, "on_timer", action)
+
+    # ---------------------------------------------------------------------------------- partitions
+
+    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
+        """Make a partition for an RM that registers or is registered."""
+        manager = self._joining.get(rm_id) or self._table[rm_id]
+        clock = self.clock
+
+        def call_at(due_ns: int, action: TimerAction) -> None:
+            clock.call_at(due_ns, name, action)
+
+        around = Surroundings(
+            now_ns=clock.now_ns,
+            call_at=call_at,
+            announce=manager.announce,
+            is_congested=manager.is_congested,
+            predicates=manager.predicates,
+            adopt_node=self._engine.adopt_node,
+            adopt_application=self._engine.adopt_application,
+            release=self._engine.release,
+            resolver=self._resolver,
+            reservations_on=self._reservations_on,
+        )
+        return self._engine.adopt_partition(Partition(name, rm_id, config, around))
+
+    def release(self, partition: Partition) -> None:
+        """Let a partition go."""
+        self._engine.release(partition)

@@ -1,0 +1,178 @@
+"""Replay a transcript: what a resource manager said, line by line, and what the scheduler does.
+
+The format is in `docs/transcripts.md`. The whole transcript is read before the first line takes effect,
+so that a malformed one changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
+
+from google.protobuf.json_format import MessageToDict
+
+from ..model.clock import EPOCH_2000_NS
+from ..model.errors import LicorneError
+from .scheduler import Scheduler
+from .si import si_pb2 as si
+from .si.api import ResourceManager
+from .transcript import PredicateTable, read_transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from google.protobuf.message import Message
+
+    from ..model.views import Json
+    from .scheduler import EngineName
+    from .transcript import Line
+
+__all__ = ["Replay", "replay"]
+
+_SECOND_NS: Final = 1_000_000_000
+
+
+@final
+class _RecordingManager(ResourceManager):
+    """An RM that writes down all it hears, and confirms releases if it is told to."""
+
+    def __init__(self, write: Callable[[str, Json], None]) -> None:
+        self._write = write
+        self.rm_id = ""
+        self.confirms = True
+        self.table = PredicateTable()
+        self.to_confirm: deque[si.AllocationRequest] = deque()
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        self._write("nodeResponse", _json(response))
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self._write("applicationResponse", _json(response))
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self._write("allocationResponse", _json(response))
+        for release in response.released:
+            if self.confirms and release.terminationType != si.STOPPED_BY_RM:
+                request = si.AllocationRequest(rmID=self.rm_id)
+                confirmed = request.releases.allocationsToRelease.add()
+                confirmed.partitionName = release.partitionName
+                confirmed.applicationID = release.applicationID
+                confirmed.allocationKey = release.allocationKey
+                confirmed.terminationType = release.terminationType
+                self.to_confirm.append(request)
+
+    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
+        self._write("schedulingState", _json(request))
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        if self.table.denies(args.allocationKey, args.nodeID):
+            raise LicorneError(f"predicates denied {args.allocationKey} on {args.nodeID}")
+
+    def preemption_predicates(
+        self,
+        args: si.PreemptionPredicatesArgs,
+    ) -> si.PreemptionPredicatesResponse | None:
+        success = not self.table.denies(args.allocationKey, args.nodeID)
+        return si.PreemptionPredicatesResponse(success=success, index=args.startIndex)
+
+
+def _json(message: Message) -> Json:
+    body: Json = MessageToDict(message, preserving_proto_field_name=True)
+    return body
+
+
+@final
+class Replay:
+    """One replay: a stepped scheduler, a recording RM, and where to write."""
+
+    def __init__(self, engine: EngineName, write_line: Callable[[str], None]) -> None:
+        self.scheduler = Scheduler(engine=engine, stepped=True)
+        self._write_line = write_line
+        self._line = 0
+        self._manager = _RecordingManager(self._write)
+        self._verbs: dict[str, Callable[[Line], None]] = {
+            "register": self._register,
+            "configuration": lambda line: self.scheduler.update_configuration(line.message(si.UpdateConfigurationRequest)),
+            "node": lambda line: self.scheduler.update_node(line.message(si.NodeRequest)),
+            "application": lambda line: self.scheduler.update_application(line.message(si.ApplicationRequest)),
+            "allocation": lambda line: self.scheduler.update_allocation(line.message(si.AllocationRequest)),
+            "schedule": self._schedule,
+            "advance": self._advance,
+            "confirm": self._confirm,
+            "predicates": self._predicates,
+            "snapshot": lambda _: self._write("snapshot", self.scheduler.snapshot()),
+        }
+
+    def run(self, lines: Iterable[Line]) -> None:
+        """Replay the lines; everything that a line causes is written before the next one is read."""
+        for line in lines:
+            self._line = line.number
+            try:
+                self._verbs[line.verb](line)
+            except LicorneError as error:
+                self._write("error", str(error))
+            self._come_to_rest()
+
+    def _write(self, key: str, body: Json) -> None:
+        self._write_line(json.dumps({"line": self._line, key: body}, sort_keys=True, ensure_ascii=False))
+
+    def _come_to_rest(self) -> None:
+        """Deliver, and send the answers of the RM one by one until nothing follows any more."""
+        self.scheduler.deliver()
+        while self._manager.to_confirm:
+            self.scheduler.update_allocation(self._manager.to_confirm.popleft())
+            self.scheduler.deliver()
+
+    # --------------------------------------------------------------------------------------- verbs
+
+    def _register(self, line: Line) -> None:
+        request = line.message(si.RegisterResourceManagerRequest)
+        self.scheduler.register_resource_manager(request, self._manager)
+        self._manager.rm_id = request.rmID
+        self._write("registered", {})
+
+    def _schedule(self, line: Line) -> None:
+        cycles = line.cycles()
+        done = 0
+        while cycles is None or done < cycles:
+            result = self.scheduler.schedule(1)
+            self._come_to_rest()
+            if not result:
+                break
+            done += 1
+        self._write("scheduled", done)
+
+    def _advance(self, line: Line) -> None:
+        target_ns = self.scheduler.now_ns() + line.duration_ns()
+        while True:
+            now_ns = self.scheduler.now_ns()
+            second_ns = now_ns + _SECOND_NS - (now_ns - EPOCH_2000_NS) % _SECOND_NS
+            due_ns = self.scheduler.next_timer_ns()
+            if due_ns is not None and due_ns <= min(second_ns, target_ns):
+                self.scheduler.fire_next()
+            elif second_ns <= target_ns:
+                self.scheduler.advance_to(second_ns)
+                self.scheduler.inspect_outstanding()
+            else:
+                self.scheduler.advance_to(target_ns)
+                return
+            self._come_to_rest()
+
+    def _confirm(self, line: Line) -> None:
+        self._manager.confirms = line.confirms()
+
+    def _predicates(self, line: Line) -> None:
+        self._manager.table = line.predicate_table()
+
+
+def replay(text: str, source: str, engine: EngineName, write_line: Callable[[str], None]) -> None:
+    """Replay a transcript and write the output, line by line.
+
+    Raises:
+        TranscriptError: a line of the transcript is malformed; nothing has been replayed.
+    """
+    lines = read_transcript(text, source)
+    run = Replay(engine, write_line)
+    with run.scheduler:
+        run.run(lines)

@@ -1,0 +1,1 @@
+"""The scheduler interface `si.v1`: its messages, its API, and the way from and to the model's messages."""

@@ -1,0 +1,126 @@
+"""The scheduler interface in one process: what a resource manager calls, and what it is called with.
+
+The messages are those of `si.v1`. A resource manager registers with a `SchedulerAPI` and hands over its
+`ResourceManagerCallback`; who wants to write only the callbacks that matter extends `ResourceManager`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from . import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ResourceManager", "ResourceManagerCallback", "SchedulerAPI", "StateDumpPlugin"]
+
+
+class SchedulerAPI(Protocol):
+    """What a scheduler offers to resource managers; every method may be called from any thread.
+
+    Each raises a `licorne.model.errors.LicorneError` for a request that it refuses as a whole, and has
+    then changed nothing. What it refuses in part it answers through the callback.
+    """
+
+    def register_resource_manager(
+        self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
+    ) -> si.RegisterResourceManagerResponse:
+        """Make a resource manager known, with its queues; one that is known already starts afresh."""
+        ...
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Take asks, existing allocations and releases."""
+        ...
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Take new and removed applications."""
+        ...
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Take new and changed nodes."""
+        ...
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Replace the configuration of a resource manager while it runs."""
+        ...
+
+    def stop(self) -> None:
+        """End all scheduling; to stop twice is to stop once."""
+        ...
+
+
+class ResourceManagerCallback(Protocol):
+    """What a scheduler asks of a resource manager.
+
+    The updates come one at a time and in order. The two predicates, `send_event` and
+    `update_container_scheduling_state` may come from several threads at once. What a callback raises is
+    logged and counted, except by the predicates, where it is the answer.
+    """
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Take placements, releases to confirm, ended allocations and rejections."""
+        ...
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Take accepted and rejected applications, and changes of state."""
+        ...
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Take accepted and rejected nodes."""
+        ...
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Agree to a node for an ask by returning, or refuse by raising; the text is the reason."""
+        ...
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        """Tell how many allocations have to go before an ask may run on a node; `None` refuses."""
+        ...
+
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
+        """Take a batch of events, oldest first."""
+        ...
+
+    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
+        """Take a hint how the scheduling of one ask goes; the same may come again."""
+        ...
+
+
+@runtime_checkable
+class StateDumpPlugin(Protocol):
+    """What a resource manager may offer beside its callback: its own part of a state dump."""
+
+    def get_state_dump(self) -> str:
+        """Return the state of the resource manager as a JSON document."""
+        ...
+
+
+class ResourceManager:
+    """A callback that agrees to everything and does nothing: extend it, and write what matters to you."""
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Let placements, releases and rejections pass."""
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Let answers and changes of state pass."""
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Let answers pass."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Agree to every node."""
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        """Agree as soon as the first try has removed what it removes."""
+        return si.PreemptionPredicatesResponse(success=True, index=args.startIndex)
+
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
+        """Let events pass."""
+
+    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
+        """Let hints pass."""

@@ -1,0 +1,94 @@
+"""The names that both sides of the scheduler interface agree on, of both generations.
+
+They are keys of attributes and tags, parts of such keys, and names of resource types. What only the older
+generation has is marked; this scheduler gives those no meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ALLOC_TYPE_DEFAULT",
+    "ALLOC_TYPE_STATIC",
+    "APPLICATION_ID",
+    "APP_TAG_CREATE_FORCE",
+    "APP_TAG_NAMESPACE_RESOURCE_GUARANTEED",
+    "APP_TAG_NAMESPACE_RESOURCE_MAX_APPS",
+    "APP_TAG_NAMESPACE_RESOURCE_QUOTA",
+    "APP_TAG_STATE_AWARE_DISABLE",
+    "ARCH",
+    "CONTAINER_IMAGE",
+    "CONTAINER_PORTS",
+    "CPU",
+    "CREATION_TIME",
+    "DOMAIN_K8S",
+    "DOMAIN_YUNIKORN",
+    "DOMAIN_YUNIKORN_INTERNAL",
+    "FAILURE_DOMAIN_REGION",
+    "FAILURE_DOMAIN_ZONE",
+    "FOREIGN",
+    "GROUP_ANNOTATION",
+    "GROUP_LABEL",
+    "GROUP_META",
+    "HOST_NAME",
+    "INSTANCE_TYPE",
+    "KEY_ALLOW_PREEMPTION",
+    "KEY_NAMESPACE",
+    "KEY_POD_NAME",
+    "KEY_REQUIRED_NODE",
+    "LOCAL_IMAGES",
+    "MEMORY",
+    "NODE_PARTITION",
+    "NODE_READY_ATTRIBUTE",
+    "OS",
+    "RACK_NAME",
+]
+
+# Attributes of nodes.
+ARCH: Final = "si/arch"
+HOST_NAME: Final = "si/hostname"
+RACK_NAME: Final = "si/rackname"
+OS: Final = "si/os"
+INSTANCE_TYPE: Final = "si/instance-type"
+FAILURE_DOMAIN_ZONE: Final = "si/zone"
+FAILURE_DOMAIN_REGION: Final = "si/region"
+LOCAL_IMAGES: Final = "si/local-images"
+NODE_PARTITION: Final = "si/node-partition"
+NODE_READY_ATTRIBUTE: Final = "ready"  # older: a node is drained and undrained now
+
+# Attributes of allocations.
+APPLICATION_ID: Final = "si/application-id"
+CONTAINER_IMAGE: Final = "si/container-image"
+CONTAINER_PORTS: Final = "si/container-ports"
+
+# The key of an allocation tag is a domain, maybe a group, and a name: "kubernetes.io/meta/namespace".
+DOMAIN_K8S: Final = "kubernetes.io/"
+DOMAIN_YUNIKORN: Final = "yunikorn.apache.org/"
+DOMAIN_YUNIKORN_INTERNAL: Final = "internal.yunikorn.apache.org/"
+
+GROUP_META: Final = "meta/"
+GROUP_LABEL: Final = "label/"
+GROUP_ANNOTATION: Final = "annotation/"
+
+KEY_POD_NAME: Final = "podName"
+KEY_NAMESPACE: Final = "namespace"
+KEY_REQUIRED_NODE: Final = "requiredNode"
+KEY_ALLOW_PREEMPTION: Final = "allowPreemption"  # older: see PreemptionPolicy now
+
+# Whole keys of allocation and application tags.
+CREATION_TIME: Final = "creationTime"
+FOREIGN: Final = "foreign"
+APP_TAG_NAMESPACE_RESOURCE_QUOTA: Final = "namespace.resourcequota"
+APP_TAG_NAMESPACE_RESOURCE_GUARANTEED: Final = "namespace.resourceguaranteed"
+APP_TAG_NAMESPACE_RESOURCE_MAX_APPS: Final = "namespace.resourcemaxapps"
+APP_TAG_CREATE_FORCE: Final = "application.create.force"
+APP_TAG_STATE_AWARE_DISABLE: Final = "application.stateaware.disable"  # older: that sort policy is gone
+
+# Values of the tag `foreign`.
+ALLOC_TYPE_STATIC: Final = "static"
+ALLOC_TYPE_DEFAULT: Final = "default"
+
+# Resource types.
+MEMORY: Final = "memory"
+CPU: Final = "vcore"

@@ -1,0 +1,199 @@
+"""Read the requests of resource managers: from `si.v1` to the messages of the model.
+
+Partition names become full names on the way. A field of the older generation is refused, see
+`older_generation`; nothing is returned of a request that has one. Nothing in a result refers to the
+request: the caller may reuse it.
+
+Fields are read by name alone, so messages of another program's copy of `si.v1` are as good as our own.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, final
+
+from ...model.messages import (
+    AllocationSubmission,
+    ApplicationRemoval,
+    ApplicationSubmission,
+    NodeAction,
+    NodeUpdate,
+    Registration,
+    Release,
+    TerminationType,
+    full_partition_name,
+)
+from ...model.resources import EMPTY, Resource
+from .constants import NODE_PARTITION
+from .older_generation import refuse_older_allocations, refuse_older_field, refuse_older_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from . import si_pb2 as si
+
+__all__ = ["RESOURCE_SIZES_MAX", "RequestReader", "application_removals", "registration", "releases"]
+
+RESOURCE_SIZES_MAX: Final = 4096
+"""How many different sizes a reader remembers before it starts anew."""
+
+_NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
+_ACTIONS: Final = {action.value: action for action in NodeAction}
+_TERMINATIONS: Final = {termination.value: termination for termination in TerminationType}
+
+
+def registration(request: si.RegisterResourceManagerRequest) -> Registration:
+    """Read the announcement of a resource manager."""
+    return Registration(
+        rm_id=request.rmID,
+        version=request.version,
+        policy_group=request.policyGroup,
+        build_information=_texts(request.buildInfo),
+        configuration=request.config,
+        extra_configuration=_texts(request.extraConfig),
+    )
+
+
+def application_removals(request: si.ApplicationRequest) -> tuple[ApplicationRemoval, ...]:
+    """Read the applications that end, in order."""
+    rm_id = request.rmID
+    return tuple(
+        ApplicationRemoval(removal.applicationID, full_partition_name(removal.partitionName, rm_id))
+        for removal in request.remove
+    )
+
+
+def releases(request: si.AllocationRequest) -> tuple[Release, ...]:
+    """Read what ends, in order; a reason that this version does not know counts as none given.
+
+    Raises:
+        RequestError: The request has a field of the older generation.
+    """
+    refuse_older_allocations(request)
+    rm_id = request.rmID
+    return tuple(
+        Release(
+            partition=full_partition_name(release.partitionName, rm_id),
+            application_id=release.applicationID,
+            allocation_key=release.allocationKey,
+            termination=_TERMINATIONS.get(release.terminationType, TerminationType.UNKNOWN_TERMINATION_TYPE),
+            message=release.message,
+        )
+        for release in request.releases.allocationsToRelease
+    )
+
+
+@final
+class RequestReader:
+    """Reads requests that carry resources, and remembers the sizes it has seen.
+
+    Most asks come in a few sizes. Those of equal size get the very same resource, which saves memory and
+    lets comparisons end at once. The memory is bounded by `RESOURCE_SIZES_MAX`. Any number of threads may
+    use one reader: the worst that a race does is to make an equal resource twice.
+    """
+
+    __slots__ = ("_resources",)
+
+    def __init__(self) -> None:
+        self._resources: dict[bytes, Resource] = {}
+
+    def node_updates(self, request: si.NodeRequest) -> dict[str, tuple[NodeUpdate, ...]]:
+        """Read what is to be done with nodes, by the full name of their partition, each in order.
+
+        The attributes of each node name its partition in full, also if the resource manager named none.
+        An action that this version does not know counts as none given.
+
+        Raises:
+            RequestError: The request has a field of the older generation.
+        """
+        refuse_older_nodes(request)
+        updates: dict[str, list[NodeUpdate]] = {}
+        for node in request.nodes:
+            partition = full_partition_name(node.attributes.get(NODE_PARTITION, ""), request.rmID)
+            update = NodeUpdate(
+                node_id=node.nodeID,
+                action=_ACTIONS.get(node.action, NodeAction.UNKNOWN_ACTION_FROM_RM),
+                attributes={**_texts(node.attributes), NODE_PARTITION: partition},
+                resource=self.resource(node.schedulableResource)
+                if node.HasField("schedulableResource")
+                else None,
+            )
+            updates.setdefault(partition, []).append(update)
+        return {partition: tuple(nodes) for partition, nodes in updates.items()}
+
+    def application_submissions(self, request: si.ApplicationRequest) -> tuple[ApplicationSubmission, ...]:
+        """Read the applications that begin, in order."""
+        return tuple(self._application_submission(new, request.rmID) for new in request.new)
+
+    def _application_submission(self, new: si.AddApplicationRequest, rm_id: str) -> ApplicationSubmission:
+        return ApplicationSubmission(
+            application_id=new.applicationID,
+            queue_name=new.queueName,
+            partition=full_partition_name(new.partitionName, rm_id),
+            user=new.ugi.user,
+            groups=tuple(new.ugi.groups),
+            tags=_texts(new.tags),
+            execution_timeout_ms=new.executionTimeoutMilliSeconds,
+            placeholder_ask=self.resource(new.placeholderAsk) if new.HasField("placeholderAsk") else None,
+            gang_scheduling_style=new.gangSchedulingStyle,
+        )
+
+    def allocation_submissions(self, request: si.AllocationRequest) -> list[AllocationSubmission]:
+        """Read asks and existing allocations, in order; one without resources has the empty resource.
+
+        Raises:
+            RequestError: The request has a field of the older generation.
+        """
+        refuse_older_allocations(request)
+        rm_id = request.rmID
+        # One request is mostly about one partition: its name is made full once, and shared.
+        short_name, partition = None, ""
+        submissions = []
+        for message in request.allocations:
+            if message.UUID:
+                refuse_older_field(rm_id, f"allocations.UUID ({message.UUID!r})", "allocationKey is enough")
+            if message.partitionName != short_name:
+                short_name = message.partitionName
+                partition = full_partition_name(short_name, rm_id)
+            tags = message.allocationTags
+            policy = message.preemptionPolicy
+            submissions.append(
+                AllocationSubmission(
+                    allocation_key=message.allocationKey,
+                    application_id=message.applicationID,
+                    partition=partition,
+                    resource=self.resource(message.resourcePerAlloc),
+                    priority=message.priority,
+                    tags=_texts(tags) if tags else _NO_TEXTS,
+                    node_id=message.nodeID,
+                    task_group_name=message.taskGroupName,
+                    placeholder=message.placeholder,
+                    originator=message.originator,
+                    allow_preempt_self=policy.allowPreemptSelf,
+                    allow_preempt_other=policy.allowPreemptOther,
+                )
+            )
+        return submissions
+
+    def resource(self, message: si.Resource) -> Resource:
+        """Read a resource; equal ones give the same object for as long as the reader remembers it."""
+        # Deterministic serialization sorts the types, and is done in C: half the time of a sorted tuple.
+        size = message.SerializeToString(deterministic=True)
+        known = self._resources.get(size)
+        if known is None:
+            known = _read_resource(message)
+            if len(self._resources) >= RESOURCE_SIZES_MAX:
+                self._resources.clear()
+            self._resources[size] = known
+        return known
+
+
+def _read_resource(message: si.Resource) -> Resource:
+    """Read a resource with its types sorted: the order of a map on the wire is not even reproducible."""
+    quantities = {name: quantity.value for name, quantity in sorted(message.resources.items())}
+    return Resource(quantities) if quantities else EMPTY
+
+
+def _texts(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Copy a map of texts, sorted by key: the order of a map on the wire is not even reproducible."""
+    return dict(sorted(texts.items())) if texts else _NO_TEXTS

@@ -1,0 +1,182 @@
+"""Write what the scheduler announces: from the messages of the model to `si.v1`, current generation.
+
+`dispatch` hands an announcement to the callback that is for it. Only one thread may do so for each
+resource manager: it is the order of the calls that tells the order of what happened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from ...model.messages import (
+    AllocationPlaced,
+    AllocationsRejected,
+    AllocationsReleased,
+    ApplicationChanged,
+    ApplicationsAnswered,
+    NodesAnswered,
+    SchedulingStateChanged,
+    TerminationType,
+)
+from . import si_pb2 as si
+
+if TYPE_CHECKING:
+    from ...model.messages import Announcement
+    from ...model.resources import Resource
+    from .api import ResourceManagerCallback
+
+__all__ = [
+    "dispatch",
+    "write_allocation_placed",
+    "write_allocations_rejected",
+    "write_allocations_released",
+    "write_application_changed",
+    "write_applications_answered",
+    "write_nodes_answered",
+    "write_scheduling_state_changed",
+]
+
+_TERMINATIONS: Final = {
+    TerminationType.UNKNOWN_TERMINATION_TYPE: si.UNKNOWN_TERMINATION_TYPE,
+    TerminationType.STOPPED_BY_RM: si.STOPPED_BY_RM,
+    TerminationType.TIMEOUT: si.TIMEOUT,
+    TerminationType.PREEMPTED_BY_SCHEDULER: si.PREEMPTED_BY_SCHEDULER,
+    TerminationType.PLACEHOLDER_REPLACED: si.PLACEHOLDER_REPLACED,
+}
+
+
+def dispatch(  # noqa: C901 - one case an announcement
+    announcement: Announcement, callback: ResourceManagerCallback
+) -> None:
+    """Tell a resource manager; an answer that answers nothing is not sent.
+
+    Whatever the callback raises comes out as it is: the announcement has been delivered, and the caller
+    decides how to report the failure.
+    """
+    match announcement:
+        case AllocationPlaced():
+            callback.update_allocation(write_allocation_placed(announcement))
+        case AllocationsReleased(releases):
+            if releases:
+                callback.update_allocation(write_allocations_released(announcement))
+        case ApplicationChanged():
+            callback.update_application(write_application_changed(announcement))
+        case ApplicationsAnswered(accepted, rejected):
+            if accepted or rejected:
+                callback.update_application(write_applications_answered(announcement))
+        case AllocationsRejected(rejections):
+            if rejections:
+                callback.update_allocation(write_allocations_rejected(announcement))
+        case NodesAnswered(accepted, rejected):
+            if accepted or rejected:
+                callback.update_node(write_nodes_answered(announcement))
+        case SchedulingStateChanged():
+            callback.update_container_scheduling_state(write_scheduling_state_changed(announcement))
+        case _:
+            assert_never(announcement)
+
+
+def write_allocation_placed(announcement: AllocationPlaced) -> si.AllocationResponse:
+    """Write one placement; the preemption policy is always there, even if it allows nothing.
+
+    Partition, tags and priority are left out, as the recorded core does: the resource manager knows them.
+    """
+    # Fields are set one by one: keyword arguments of the constructors take three times as long.
+    response = si.AllocationResponse()
+    message = response.new.add()
+    ask = announcement.allocation.ask
+    message.allocationKey = ask.allocation_key
+    message.nodeID = announcement.allocation.node_id
+    message.applicationID = ask.application_id
+    _write_resource(ask.resource, message.resourcePerAlloc)
+    if ask.task_group_name:
+        message.taskGroupName = ask.task_group_name
+    if ask.placeholder:
+        message.placeholder = True
+    if ask.originator:
+        message.originator = True
+    policy = message.preemptionPolicy
+    policy.SetInParent()
+    if ask.allow_preempt_self:
+        policy.allowPreemptSelf = True
+    if ask.allow_preempt_other:
+        policy.allowPreemptOther = True
+    return response
+
+
+def _write_resource(resource: Resource, message: si.Resource) -> None:
+    """Fill a message with a resource; types with the quantity zero stay named."""
+    message.SetInParent()
+    quantities = message.resources
+    for name, quantity in resource.items():
+        quantities[name].value = quantity
+
+
+def write_allocations_released(announcement: AllocationsReleased) -> si.AllocationResponse:
+    """Write releases, in order."""
+    response = si.AllocationResponse()
+    for release in announcement.releases:
+        message = response.released.add()
+        message.partitionName = release.partition
+        message.applicationID = release.application_id
+        message.allocationKey = release.allocation_key
+        message.terminationType = _TERMINATIONS[release.termination]
+        message.message = release.message
+    return response
+
+
+def write_allocations_rejected(announcement: AllocationsRejected) -> si.AllocationResponse:
+    """Write rejected asks and allocations, in order."""
+    response = si.AllocationResponse()
+    for rejection in announcement.rejections:
+        response.rejectedAllocations.add(
+            allocationKey=rejection.allocation_key,
+            applicationID=rejection.application_id,
+            reason=rejection.reason,
+        )
+    return response
+
+
+def write_applications_answered(announcement: ApplicationsAnswered) -> si.ApplicationResponse:
+    """Write which applications are accepted and which are not."""
+    return si.ApplicationResponse(
+        accepted=[si.AcceptedApplication(applicationID=name) for name in announcement.accepted],
+        rejected=[
+            si.RejectedApplication(applicationID=rejection.subject_id, reason=rejection.reason)
+            for rejection in announcement.rejected
+        ],
+    )
+
+
+def write_application_changed(announcement: ApplicationChanged) -> si.ApplicationResponse:
+    """Write that an application entered a state."""
+    response = si.ApplicationResponse()
+    message = response.updated.add()
+    message.applicationID = announcement.application_id
+    message.state = announcement.state
+    message.stateTransitionTimestamp = announcement.time_ns
+    message.message = announcement.message
+    return response
+
+
+def write_nodes_answered(announcement: NodesAnswered) -> si.NodeResponse:
+    """Write which nodes are accepted and which are not."""
+    return si.NodeResponse(
+        accepted=[si.AcceptedNode(nodeID=name) for name in announcement.accepted],
+        rejected=[
+            si.RejectedNode(nodeID=rejection.subject_id, reason=rejection.reason)
+            for rejection in announcement.rejected
+        ],
+    )
+
+
+def write_scheduling_state_changed(
+    announcement: SchedulingStateChanged,
+) -> si.UpdateContainerSchedulingStateRequest:
+    """Write that an ask found no node, the one scheduling state that a scheduler tells."""
+    return si.UpdateContainerSchedulingStateRequest(
+        applicationID=announcement.application_id,
+        allocationKey=announcement.allocation_key,
+        state=si.UpdateContainerSchedulingStateRequest.FAILED,
+        reason=announcement.reason,
+    )

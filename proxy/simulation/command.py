@@ -1,0 +1,112 @@
+"""`licorne simulate`: the command line of simulations."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from enum import Enum
+from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from ...model.configuration.reader import load
+from ...model.errors import LicorneError
+from .input_files import read_text
+from .inputs import InputOptions, load_input
+from .openb import OpenbMode
+from .progress import progress_on
+from .report import document_of
+from .report_table import print_report
+from .simulation import CoreFactory, simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .report import SimulationReport
+
+__all__ = ["EngineName", "simulate_command"]
+
+_BAD_INPUT = 2
+
+
+class EngineName(Enum):
+    """The engines that a simulation can run on."""
+
+    DIRECT = "direct"
+    ACTORS = "actors"
+
+
+def simulate_command(open_core: CoreFactory) -> Callable[..., None]:
+    """Return the command as typer takes it, on cores that a factory opens."""
+
+    def command(
+        *,
+        input_path: Annotated[
+            Path,
+            typer.Argument(
+                metavar="INPUT",
+                help="A scenario (.yaml), a log (.swf), openb pods (.csv) or a transcript (.jsonl).",
+            ),
+        ],
+        nodes: Annotated[
+            Path | None, typer.Option(help="The nodes of openb pods (.csv), or the machines of a log.")
+        ] = None,
+        config: Annotated[
+            Path | None, typer.Option(help="The queues (queues.yaml); by default what fits the input.")
+        ] = None,
+        engine: Annotated[EngineName, typer.Option(help="What the scheduler runs on.")] = EngineName.DIRECT,
+        own_times: Annotated[
+            bool,
+            typer.Option(
+                "--own-times", help="Replay openb pods by their own times, instead of packing them."
+            ),
+        ] = False,
+        seed: Annotated[int, typer.Option(help="What durations of a scenario are drawn with.")] = 1,
+        as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    ) -> None:
+        """Run a workload against the scheduler on a virtual clock, and report what became of it."""
+        options = InputOptions(
+            path=input_path,
+            nodes_path=nodes,
+            openb_mode=OpenbMode.OWN_TIMES if own_times else OpenbMode.PACKING,
+            seed=seed,
+        )
+        try:
+            report = _run(options, config, engine, open_core)
+        except LicorneError as error:
+            typer.echo(f"licorne simulate: {error}", err=True)
+            raise typer.Exit(_BAD_INPUT) from error
+        _print(report, as_json=as_json)
+
+    return command
+
+
+def _run(
+    options: InputOptions, config: Path | None, engine: EngineName, open_core: CoreFactory
+) -> SimulationReport:
+    """Load everything, and only then simulate."""
+    configuration = None
+    if config is not None:
+        configuration = read_text(config)
+        load(configuration, source=str(config))
+    work = load_input(options)
+    with progress_on(sys.stderr, work.name) as progress:
+        return simulate(
+            work,
+            open_core,
+            engine=engine.value,
+            configuration=configuration,
+            progress=progress,
+            stopwatch=time.perf_counter,
+        )
+
+
+def _print(report: SimulationReport, *, as_json: bool) -> None:
+    """Print a report to standard output."""
+    if as_json:
+        typer.echo(json.dumps(document_of(report)))
+    else:
+        print_report(report, Console())

@@ -1,0 +1,85 @@
+"""What a simulation asks of a scheduler core, and of the side that drives it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..si.api import SchedulerAPI
+
+__all__ = ["Core", "Traffic"]
+
+
+class Core(Protocol):
+    """A scheduler on a virtual clock that nobody but its caller moves.
+
+    Everything happens on the calling thread: the callbacks of resource managers arrive inside the API's
+    methods, `run_until_idle` and `advance_to`.
+    """
+
+    @property
+    def api(self) -> SchedulerAPI:
+        """The door for resource managers."""
+        ...
+
+    def now_ns(self) -> int:
+        """Return the virtual time; where it starts is the core's business."""
+        ...
+
+    def run_until_idle(self) -> int:
+        """Run scheduling cycles until one changes nothing; return how many gave a result."""
+        ...
+
+    def next_deadline_ns(self) -> int | None:
+        """Return when the next timer of the core is due, `None` if it has none.
+
+        A timer that could not change anything should not be counted: a simulation visits every deadline.
+        """
+        ...
+
+    def advance_to(self, now_ns: int) -> None:
+        """Move the clock forward, firing everything that is due on the way in order."""
+        ...
+
+    def close(self) -> None:
+        """End the core; nothing else may be called afterwards."""
+        ...
+
+
+class Traffic(Protocol):
+    """The side of the resource managers: it has events of its own and answers what the core says.
+
+    Times are virtual nanoseconds from the start of the simulation.
+    """
+
+    def start(self) -> None:
+        """Register with the core and bring the nodes.
+
+        Raises:
+            LicorneError: The core refuses the registration, for example its configuration.
+        """
+        ...
+
+    def next_event_ns(self) -> int | None:
+        """Return when something happens next on this side, `None` if nothing will any more."""
+        ...
+
+    def deliver(self, now_ns: int) -> None:
+        """Let happen what is due; what it makes to send is kept for `send`."""
+        ...
+
+    def has_to_send(self) -> bool:
+        """Return whether something is kept for the core."""
+        ...
+
+    def send(self) -> None:
+        """Tell the core what was kept; callbacks may come from inside and keep more."""
+        ...
+
+    def is_anything_open(self) -> bool:
+        """Return whether the core's timers could still matter when nothing happens on this side."""
+        ...
+
+    def progress(self) -> tuple[int, int]:
+        """Return how much is done of how much there is to do."""
+        ...

@@ -1,0 +1,146 @@
+"""Drive a simulation: jump from moment to moment of virtual time, and let the core come to rest at each.
+
+A moment is an event of the traffic (something is submitted or ends) or a deadline of the core (a timer of
+its own). When the traffic has no events left, the simulation goes on for as long as the core's timers
+still make something happen, and ends when nothing has for `QUIET_LIMIT_NS`, or when nothing is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+from ...model.errors import LicorneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .books import Books
+    from .core import Core, Traffic
+
+__all__ = ["QUIET_LIMIT_NS", "Driver", "NoProgress", "Progress", "RunResult", "SimulationError"]
+
+QUIET_LIMIT_NS: Final = 20 * 60 * 10**9
+"""Longer than every delay of the core while work waits; the longest is that of placeholders, 15 minutes."""
+
+_VIRTUAL_TIME_MAX_NS: Final = 200 * 365 * 86_400 * 10**9
+"""Times of the scheduler interface are signed 64-bit nanoseconds since 1970: they end in the year 2262."""
+
+_ROUNDS_AT_ONE_MOMENT_MAX: Final = 100_000
+
+
+class SimulationError(LicorneError):
+    """A simulation that cannot go on."""
+
+
+class Progress(Protocol):
+    """Who is told how far a simulation is."""
+
+    def advanced(self, done: int, total: int, now_ns: int) -> None:
+        """Take the state of affairs; called once for each moment."""
+        ...
+
+
+@final
+class NoProgress:
+    """Tell nobody."""
+
+    def advanced(self, done: int, total: int, now_ns: int) -> None:
+        """Let it pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run took: decisions of the core, and seconds of real time."""
+
+    decisions: int
+    wall_seconds: float
+
+
+@final
+class Driver:
+    """One run of a simulation.
+
+    Args:
+        core: The scheduler; its clock may stand anywhere.
+        traffic: The side of the resource managers.
+        books: What the traffic writes into.
+        progress: Who is told.
+        stopwatch: Real time in seconds, from any start.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        traffic: Traffic,
+        books: Books,
+        *,
+        progress: Progress,
+        stopwatch: Callable[[], float],
+    ) -> None:
+        self._core = core
+        self._traffic = traffic
+        self._books = books
+        self._progress = progress
+        self._stopwatch = stopwatch
+        self._origin_ns = core.now_ns()
+        self._decisions = 0
+        self._rounds_at_this_moment = 0
+
+    def run(self) -> RunResult:
+        """Run to the end.
+
+        Raises:
+            LicorneError: The core refuses the registration; nothing has happened then.
+            SimulationError: It would take more than 200 years of virtual time.
+        """
+        started = self._stopwatch()
+        self._traffic.start()
+        self._settle()
+        moment_ns = self._next_moment_ns()
+        while moment_ns is not None:
+            self._visit(moment_ns)
+            self._progress.advanced(*self._traffic.progress(), moment_ns)
+            moment_ns = self._next_moment_ns()
+        return RunResult(self._decisions, self._stopwatch() - started)
+
+    def _visit(self, moment_ns: int) -> None:
+        """Go to a moment, let happen what is due, and let everything come to rest."""
+        before_ns = self._core.now_ns()
+        self._core.advance_to(self._origin_ns + moment_ns)
+        if self._core.now_ns() > before_ns:
+            self._rounds_at_this_moment = 0
+        event_ns = self._traffic.next_event_ns()
+        if event_ns is not None and event_ns <= moment_ns:
+            self._rounds_at_this_moment = 0
+            self._traffic.deliver(moment_ns)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Let core and traffic answer each other until neither has anything to say."""
+        while True:
+            self._rounds_at_this_moment += 1
+            assert self._rounds_at_this_moment < _ROUNDS_AT_ONE_MOMENT_MAX, (
+                "core and traffic never come to rest"
+            )
+            self._traffic.send()
+            self._decisions += self._core.run_until_idle()
+            if not self._traffic.has_to_send():
+                return
+
+    def _next_moment_ns(self) -> int | None:
+        """Return the next moment when something is due, `None` at the end."""
+        now_ns = self._core.now_ns() - self._origin_ns
+        event_ns = self._traffic.next_event_ns()
+        deadline_ns = self._core.next_deadline_ns()
+        moments_ns = [] if event_ns is None else [event_ns]
+        if deadline_ns is not None and (event_ns is not None or self._traffic.is_anything_open()):
+            moments_ns.append(deadline_ns - self._origin_ns)
+        if not moments_ns:
+            return None
+        moment_ns = max(min(moments_ns), now_ns)
+        if moment_ns > _VIRTUAL_TIME_MAX_NS:
+            raise SimulationError("the simulation takes more than 200 years of virtual time")
+        if event_ns is None and moment_ns > self._books.last_change_ns + QUIET_LIMIT_NS:
+            return None
+        return moment_ns

@@ -1,0 +1,75 @@
+"""Read input files as text, with every failure told as an input error."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from ...model.quantities import INT64_MAX
+from .input_errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["NANOSECONDS_IN_SECOND", "read_text", "virtual_ns", "whole_number"]
+
+NANOSECONDS_IN_SECOND: Final = 10**9
+
+# Only these digits: `int` would also take underscores, blanks and the digits of other scripts.
+_WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,40}")
+_FILE_SIZE_MAX_BYTES: Final = 2**30
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file, with or without a byte order mark and with any line ends.
+
+    Raises:
+        InputError: The file cannot be read, is larger than 1 GiB, or is no UTF-8.
+    """
+    try:
+        size = path.stat().st_size
+        if size > _FILE_SIZE_MAX_BYTES:
+            raise InputError(path, f"the file has {size} bytes, more than {_FILE_SIZE_MAX_BYTES}")
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror or error}") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # The position counts from behind the byte order mark.
+        raw = error.object
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
+        message = f"byte 0x{raw[error.start]:02x} is no UTF-8 text"
+        raise InputError(path, message, line=line, column=column) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def whole_number(text: str, *, path: Path, line: int, name: str, scale: int = 1) -> int:
+    """Return an unsigned whole number times a scale.
+
+    Args:
+        text: The digits, and nothing else.
+        path: The file it stands in.
+        line: The line it stands in.
+        name: What the number is, for the error.
+        scale: What one means; the product must be a signed 64-bit integer.
+
+    Raises:
+        InputError: It is no whole number or it is too large.
+    """
+    if _WHOLE_NUMBER.fullmatch(text) is None:
+        raise InputError(path, f"{name}: {text!r} is not a whole number", line=line)
+    value = int(text) * scale
+    if value > INT64_MAX:
+        raise InputError(path, f"{name}: {text!r} is too large", line=line)
+    return value
+
+
+def virtual_ns(text: str, *, path: Path, line: int, name: str) -> int:
+    """Return whole seconds as nanoseconds of virtual time.
+
+    Raises:
+        InputError: It is no whole number or it is too large.
+    """
+    return whole_number(text, path=path, line=line, name=name, scale=NANOSECONDS_IN_SECOND)

@@ -1,0 +1,107 @@
+"""Load what is to be simulated, whatever kind of file it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from .input_errors import InputError
+from .input_files import read_text
+from .openb import POD_COLUMNS, OpenbMode, read_openb
+from .scenario import read_scenario
+from .swf import read_swf
+from .transcript import Transcript, read_transcript
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .workload import Workload
+
+__all__ = ["InputKind", "InputOptions", "kind_of_input", "load_input"]
+
+_COLUMNS_OF_A_JOB: Final = 18
+
+
+class InputKind(Enum):
+    """What a file can be."""
+
+    OPENB = "openb pods"
+    SWF = "standard workload format"
+    TRANSCRIPT = "transcript"
+    SCENARIO = "scenario"
+
+
+_SUFFIXES: Final = {
+    ".csv": InputKind.OPENB,
+    ".swf": InputKind.SWF,
+    ".jsonl": InputKind.TRANSCRIPT,
+    ".yaml": InputKind.SCENARIO,
+    ".yml": InputKind.SCENARIO,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """An input and how to read it.
+
+    Attributes:
+        path: The file with the work.
+        nodes_path: The nodes of an openb trace, or the machines of a log; `None` for none.
+        openb_mode: How the pods of an openb trace are submitted.
+        seed: What durations of a scenario are drawn with.
+    """
+
+    path: Path
+    nodes_path: Path | None = None
+    openb_mode: OpenbMode = OpenbMode.PACKING
+    seed: int = 1
+
+
+def load_input(options: InputOptions) -> Workload | Transcript:
+    """Read an input as a whole.
+
+    Raises:
+        LicorneError: Something cannot be read or is wrong, with its place; nothing is returned then.
+    """
+    kind = kind_of_input(options.path)
+    if options.nodes_path is not None and kind in {InputKind.SCENARIO, InputKind.TRANSCRIPT}:
+        raise InputError(options.path, f"a {kind.value} brings its own nodes: leave out {options.nodes_path}")
+    match kind:
+        case InputKind.OPENB:
+            if options.nodes_path is None:
+                raise InputError(
+                    options.path, "the nodes of an openb trace stand in a file of their own: name it"
+                )
+            return read_openb(options.nodes_path, options.path, options.openb_mode)
+        case InputKind.SWF:
+            return read_swf(options.path, options.nodes_path)
+        case InputKind.TRANSCRIPT:
+            return read_transcript(options.path)
+        case InputKind.SCENARIO:
+            return read_scenario(options.path, options.seed)
+
+
+def kind_of_input(path: Path) -> InputKind:
+    """Return what a file is: by its suffix, else by its first line that is no comment.
+
+    Raises:
+        InputError: The file cannot be read, or is nothing that is known.
+    """
+    kind = _SUFFIXES.get(path.suffix.lower())
+    return kind if kind is not None else _kind_of_text(path, read_text(path))
+
+
+def _kind_of_text(path: Path, text: str) -> InputKind:
+    """Return what a text is."""
+    lines = (line.strip() for line in text.split("\n"))
+    first = next((line for line in lines if line and line[0] not in ";#"), "")
+    if first.startswith("{"):
+        return InputKind.TRANSCRIPT
+    if set(POD_COLUMNS) <= set(first.split(",")):
+        return InputKind.OPENB
+    if len(first.split()) >= _COLUMNS_OF_A_JOB:
+        return InputKind.SWF
+    if ":" in first:
+        return InputKind.SCENARIO
+    raise InputError(path, f"neither openb pods, SWF, a transcript nor a scenario starts with {first[:60]!r}")

@@ -1,0 +1,247 @@
+"""What a simulation found, as frozen values and as one JSON document.
+
+The document (`document_of`) has these keys; times are whole nanoseconds of virtual time, shares are in
+thousandths of the cluster's capacity:
+
+| key | value |
+|---|---|
+| `format` | 1; a change of meaning changes it |
+| `workload`, `engine` | names |
+| `nodes` | number of nodes |
+| `capacity` | what all nodes have at the end, by resource type |
+| `end_ns` | when the last thing happened |
+| `decisions` | scheduling cycles that gave a result |
+| `wall_seconds`, `decisions_per_second` | real time; the only values that differ from run to run |
+| `total` | a tally, see below |
+| `queues` | a tally for each queue with its name under `queue`, sorted by name |
+| `rejections` | why work was rejected, as a list of `{"count", "text"}` |
+| `surprises` | likewise what the scheduler said that does not fit the books of the resource manager |
+| `notes` | likewise what was skipped, changed or ignored in the input |
+
+A tally has `submitted`, `placed` (got a node at least once), `waiting` and `running` (at the end),
+`completed`, `rejected`, `withdrawn`, `preempted`; `wait_ns` with `count`, `median`, `p95` and `max` of the
+time from submission to the first placement, `null` where nothing was placed; and `utilization`, for each
+resource type the `mean` and `peak` share and the mean share in each of 60 equal parts of the time
+(`series`; fewer parts if there are fewer nanoseconds).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from .usage import StepFunction, permille_by_interval, sum_of
+from .workload import InputNote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .books import Books, QueueTally
+    from .driver import RunResult
+
+__all__ = [
+    "JsonDocument",
+    "SimulationReport",
+    "TallyReport",
+    "Utilization",
+    "WaitTimes",
+    "build_report",
+    "document_of",
+]
+
+_INTERVALS: Final = 60
+_FORMAT: Final = 1
+
+JsonDocument: TypeAlias = "dict[str, JsonDocument] | list[JsonDocument] | str | int | float | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitTimes:
+    """How long work waited for its first node; by nearest rank, so each value is one that occurred."""
+
+    count: int
+    median_ns: int
+    p95_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utilization:
+    """The use of one resource type, in thousandths of what the cluster has."""
+
+    resource: str
+    mean_permille: int
+    peak_permille: int
+    series_permille: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TallyReport:
+    """The figures of one queue or of all; `waits` is `None` where nothing was placed."""
+
+    submitted: int
+    placed: int
+    waiting: int
+    running: int
+    completed: int
+    rejected: int
+    withdrawn: int
+    preempted: int
+    waits: WaitTimes | None
+    utilization: tuple[Utilization, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationReport:
+    """All figures of one simulation."""
+
+    workload: str
+    engine: str
+    nodes: int
+    capacity: Mapping[str, int]
+    end_ns: int
+    decisions: int
+    wall_seconds: float
+    total: TallyReport
+    queues: Mapping[str, TallyReport]
+    rejections: tuple[InputNote, ...]
+    surprises: tuple[InputNote, ...]
+    notes: tuple[InputNote, ...]
+
+    @property
+    def decisions_per_second(self) -> float:
+        """Decisions in one second of real time, with one decimal."""
+        return round(self.decisions / self.wall_seconds, 1) if self.wall_seconds > 0 else 0.0
+
+
+def build_report(
+    books: Books, result: RunResult, *, workload: str, engine: str, nodes: int, notes: tuple[InputNote, ...]
+) -> SimulationReport:
+    """Draw up the report of a simulation that has ended."""
+    tallies = dict(sorted(books.tallies.items()))
+    end_ns = books.last_change_ns
+    return SimulationReport(
+        workload=workload,
+        engine=engine,
+        nodes=nodes,
+        capacity={name: capacity.value for name, capacity in sorted(books.capacity.items())},
+        end_ns=end_ns,
+        decisions=result.decisions,
+        wall_seconds=result.wall_seconds,
+        total=_tally_report(list(tallies.values()), books.capacity, end_ns),
+        queues={name: _tally_report([tally], books.capacity, end_ns) for name, tally in tallies.items()},
+        rejections=_counted(books.reasons),
+        surprises=_counted(books.surprises),
+        notes=notes,
+    )
+
+
+def _counted(counts: Mapping[str, int]) -> tuple[InputNote, ...]:
+    """Return counted texts, the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    return tuple(InputNote(count, text) for text, count in ordered)
+
+
+def _tally_report(
+    tallies: list[QueueTally], capacity: Mapping[str, StepFunction], end_ns: int
+) -> TallyReport:
+    """Add up the tallies of some queues."""
+    return TallyReport(
+        submitted=sum(tally.submitted for tally in tallies),
+        placed=sum(tally.placed for tally in tallies),
+        waiting=sum(tally.waiting for tally in tallies),
+        running=sum(tally.running for tally in tallies),
+        completed=sum(tally.completed for tally in tallies),
+        rejected=sum(tally.rejected for tally in tallies),
+        withdrawn=sum(tally.withdrawn for tally in tallies),
+        preempted=sum(tally.preempted for tally in tallies),
+        waits=_wait_times(sorted(wait for tally in tallies for wait in tally.waits_ns)),
+        utilization=tuple(
+            _utilization(name, [tally.used[name] for tally in tallies if name in tally.used], there, end_ns)
+            for name, there in sorted(capacity.items())
+        ),
+    )
+
+
+def _wait_times(waits_ns: list[int]) -> WaitTimes | None:
+    """Return the ranks of sorted waiting times."""
+    if not waits_ns:
+        return None
+    return WaitTimes(
+        count=len(waits_ns),
+        median_ns=_nearest_rank(waits_ns, 50),
+        p95_ns=_nearest_rank(waits_ns, 95),
+        max_ns=waits_ns[-1],
+    )
+
+
+def _nearest_rank(ordered: list[int], percent: int) -> int:
+    """Return the smallest value that at least so many percent do not exceed."""
+    return ordered[(len(ordered) * percent + 99) // 100 - 1]
+
+
+def _utilization(name: str, parts: list[StepFunction], capacity: StepFunction, end_ns: int) -> Utilization:
+    """Return the use of one resource type by some queues together."""
+    used = sum_of(parts)
+    whole = permille_by_interval(used, capacity, end_ns=end_ns, intervals=1)
+    return Utilization(
+        resource=name,
+        mean_permille=whole[0],
+        peak_permille=used.peak * 1000 // capacity.peak if capacity.peak else 0,
+        series_permille=permille_by_interval(used, capacity, end_ns=end_ns, intervals=_INTERVALS),
+    )
+
+
+def document_of(report: SimulationReport) -> JsonDocument:
+    """Return the report as a JSON document; its keys are described above."""
+    return {
+        "format": _FORMAT,
+        "workload": report.workload,
+        "engine": report.engine,
+        "nodes": report.nodes,
+        "capacity": dict(report.capacity),
+        "end_ns": report.end_ns,
+        "decisions": report.decisions,
+        "wall_seconds": round(report.wall_seconds, 3),
+        "decisions_per_second": report.decisions_per_second,
+        "total": _tally_document(report.total),
+        "queues": [{"queue": name, **_tally_document(tally)} for name, tally in report.queues.items()],
+        "rejections": _notes_document(report.rejections),
+        "surprises": _notes_document(report.surprises),
+        "notes": _notes_document(report.notes),
+    }
+
+
+def _tally_document(tally: TallyReport) -> dict[str, JsonDocument]:
+    """Return one tally."""
+    return {
+        "submitted": tally.submitted,
+        "placed": tally.placed,
+        "waiting": tally.waiting,
+        "running": tally.running,
+        "completed": tally.completed,
+        "rejected": tally.rejected,
+        "withdrawn": tally.withdrawn,
+        "preempted": tally.preempted,
+        "wait_ns": _waits_document(tally.waits),
+        "utilization": {
+            one.resource: {
+                "mean": one.mean_permille,
+                "peak": one.peak_permille,
+                "series": list(one.series_permille),
+            }
+            for one in tally.utilization
+        },
+    }
+
+
+def _waits_document(waits: WaitTimes | None) -> JsonDocument:
+    """Return the waiting times, null where there are none."""
+    if waits is None:
+        return None
+    return {"count": waits.count, "median": waits.median_ns, "p95": waits.p95_ns, "max": waits.max_ns}
+
+
+def _notes_document(notes: Iterable[InputNote]) -> JsonDocument:
+    """Return counted texts."""
+    return [{"count": note.count, "text": note.text} for note in notes]

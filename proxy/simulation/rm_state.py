@@ -1,0 +1,51 @@
+"""What a simulated resource manager remembers about its applications and their work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..si import si_pb2 as si
+    from .workload import SimulatedApplication, SimulatedTask
+
+__all__ = ["ApplicationState", "Stage", "Work"]
+
+
+class Stage(Enum):
+    """How far an application is in the eyes of its resource manager."""
+
+    SUBMITTED = auto()
+    """The scheduler has not answered yet: nothing may be asked for."""
+    GATHERING = auto()
+    """A gang whose placeholders are not all placed: its tasks are held back."""
+    OPEN = auto()
+    """Everything is asked for as it becomes due."""
+    OVER = auto()
+    """Rejected or failed: nothing more is asked for."""
+
+
+@dataclass(slots=True)
+class ApplicationState:
+    """One application; `held` are the keys of the tasks that are held back, `reason` why it is over."""
+
+    application: SimulatedApplication
+    stage: Stage = Stage.SUBMITTED
+    held: list[str] = field(default_factory=list)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One piece of work: what it is, and how often it was asked for again."""
+
+    base_key: str
+    task: SimulatedTask
+    message: si.Resource
+    task_group: str
+    repetition: int = 0
+
+    def key(self) -> str:
+        """Return the allocation key of this repetition."""
+        return f"{self.base_key}-r{self.repetition}" if self.repetition else self.base_key

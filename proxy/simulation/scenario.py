@@ -1,0 +1,196 @@
+"""A hand-written scenario becomes a workload; `scenario_documents` shows what such a file looks like."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from ...model.configuration.reader import inspect
+from ...model.configuration.words import did_you_mean
+from .located_yaml import LocatedYaml, read_located_yaml
+from .queue_tree import configuration_for
+from .scenario_documents import ApplicationsDocument, NodesDocument, ScenarioDocument, TasksDocument
+from .workload import GangStyle, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pydantic_core import ErrorDetails
+
+    from ...model.configuration.problems import Finding
+    from .located_yaml import YamlValue
+
+__all__ = ["read_scenario"]
+
+_PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "queues")
+_TASKS_MAX: Final = 1_000_000
+_NODES_MAX: Final = 1_000_000
+_SECTIONS: Final[dict[str, type[BaseModel]]] = {
+    "nodes": NodesDocument,
+    "applications": ApplicationsDocument,
+    "tasks": TasksDocument,
+}
+
+
+def read_scenario(path: Path, seed: int = 1) -> Workload:
+    """Read a scenario.
+
+    Args:
+        path: The YAML file.
+        seed: What durations between two bounds are drawn with; the same seed draws the same.
+
+    Raises:
+        InputError: The file cannot be read.
+        ConfigurationError: Something in it is wrong; everything that is wrong is told, with its place.
+    """
+    located = read_located_yaml(path)
+    document = _validated(located)
+    findings = list(_contradictions(document, located))
+    if findings:
+        raise located.error(findings)
+    configuration = _configuration(document, located)
+    random = Random(seed)  # noqa: S311 - a simulation has no secrets
+    return Workload(
+        name=document.name or path.stem,
+        nodes=tuple(_nodes(document)),
+        applications=tuple(_applications(document, random)),
+        default_configuration=configuration,
+    )
+
+
+def _validated(located: LocatedYaml) -> ScenarioDocument:
+    """Return the document, or raise all that is wrong with it."""
+    try:
+        return ScenarioDocument.model_validate(located.value)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False)
+        raise located.error(_finding(detail, located) for detail in details) from None
+
+
+def _finding(detail: ErrorDetails, located: LocatedYaml) -> Finding:
+    """Put one error in words, at its place."""
+    way = detail["loc"]
+    match detail["type"]:
+        case "extra_forbidden":
+            key = str(way[-1])
+            text = f"unknown key {key!r}{did_you_mean(key, _known_keys(way))}"
+            return located.finding(way, text, at_key=True)
+        case "missing":
+            return located.finding(way, f"the key {way[-1]!r} is missing")
+        case "refused":
+            return located.finding(way, detail["msg"])
+        case _:
+            return located.finding(way, f"{detail['msg']}, not {_shortened(detail['input'])}")
+
+
+def _known_keys(way: tuple[int | str, ...]) -> tuple[str, ...]:
+    """Return the keys that the mapping around the end of a way may have."""
+    lists = [step for step in way[:-1] if isinstance(step, str)]
+    model = _SECTIONS[lists[-1]] if lists else ScenarioDocument
+    return tuple(model.model_fields)
+
+
+def _shortened(value: object) -> str:
+    """Return a value for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterator[Finding]:
+    """Yield what is wrong between parts that are right by themselves."""
+    yield from _repeated(located, "nodes", "prefix", [nodes.prefix for nodes in document.nodes])
+    yield from _repeated(located, "applications", "name", [one.name for one in document.applications])
+    if document.queues is None:
+        yield from _queues_in_queues(document, located)
+    if sum(nodes.count for nodes in document.nodes) > _NODES_MAX:
+        yield located.finding(["nodes"], f"there are more than {_NODES_MAX} nodes")
+    tasks = sum(one.count * sum(task.count for task in one.tasks) for one in document.applications)
+    if tasks > _TASKS_MAX:
+        yield located.finding(["applications"], f"there are {tasks} tasks, more than {_TASKS_MAX}")
+
+
+def _repeated(located: LocatedYaml, section: str, key: str, names: list[str]) -> Iterator[Finding]:
+    """Yield the names that stand twice in a section."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield located.finding([section, index, key], f"the {key} {name!r} stands there twice")
+
+
+def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Iterator[Finding]:
+    """Yield the queues that would have to be a leaf and a parent; a configuration of its own may say more."""
+    paths = {one.queue.lower() for one in document.applications}
+    for index, one in enumerate(document.applications):
+        below = sorted(path for path in paths if path.startswith(f"{one.queue.lower()}."))
+        if below:
+            text = f"the queue {one.queue!r} cannot take applications and have {below[0]!r} below it"
+            yield located.finding(["applications", index, "queue"], text)
+
+
+def _configuration(document: ScenarioDocument, located: LocatedYaml) -> str:
+    """Return the queue YAML: what the scenario says, else one leaf for each queue that is used.
+
+    It is checked here, where the places of the scenario are known.
+    """
+    value = located.value
+    assert isinstance(value, dict), "a scenario that is valid is a mapping"
+    parts: dict[str, YamlValue] = {key: value[key] for key in _PARTITION_KEYS if value.get(key) is not None}
+    if document.queues is None:
+        paths = (one.queue.lower() for one in document.applications)
+        parts = {**yaml.safe_load(configuration_for(paths))["partitions"][0], **parts}
+    text: str = yaml.safe_dump({"partitions": [{"name": "default", **parts}]}, sort_keys=False)
+    problems = inspect(text).errors
+    if problems:
+        raise located.error(
+            located.finding_at(problem.path.removeprefix("partitions[0]").removeprefix("."), problem.text)
+            for problem in problems
+        )
+    return text
+
+
+def _nodes(document: ScenarioDocument) -> Iterator[SimulatedNode]:
+    """Yield every node."""
+    for nodes in document.nodes:
+        for number in range(1, nodes.count + 1):
+            yield SimulatedNode(
+                node_id=f"{nodes.prefix}-{number}", resources=nodes.resources, attributes=nodes.attributes
+            )
+
+
+def _applications(document: ScenarioDocument, random: Random) -> Iterator[SimulatedApplication]:
+    """Yield every application."""
+    for one in document.applications:
+        for number in range(1, one.count + 1):
+            submit_at_ns = one.submit + (number - 1) * one.every
+            application_id = f"{one.name}-{number}"
+            yield SimulatedApplication(
+                application_id=application_id,
+                queue=one.queue.lower(),
+                user=one.user,
+                groups=tuple(one.groups or [one.user]),
+                submit_at_ns=submit_at_ns,
+                tasks=tuple(_tasks(one, application_id, submit_at_ns, random)),
+                gang=GangStyle[one.gang.upper()] if one.gang else None,
+            )
+
+
+def _tasks(
+    one: ApplicationsDocument, application_id: str, submit_at_ns: int, random: Random
+) -> Iterator[SimulatedTask]:
+    """Yield the tasks of one application; where durations are drawn, each piece is a task of its own."""
+    for number, tasks in enumerate(one.tasks, start=1):
+        key = f"{application_id}-t{number}"
+        duration = tasks.duration
+        is_drawn = duration is not None and duration.shortest_ns < duration.longest_ns
+        for piece in range(1, tasks.count + 1 if is_drawn else 2):
+            yield SimulatedTask(
+                key=f"{key}-{piece}" if is_drawn else key,
+                resources=tasks.resources,
+                submit_at_ns=submit_at_ns + tasks.after,
+                duration_ns=random.randint(duration.shortest_ns, duration.longest_ns) if duration else None,
+                priority=tasks.priority,
+                count=1 if is_drawn else tasks.count,
+            )

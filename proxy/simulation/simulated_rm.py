@@ -1,0 +1,278 @@
+"""A resource manager that lives on virtual time: it submits a workload and does what the scheduler says.
+
+An application is submitted at its time, and its asks follow once it is accepted. A placed task runs for
+its duration and is then released with `STOPPED_BY_RM`. What the scheduler wants back (a preempted task, a
+placeholder) is confirmed with the same type of release; work that was taken off its node or out of its
+queue is asked for again at once under a new key, `key-r1`, and starts from the beginning.
+
+A gang asks for its placeholders first, `key-ph`, and for its tasks when it runs or was given up as a gang.
+
+Callbacks only write the books and put into the outbox; `send` empties it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, final
+
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from .agenda import Agenda
+from .books import AskEntry
+from .outbox import Outbox
+from .rm_state import ApplicationState, Stage, Work
+from .si_messages import (
+    ask_message,
+    new_application_message,
+    node_request,
+    release_message,
+    resource_message,
+)
+
+if TYPE_CHECKING:
+    from .books import Books
+    from .core import Core
+    from .workload import SimulatedApplication, SimulatedTask, Workload
+
+__all__ = ["RM_ID", "SimulatedRM"]
+
+RM_ID: Final = "simulation"
+
+_RUNNING_STATES: Final = frozenset({"Running", "Resuming"})
+_FAILED_STATES: Final = frozenset({"Failing", "Failed", "Rejected"})
+
+
+@final
+class SimulatedRM(ResourceManager):
+    """The resource manager of one simulation; a `Traffic`.
+
+    Args:
+        workload: What it submits.
+        core: The scheduler it registers with; virtual time starts where the core's clock stands.
+        books: What it writes into.
+        configuration: The queue YAML.
+    """
+
+    def __init__(self, workload: Workload, core: Core, books: Books, configuration: str) -> None:
+        self._workload = workload
+        self._core = core
+        self._books = books
+        self._configuration = configuration
+        self._origin_ns = core.now_ns()
+        self._tasks_total = workload.task_count()
+        self._nodes = {node.node_id: node for node in workload.nodes}
+        self._applications: dict[str, ApplicationState] = {}
+        self._work: dict[str, Work] = {}
+        self._agenda = Agenda(workload)
+        self._outbox = Outbox(core.api, RM_ID)
+
+    # ----------------------------------------------------------------------------------- traffic
+
+    def start(self) -> None:
+        """Register and bring the nodes."""
+        request = si.RegisterResourceManagerRequest(
+            rmID=RM_ID, version="1", policyGroup="queues", config=self._configuration
+        )
+        self._core.api.register_resource_manager(request, self)
+        self._core.api.update_node(node_request(RM_ID, self._workload.nodes))
+
+    def next_event_ns(self) -> int | None:
+        """Return when something is submitted or ends next."""
+        return self._agenda.next_ns()
+
+    def deliver(self, now_ns: int) -> None:
+        """End the tasks whose time is over, then submit what is due: the room is free before it is wanted."""
+        while (key := self._agenda.pop_end(now_ns)) is not None:
+            self._end(key, now_ns)
+        while (submission := self._agenda.pop_submission(now_ns)) is not None:
+            application, task = submission
+            if task is None:
+                self._applications[application.application_id] = ApplicationState(application)
+                self._outbox.add_application(new_application_message(application))
+            else:
+                self._submit_task(application, task, now_ns)
+
+    def has_to_send(self) -> bool:
+        """Return whether something is kept for the core."""
+        return not self._outbox.is_empty()
+
+    def send(self) -> None:
+        """Tell the core what was kept."""
+        self._outbox.send()
+
+    def is_anything_open(self) -> bool:
+        """Return whether something waits that a timer of the core could bring on."""
+        return self._books.is_anything_open()
+
+    def progress(self) -> tuple[int, int]:
+        """Return the tasks that were submitted and that ended, of twice their number."""
+        tallies = self._books.tallies.values()
+        done = sum(tally.submitted + tally.completed + tally.rejected for tally in tallies)
+        return done, 2 * self._tasks_total
+
+    # --------------------------------------------------------------------------------- callbacks
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Write the capacity of the nodes that the scheduler takes."""
+        for accepted in response.accepted:
+            self._books.capacity_changed(self._now_ns(), self._nodes[accepted.nodeID].resources, 1)
+        for rejected in response.rejected:
+            self._books.surprised(f"node rejected: {rejected.reason.replace(rejected.nodeID, '...')}")
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Ask for the tasks of accepted applications; give up those of rejected and failed ones."""
+        for accepted in response.accepted:
+            self._accepted(self._applications[accepted.applicationID])
+        for rejected in response.rejected:
+            self._over(self._applications[rejected.applicationID], rejected.reason)
+        for updated in response.updated:
+            state = self._applications[updated.applicationID]
+            if updated.state in _FAILED_STATES:
+                self._over(state, f"application {updated.state}: {updated.message}")
+            elif updated.state in _RUNNING_STATES and state.stage is Stage.GATHERING:
+                self._ask_for_held(state)
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Start what is placed, confirm what is to be released, give up what is rejected."""
+        for allocation in response.new:
+            self._placed(allocation.allocationKey)
+        for release in response.released:
+            self._released(release)
+        for rejection in response.rejectedAllocations:
+            self._rejected(rejection)
+
+    # ------------------------------------------------------------------------------------ inside
+
+    def _now_ns(self) -> int:
+        """Return the virtual time from the start."""
+        return self._core.now_ns() - self._origin_ns
+
+    def _submit_task(self, application: SimulatedApplication, task: SimulatedTask, now_ns: int) -> None:
+        """Write every piece of a task into the books, and ask for it or hold it back."""
+        entry = AskEntry(
+            queue=application.queue,
+            application_id=application.application_id,
+            resources=task.resources,
+            asked_at_ns=now_ns,
+        )
+        is_first = task.submit_at_ns == application.submit_at_ns
+        group = task.key if application.gang is not None and is_first else ""
+        message = resource_message(task.resources)
+        for key in task.allocation_keys():
+            self._ask(Work(base_key=key, task=task, message=message, task_group=group), entry)
+
+    def _ask(self, work: Work, entry: AskEntry) -> None:
+        """Ask for one piece of work, now or when its application is ready for it."""
+        key = work.key()
+        self._books.asked(key, entry, self._now_ns())
+        self._work[key] = work
+        state = self._applications[entry.application_id]
+        match state.stage:
+            case Stage.OPEN:
+                self._send_ask(key, work, entry)
+            case Stage.OVER:
+                self._drop(key, state.reason)
+            case Stage.SUBMITTED | Stage.GATHERING:
+                state.held.append(key)
+
+    def _send_ask(self, key: str, work: Work, entry: AskEntry) -> None:
+        """Put one ask into the outbox."""
+        message = ask_message(
+            key,
+            entry.application_id,
+            work.message,
+            priority=work.task.priority,
+            task_group=work.task_group,
+            is_placeholder=entry.is_placeholder,
+        )
+        self._outbox.add_ask(message)
+
+    def _accepted(self, state: ApplicationState) -> None:
+        """Ask for the tasks of an application, or for the placeholders of a gang."""
+        if state.application.gang is None:
+            self._ask_for_held(state)
+            return
+        state.stage = Stage.GATHERING
+        for key in state.held:
+            work = self._work[key]
+            if work.task_group:
+                placeholder_key = f"{key}-ph"
+                entry = replace(self._books.waiting[key], is_placeholder=True)
+                self._books.asked(placeholder_key, entry, self._now_ns())
+                self._work[placeholder_key] = work
+                self._send_ask(placeholder_key, work, entry)
+
+    def _ask_for_held(self, state: ApplicationState) -> None:
+        """Ask for everything that was held back."""
+        state.stage = Stage.OPEN
+        held, state.held = state.held, []
+        for key in held:
+            self._send_ask(key, self._work[key], self._books.waiting[key])
+
+    def _over(self, state: ApplicationState, reason: str) -> None:
+        """Give up everything of an application that waits."""
+        if state.stage is Stage.OVER:
+            return
+        application_id = state.application.application_id
+        state.stage = Stage.OVER
+        state.held = []
+        state.reason = reason.replace(application_id, "...")
+        waiting = self._books.waiting.items()
+        for key in [key for key, entry in waiting if entry.application_id == application_id]:
+            self._drop(key, state.reason)
+
+    def _drop(self, key: str, reason: str) -> None:
+        """Write that an ask is refused."""
+        self._books.rejected(key, self._now_ns(), reason)
+        del self._work[key]
+
+    def _placed(self, key: str) -> None:
+        """Start a task; a placeholder only stands."""
+        if key not in self._books.waiting:
+            self._books.surprised("placement of something that does not wait")
+            return
+        now_ns = self._now_ns()
+        entry = self._books.placed(key, now_ns)
+        duration_ns = self._work[key].task.duration_ns
+        if duration_ns is not None and not entry.is_placeholder:
+            self._agenda.add_end(key, now_ns + duration_ns)
+
+    def _end(self, key: str, now_ns: int) -> None:
+        """End a task whose time is over, if it still runs under this key."""
+        entry = self._books.running.get(key)
+        if entry is not None:
+            self._books.completed(key, now_ns)
+            self._outbox.add_release(release_message(key, entry.application_id))
+            del self._work[key]
+
+    def _released(self, release: si.AllocationRelease) -> None:
+        """Confirm what the scheduler wants back, and ask again for work that it took."""
+        key = release.allocationKey
+        if release.terminationType != si.STOPPED_BY_RM:
+            self._outbox.add_release(release)
+        if key in self._books.running:
+            is_preempted = release.terminationType == si.PREEMPTED_BY_SCHEDULER
+            write = self._books.preempted if is_preempted else self._books.stopped
+            self._ask_again(key, replace(write(key, self._now_ns()), was_placed=True))
+        elif key in self._books.waiting:
+            self._ask_again(key, self._books.taken_back(key, self._now_ns()))
+
+    def _ask_again(self, key: str, entry: AskEntry) -> None:
+        """Ask again for work that was taken back, under a new key; not for a placeholder."""
+        work = self._work.pop(key)
+        if entry.is_placeholder:
+            return
+        if self._applications[entry.application_id].stage is Stage.OVER:
+            self._books.given_up(entry)
+            return
+        again = replace(work, repetition=work.repetition + 1)
+        self._ask(again, replace(entry, is_repeated=True))
+
+    def _rejected(self, rejection: si.RejectedAllocation) -> None:
+        """Give up an ask that the scheduler refuses."""
+        key = rejection.allocationKey
+        if key not in self._books.waiting:
+            self._books.surprised("rejection of something that does not wait")
+            return
+        reason = rejection.reason.replace(key, "...").replace(rejection.applicationID, "...")
+        self._drop(key, reason)

@@ -1,0 +1,74 @@
+"""One simulation from input to report."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeAlias
+
+from .books import Books
+from .driver import Driver
+from .report import build_report
+from .simulated_rm import SimulatedRM
+from .transcript import Transcript
+from .transcript_traffic import TranscriptTraffic
+from .workload import InputNote, count_tasks_larger_than_every_node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .core import Core, Traffic
+    from .driver import Progress
+    from .report import SimulationReport
+    from .workload import Workload
+
+__all__ = ["CoreFactory", "simulate"]
+
+CoreFactory: TypeAlias = "Callable[[str], Core]"
+"""Opens a core with the engine of that name; its clock may stand anywhere."""
+
+
+def simulate(
+    work: Workload | Transcript,
+    open_core: CoreFactory,
+    *,
+    engine: str,
+    configuration: str | None,
+    progress: Progress,
+    stopwatch: Callable[[], float],
+) -> SimulationReport:
+    """Simulate a workload or a transcript to its end.
+
+    Args:
+        work: What is simulated.
+        open_core: Opens the scheduler; it is closed at the end, whatever happens.
+        engine: The name of its engine.
+        configuration: The queue YAML; `None` for the one that the input brings along.
+        progress: Who is told how far it is.
+        stopwatch: Real time in seconds, from any start.
+
+    Raises:
+        LicorneError: The scheduler refuses the configuration.
+    """
+    books = Books()
+    with closing(open_core(engine)) as core:
+        traffic: Traffic
+        if isinstance(work, Transcript):
+            traffic = TranscriptTraffic(work, core, books, configuration)
+        else:
+            text = work.default_configuration if configuration is None else configuration
+            traffic = SimulatedRM(work, core, books, text)
+        result = Driver(core, traffic, books, progress=progress, stopwatch=stopwatch).run()
+    return build_report(
+        books, result, workload=work.name, engine=engine, nodes=books.nodes, notes=_notes(work)
+    )
+
+
+def _notes(work: Workload | Transcript) -> tuple[InputNote, ...]:
+    """Return what the report has to say about the input."""
+    if isinstance(work, Transcript):
+        return ()
+    too_large = count_tasks_larger_than_every_node(work)
+    if not too_large:
+        return work.notes
+    text = "tasks are larger than every node: submitted all the same, never placed"
+    return (*work.notes, InputNote(too_large, text))

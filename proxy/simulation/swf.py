@@ -1,0 +1,243 @@
+"""A log in the standard workload format becomes a workload.
+
+The rules, each counted in the notes of the workload where it was used:
+
+* A job is one application. Times start with the first job that is submitted.
+* Skipped are jobs whose submit time, run time or number of processors is not known (negative, or no
+  processors), and jobs that were cancelled (status 5) before they ran at all. Nothing else is.
+* A run time of 0 is taken as one second: the log rounds.
+* The number of processors is what the job got; where that is not known, what it asked for.
+* A job becomes tasks that a node can hold. A request such as `2:ppn=8+1:ppn=4` says how: two tasks with 8
+  processors and one with 4. Its properties (`:cl_zewura`, `#excl`) are ignored. Without such a text, or
+  where it does not add up to the processors of the job, the processors are grouped up to the size of
+  the smallest kind of node, fewer where the memory of that node allows no more.
+* Tasks start one by one as room is found and each runs as long as the job did: a job is not a gang.
+* Memory is what was requested. By the standard that is kB a processor. A log with request texts is one of
+  MetaCentrum, and has bytes for each node of the request.
+* Users are `u<id>`, groups `g<id>`. The queue is the extra column, else `queue<number>`, else `default`.
+* Dependencies between jobs (preceding job, think time) are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ...model.quantities import INT64_MAX
+from .input_errors import InputError
+from .input_files import NANOSECONDS_IN_SECOND
+from .queue_tree import configuration_for, queue_name
+from .swf_log import CANCELLED, UNKNOWN, SwfJob, SwfLog, read_swf_log
+from .swf_machines import (
+    BYTES_IN_KILOBYTE,
+    MACHINES_SUFFIX,
+    Machine,
+    machines_of_header,
+    nodes_of,
+    read_machines,
+)
+from .workload import InputNote, SimulatedApplication, SimulatedTask, Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["read_swf"]
+
+_MILLI: Final = 1000
+_PROCESSORS_MAX: Final = 10**6
+_CHUNK: Final = re.compile(r"(?P<nodes>[0-9]{1,7})(?P<properties>(:[^:]+)*)")
+_PROCESSORS_OF_NODE: Final = re.compile(r"ppn=([0-9]{1,7})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Equal parts of a job, each for one node: how many, and the processors of each."""
+
+    count: int
+    processors: int
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What is needed to turn jobs into applications, and the notes taken on the way."""
+
+    path: Path
+    start_ns: int
+    smallest: Machine
+    notes: Counter[str] = field(default_factory=Counter)
+
+
+def read_swf(path: Path, machines_path: Path | None = None) -> Workload:
+    """Read a log and its machines.
+
+    Args:
+        path: The log.
+        machines_path: The machines; `<log>.machines` when absent, and without that the header of the log.
+
+    Raises:
+        InputError: A file cannot be read, a value in it is wrong, or there are no machines; nothing is
+            returned then.
+    """
+    log = read_swf_log(path)
+    machines = _machines(path, log, machines_path)
+    reading = _Reading(path, _start_ns(log), min(machines, key=lambda machine: machine.processors))
+    ordered = sorted(log.jobs, key=lambda job: job.submit_ns)
+    applications = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
+    return Workload(
+        name=path.name,
+        nodes=nodes_of(machines),
+        applications=tuple(applications),
+        default_configuration=configuration_for(application.queue for application in applications),
+        notes=tuple(InputNote(count, text) for text, count in reading.notes.items()),
+    )
+
+
+def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Machine, ...]:
+    """Return the machines: from the file that was named, the one beside the log, or the header."""
+    beside = path.with_name(path.name + MACHINES_SUFFIX)
+    if machines_path is not None or beside.exists():
+        return read_machines(machines_path or beside)
+    machines = machines_of_header(log)
+    if not machines:
+        message = (
+            f"no machines: the header has no MaxNodes and MaxProcs, and there is no {beside.name!r} beside it"
+        )
+        raise InputError(path, message)
+    return machines
+
+
+def _start_ns(log: SwfLog) -> int:
+    """Return when the first job was submitted."""
+    return min((job.submit_ns for job in log.jobs if job.submit_ns != UNKNOWN), default=0)
+
+
+def _is_skipped(job: SwfJob, reading: _Reading) -> bool:
+    """Tell whether a job is left out, and note why."""
+    reason = _reason_to_skip(job)
+    if reason:
+        reading.notes[f"jobs skipped: {reason}"] += 1
+    return bool(reason)
+
+
+def _reason_to_skip(job: SwfJob) -> str:
+    """Return why a job is left out, the empty text if it is not."""
+    if job.submit_ns == UNKNOWN:
+        return "submit time unknown"
+    if job.run_ns == UNKNOWN:
+        return "run time unknown"
+    if job.run_ns == 0 and job.status == CANCELLED:
+        return "cancelled before they ran"
+    if job.processors <= 0 and job.requested_processors <= 0:
+        return "number of processors unknown"
+    return ""
+
+
+def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
+    """Return the application of one job."""
+    if job.run_ns == 0:
+        reading.notes["jobs with a run time of 0: taken as 1 s"] += 1
+    submit_at_ns = job.submit_ns - reading.start_ns
+    processors = _processors(job, reading)
+    chunks = _requested_chunks(job, processors, reading) or _grouped_chunks(job, processors, reading)
+    tasks = tuple(
+        SimulatedTask(
+            key=f"job-{job.number}" + (f"-part{number}" if len(chunks) > 1 else ""),
+            resources=_resources(job, chunk, reading),
+            submit_at_ns=submit_at_ns,
+            duration_ns=job.run_ns or NANOSECONDS_IN_SECOND,
+            count=chunk.count,
+        )
+        for number, chunk in enumerate(chunks, start=1)
+    )
+    return SimulatedApplication(
+        application_id=f"job-{job.number}",
+        queue=_queue(job),
+        user=f"u{job.user}" if job.user >= 0 else "unknown",
+        groups=(f"g{job.group}" if job.group >= 0 else "unknown",),
+        submit_at_ns=submit_at_ns,
+        tasks=tasks,
+    )
+
+
+def _queue(job: SwfJob) -> str:
+    """Return the full path of a job's queue."""
+    if job.queue_name:
+        return f"root.{queue_name(job.queue_name)}"
+    return f"root.queue{job.queue}" if job.queue >= 0 else "root.default"
+
+
+def _processors(job: SwfJob, reading: _Reading) -> int:
+    """Return the processors of a job: what it got, else what it asked for."""
+    processors = job.processors
+    if processors <= 0:
+        reading.notes["jobs with unknown processors: taken from what they requested"] += 1
+        processors = job.requested_processors
+    if processors > _PROCESSORS_MAX:
+        message = f"processors: {processors} are more than {_PROCESSORS_MAX}"
+        raise InputError(reading.path, message, line=job.line)
+    return processors
+
+
+def _requested_chunks(job: SwfJob, processors: int, reading: _Reading) -> list[_Chunk]:
+    """Return the parts that the text of the request tells, none where it tells nothing usable."""
+    if not job.request:
+        return []
+    chunks, ignored = _parse_request(job.request)
+    if sum(chunk.count * chunk.processors for chunk in chunks) != processors:
+        reading.notes["jobs whose request does not add up to their processors: grouped instead"] += 1
+        return []
+    if ignored:
+        reading.notes["jobs that ask for properties of nodes: ignored"] += 1
+    return chunks
+
+
+def _parse_request(request: str) -> tuple[list[_Chunk], bool]:
+    """Return the parts of a request text, and whether it asks for more than processors."""
+    parts, _, exclusive = request.partition("#")
+    ignored = bool(exclusive)
+    chunks: list[_Chunk] = []
+    for text in parts.split("+"):
+        # A part that names one node instead of a number of nodes is for that one node.
+        match = _CHUNK.fullmatch(text if text[:1].isdigit() else f"1:{text}")
+        if match is None:
+            return [], True
+        properties = match["properties"].split(":")[1:]
+        sizes = [size for name in properties if (size := _PROCESSORS_OF_NODE.fullmatch(name))]
+        ignored = ignored or len(properties) > len(sizes)
+        chunks.append(_Chunk(int(match["nodes"]), int(sizes[0][1]) if sizes else 1))
+    return [chunk for chunk in chunks if chunk.count and chunk.processors], ignored
+
+
+def _grouped_chunks(job: SwfJob, processors: int, reading: _Reading) -> list[_Chunk]:
+    """Return parts that each fit on the smallest kind of node."""
+    size = reading.smallest.processors
+    memory = _memory_of_processor(job)
+    if memory and reading.smallest.memory:
+        size = max(1, min(size, reading.smallest.memory // memory))
+    whole, rest = divmod(processors, size)
+    return [chunk for chunk in (_Chunk(whole, size), _Chunk(1, rest)) if chunk.count and chunk.processors]
+
+
+def _memory_of_processor(job: SwfJob) -> int:
+    """Return the bytes that a job of a standard log wants for each processor, 0 if it does not say."""
+    if job.request or job.requested_memory <= 0:
+        return 0
+    return job.requested_memory * BYTES_IN_KILOBYTE
+
+
+def _resources(job: SwfJob, chunk: _Chunk, reading: _Reading) -> dict[str, int]:
+    """Return what one part of a job asks for."""
+    resources = {"vcore": chunk.processors * _MILLI}
+    if job.requested_memory <= 0:
+        return resources
+    if not reading.smallest.memory:
+        reading.notes["tasks that request memory on machines of unknown memory: ignored"] += chunk.count
+        return resources
+    memory = _memory_of_processor(job) * chunk.processors or job.requested_memory
+    if memory > INT64_MAX:
+        message = f"requested memory: {job.requested_memory} is too large"
+        raise InputError(reading.path, message, line=job.line)
+    resources["memory"] = memory
+    return resources

@@ -1,0 +1,107 @@
+"""The machines a log in the standard workload format ran on.
+
+They stand in a file beside the log, `<log>.machines`, one kind of machine a line: id, name, number of
+nodes, processors of a node, speed (ignored), and memory of a node in kB (optional). Without such a file
+the header of the log may tell the number of nodes and processors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .input_errors import InputError
+from .input_files import read_text, whole_number
+from .workload import SimulatedNode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .swf_log import SwfLog
+
+__all__ = [
+    "BYTES_IN_KILOBYTE",
+    "MACHINES_SUFFIX",
+    "Machine",
+    "machines_of_header",
+    "nodes_of",
+    "read_machines",
+]
+
+MACHINES_SUFFIX: Final = ".machines"
+BYTES_IN_KILOBYTE: Final = 1024
+_COLUMNS: Final = "id, name, nodes, processors, speed, memory in kB"
+_NODES_MAX: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One kind of machine; `memory` is in bytes a node, 0 where it is not known."""
+
+    name: str
+    nodes: int
+    processors: int
+    memory: int
+
+
+def read_machines(path: Path) -> tuple[Machine, ...]:
+    """Read a file of machines; lines that start with `;` or `#` are comments.
+
+    Raises:
+        InputError: The file cannot be read, a value is no number, or a name stands there twice.
+    """
+    machines: dict[str, Machine] = {}
+    for line, text in enumerate(read_text(path).split("\n"), start=1):
+        if not text.strip() or text.startswith((";", "#")):
+            continue
+        machine = _read_machine(path, line, text)
+        if machine.name in machines:
+            raise InputError(path, f"the machine {machine.name!r} stands there twice", line=line)
+        machines[machine.name] = machine
+    if not machines:
+        raise InputError(path, f"there is no machine in the file; a line has the columns {_COLUMNS}")
+    return tuple(machines.values())
+
+
+def _read_machine(path: Path, line: int, text: str) -> Machine:
+    """Return the machine of one line."""
+    fields = text.split()
+    if len(fields) not in {4, 5, 6}:
+        raise InputError(path, f"{len(fields)} columns where a machine has {_COLUMNS}", line=line)
+
+    def number(index: int, name: str, scale: int = 1) -> int:
+        return whole_number(fields[index], path=path, line=line, name=name, scale=scale)
+
+    machine = Machine(
+        name=fields[1],
+        nodes=number(2, "nodes"),
+        processors=number(3, "processors"),
+        memory=number(5, "memory", BYTES_IN_KILOBYTE) if len(fields) == 6 else 0,
+    )
+    if not 0 < machine.nodes <= _NODES_MAX or machine.processors == 0:
+        message = f"{fields[2]!r} nodes with {fields[3]!r} processors are no cluster"
+        raise InputError(path, message, line=line)
+    return machine
+
+
+def machines_of_header(log: SwfLog) -> tuple[Machine, ...]:
+    """Return the machines that the header of a log tells of, none where it does not."""
+    nodes = log.nodes_max or log.processors_max
+    if nodes == 0 or log.processors_max < nodes:
+        return ()
+    return (Machine(name="node", nodes=nodes, processors=log.processors_max // nodes, memory=0),)
+
+
+def nodes_of(machines: tuple[Machine, ...]) -> tuple[SimulatedNode, ...]:
+    """Return every single node: `seth-001`, `seth-002`, ..."""
+    nodes = []
+    for machine in machines:
+        resources = {"vcore": machine.processors * 1000}
+        if machine.memory:
+            resources["memory"] = machine.memory
+        width = len(str(machine.nodes))
+        for number in range(1, machine.nodes + 1):
+            node_id = f"{machine.name}-{number:0{width}}"
+            attributes = {"machine": machine.name}
+            nodes.append(SimulatedNode(node_id=node_id, resources=resources, attributes=attributes))
+    return tuple(nodes)

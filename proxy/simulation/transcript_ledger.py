@@ -1,0 +1,219 @@
+"""One resource manager of a transcript: what it said, what it was told, and the books about it.
+
+What it says goes into the books when it says it, so a release that the scheduler wants counts when it is
+confirmed. An allocation that the resource manager releases by itself counts as completed, one that leaves
+its node in any other way as withdrawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, final
+
+from ...model.errors import LicorneError
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from ..si.constants import FOREIGN
+from .books import AskEntry
+from .si_messages import quantities
+from .transcript import NOTHING_DENIED, DeniedPlacements
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .books import Books
+
+__all__ = ["Ledger", "PlacementRefusedError", "Rules"]
+
+_NO_QUEUE: Final = "(no queue)"
+_NEW_NODE_ACTIONS: Final = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN})
+
+
+class PlacementRefusedError(LicorneError):
+    """The transcript says that its resource manager refuses a placement."""
+
+
+@dataclass(slots=True)
+class Rules:
+    """How all resource managers of a transcript behave at the moment, and what they have to confirm."""
+
+    is_confirming: bool = True
+    denied: DeniedPlacements = NOTHING_DENIED
+    confirmations: list[tuple[str, si.AllocationRelease]] = field(default_factory=list)
+
+
+@final
+class Ledger(ResourceManager):
+    """The callback of one resource manager, with the books about it.
+
+    Args:
+        rm_id: Its id; keys in the books carry it, since another resource manager may use the same keys.
+        books: What it writes into.
+        rules: How it behaves.
+        now_ns: The virtual time from the start.
+    """
+
+    def __init__(self, rm_id: str, books: Books, rules: Rules, now_ns: Callable[[], int]) -> None:
+        self._rm_id = rm_id
+        self._books = books
+        self._rules = rules
+        self._now_ns = now_ns
+        self._queues: dict[str, str] = {}
+        self._nodes: dict[str, dict[str, int]] = {}
+        self._offered_nodes: dict[str, dict[str, int]] = {}
+
+    # --------------------------------------------------------------------------- what it says
+
+    def says_nodes(self, request: si.NodeRequest) -> None:
+        """Write what becomes of nodes; new ones count when they are accepted."""
+        for node in request.nodes:
+            resources = quantities(node.schedulableResource)
+            if node.action in _NEW_NODE_ACTIONS:
+                self._offered_nodes[node.nodeID] = resources
+            elif node.nodeID in self._nodes and node.action == si.NodeInfo.UPDATE:
+                if node.HasField("schedulableResource"):
+                    self._node_gone(node.nodeID)
+                    self._node_there(node.nodeID, resources)
+            elif node.nodeID in self._nodes and node.action == si.NodeInfo.DECOMISSION:
+                self._node_gone(node.nodeID)
+
+    def says_applications(self, request: si.ApplicationRequest) -> None:
+        """Write which queue applications want; asks of removed ones are withdrawn."""
+        for application in request.new:
+            self._queues[application.applicationID] = application.queueName or _NO_QUEUE
+        for removed in request.remove:
+            for key in self._keys_of(removed.applicationID):
+                if key in self._books.waiting:
+                    self._books.given_up(self._books.taken_back(key, self._now_ns()))
+
+    def says_allocations(self, request: si.AllocationRequest) -> list[str]:
+        """Write asks and releases; return the keys in the books that are new."""
+        new_keys = []
+        for allocation in request.allocations:
+            key = self._key(allocation.allocationKey)
+            resources = quantities(allocation.resourcePerAlloc)
+            if FOREIGN in allocation.allocationTags:
+                continue
+            if key in self._books.waiting or key in self._books.running:
+                self._books.resized(key, resources, self._now_ns())
+                continue
+            self._books.asked(key, self._entry(allocation, resources), self._now_ns())
+            new_keys.append(key)
+        for release in request.releases.allocationsToRelease:
+            self.says_release(release)
+        return new_keys
+
+    def says_release(self, release: si.AllocationRelease) -> None:
+        """Write the end of an allocation or ask, or of all of an application."""
+        key = release.allocationKey
+        keys = [self._key(key)] if key else self._keys_of(release.applicationID)
+        for one in keys:
+            if one in self._books.waiting:
+                self._books.given_up(self._books.taken_back(one, self._now_ns()))
+            elif one in self._books.running:
+                self._ends(one, release.terminationType)
+
+    def was_refused(self, keys: list[str], reason: str) -> None:
+        """Write that the scheduler did not take a request with new asks at all."""
+        for key in keys:
+            if key in self._books.waiting:
+                self._books.rejected(key, self._now_ns(), reason)
+
+    def starts_afresh(self) -> None:
+        """Write that everything it had is gone: it registers again."""
+        for key in self._keys_of(None):
+            if key in self._books.waiting:
+                self._books.given_up(self._books.taken_back(key, self._now_ns()))
+            else:
+                self._books.given_up(self._books.stopped(key, self._now_ns()))
+        for node_id in list(self._nodes):
+            self._node_gone(node_id)
+
+    # ------------------------------------------------------------------------ what it is told
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Write the capacity of accepted nodes."""
+        for accepted in response.accepted:
+            self._node_there(accepted.nodeID, self._offered_nodes.pop(accepted.nodeID, {}))
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Write placements, ends and rejections; keep the confirmations that are due."""
+        for allocation in response.new:
+            key = self._key(allocation.allocationKey)
+            if key in self._books.waiting:
+                self._books.placed(key, self._now_ns())
+        for release in response.released:
+            if release.terminationType == si.STOPPED_BY_RM:
+                self._is_gone(self._key(release.allocationKey))
+            elif self._rules.is_confirming:
+                kept = si.AllocationRelease()
+                kept.CopyFrom(release)
+                self._rules.confirmations.append((self._rm_id, kept))
+        for rejection in response.rejectedAllocations:
+            reason = rejection.reason.replace(rejection.allocationKey, "...")
+            self.was_refused(
+                [self._key(rejection.allocationKey)], reason.replace(rejection.applicationID, "...")
+            )
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Refuse what the transcript says is refused."""
+        if self._is_denied(args.allocationKey, args.nodeID):
+            raise PlacementRefusedError(f"the transcript refuses {args.allocationKey} on {args.nodeID}")
+
+    def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse:
+        """Fail for what the transcript refuses; anything else needs no victim beyond the first ones."""
+        is_denied = self._is_denied(args.allocationKey, args.nodeID)
+        return si.PreemptionPredicatesResponse(success=not is_denied, index=args.startIndex)
+
+    # ----------------------------------------------------------------------------------- inside
+
+    def _is_denied(self, key: str, node_id: str) -> bool:
+        """Return whether the transcript refuses a placement now."""
+        return self._rules.denied.everything or (key, node_id) in self._rules.denied.pairs
+
+    def _key(self, key: str) -> str:
+        """Return the key in the books."""
+        return f"{self._rm_id}/{key}"
+
+    def _keys_of(self, application_id: str | None) -> list[str]:
+        """Return the keys that wait or run, of one application or of all."""
+        return [
+            key
+            for entries in (self._books.waiting, self._books.running)
+            for key, entry in entries.items()
+            if key.startswith(f"{self._rm_id}/") and application_id in {None, entry.application_id}
+        ]
+
+    def _entry(self, allocation: si.Allocation, resources: dict[str, int]) -> AskEntry:
+        """Return the entry of an ask, or of an allocation that it brings along."""
+        return AskEntry(
+            queue=self._queues.get(allocation.applicationID, _NO_QUEUE),
+            application_id=allocation.applicationID,
+            resources=resources,
+            asked_at_ns=self._now_ns(),
+            is_placeholder=allocation.placeholder,
+            is_recovered=bool(allocation.nodeID),
+        )
+
+    def _ends(self, key: str, termination: si.TerminationType) -> None:
+        """Write how an allocation on a node ends."""
+        if termination in {si.STOPPED_BY_RM, si.UNKNOWN_TERMINATION_TYPE}:
+            self._books.completed(key, self._now_ns())
+        elif termination == si.PREEMPTED_BY_SCHEDULER:
+            self._books.given_up(self._books.preempted(key, self._now_ns()))
+        else:
+            self._is_gone(key)
+
+    def _is_gone(self, key: str) -> None:
+        """Write that an allocation was lost, with its node or its application."""
+        if key in self._books.running:
+            self._books.given_up(self._books.stopped(key, self._now_ns()))
+
+    def _node_there(self, node_id: str, resources: dict[str, int]) -> None:
+        """Write that a node is there."""
+        self._nodes[node_id] = resources
+        self._books.capacity_changed(self._now_ns(), resources, 1)
+
+    def _node_gone(self, node_id: str) -> None:
+        """Write that a node is gone."""
+        self._books.capacity_changed(self._now_ns(), self._nodes.pop(node_id), -1)

@@ -1,0 +1,130 @@
+"""What is simulated: nodes, and applications with their tasks, whatever file they came from.
+
+All of it is frozen. Times are whole nanoseconds of virtual time, counted from the start of the simulation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = [
+    "GangStyle",
+    "InputNote",
+    "SimulatedApplication",
+    "SimulatedNode",
+    "SimulatedTask",
+    "Workload",
+    "count_tasks_larger_than_every_node",
+]
+
+
+class GangStyle(Enum):
+    """What becomes of a gang whose placeholders are not all placed in time; names of `si.v1`."""
+
+    SOFT = "Soft"
+    HARD = "Hard"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedNode:
+    """One machine."""
+
+    node_id: str
+    resources: Mapping[str, int]
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedTask:
+    """Equal pieces of work of one application; each of the `count` pieces is one ask.
+
+    `duration_ns` is `None` for work that runs to the end of the simulation.
+    """
+
+    key: str
+    resources: Mapping[str, int]
+    submit_at_ns: int
+    duration_ns: int | None
+    priority: int = 0
+    count: int = 1
+
+    def allocation_keys(self) -> Iterator[str]:
+        """Yield the allocation key of every piece, in order."""
+        if self.count == 1:
+            yield self.key
+            return
+        for number in range(1, self.count + 1):
+            yield f"{self.key}-{number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedApplication:
+    """An application of one user in one queue.
+
+    `gang` is `None` for an application whose tasks start one by one. A gang first asks for a placeholder
+    for every task that is submitted together with the application, and starts when all are placed.
+    """
+
+    application_id: str
+    queue: str
+    user: str
+    groups: tuple[str, ...]
+    submit_at_ns: int
+    tasks: tuple[SimulatedTask, ...]
+    gang: GangStyle | None = None
+
+    def first_tasks(self) -> tuple[SimulatedTask, ...]:
+        """Return the tasks that are submitted together with the application."""
+        return tuple(task for task in self.tasks if task.submit_at_ns == self.submit_at_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class InputNote:
+    """Something about the input that the report must not hide: what was skipped, changed or ignored."""
+
+    count: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A whole simulation: a cluster, what is submitted to it, and a queue configuration that fits."""
+
+    name: str
+    nodes: tuple[SimulatedNode, ...]
+    applications: tuple[SimulatedApplication, ...]
+    default_configuration: str
+    notes: tuple[InputNote, ...] = ()
+
+    def task_count(self) -> int:
+        """Return the number of asks that will be submitted."""
+        return sum(task.count for application in self.applications for task in application.tasks)
+
+
+def count_tasks_larger_than_every_node(workload: Workload) -> int:
+    """Return how many pieces of work fit on no node, not even on an empty one."""
+    shapes = _distinct_shapes(node.resources for node in workload.nodes)
+    answers: dict[tuple[tuple[str, int], ...], bool] = {}
+    count = 0
+    for application in workload.applications:
+        for task in application.tasks:
+            shape = tuple(task.resources.items())
+            if shape not in answers:
+                answers[shape] = any(_fits(task.resources, node) for node in shapes)
+            count += 0 if answers[shape] else task.count
+    return count
+
+
+def _distinct_shapes(resources: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:
+    """Return each different resource once."""
+    return list({tuple(sorted(one.items())): one for one in resources}.values())
+
+
+def _fits(wanted: Mapping[str, int], there: Mapping[str, int]) -> bool:
+    """Return whether each wanted type is there in that quantity."""
+    return all(quantity <= there.get(name, 0) for name, quantity in wanted.items())

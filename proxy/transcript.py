@@ -1,0 +1,168 @@
+"""Transcripts: one JSON object a line, each with one verb."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import Message
+
+from ..model.configuration.durations import parse_duration_ns
+from ..model.errors import LicorneError
+from .si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from ..model.views import Json
+
+__all__ = ["Line", "PredicateTable", "TranscriptError", "read_transcript"]
+
+MessageType = TypeVar("MessageType", bound=Message)
+
+_MESSAGES: Final[dict[str, type[Message]]] = {
+    "register": si.RegisterResourceManagerRequest,
+    "configuration": si.UpdateConfigurationRequest,
+    "node": si.NodeRequest,
+    "application": si.ApplicationRequest,
+    "allocation": si.AllocationRequest,
+}
+_OTHERS: Final = ("schedule", "advance", "confirm", "predicates", "snapshot")
+
+
+class TranscriptError(LicorneError):
+    """A line that is no line of a transcript; the text begins with `source:line`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateTable:
+    """What the RM's predicates refuse."""
+
+    denied: frozenset[tuple[str, str]] = frozenset()
+    denies_all: bool = False
+
+    def denies(self, allocation_key: str, node_id: str) -> bool:
+        """Tell whether an ask may not run on a node."""
+        return self.denies_all or (allocation_key, node_id) in self.denied
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its verb, and what it means by it, checked."""
+
+    source: str
+    number: int
+    verb: str
+    body: object
+
+    def message(self, kind: type[MessageType]) -> MessageType:
+        """Return the request of a line whose verb is a request."""
+        assert isinstance(self.body, kind), f"{self.verb} has been read as {type(self.body).__name__}"
+        return self.body
+
+    def cycles(self) -> int | None:
+        """Return the number of cycles of `schedule`, `None` for all."""
+        assert self.body is None or isinstance(self.body, int), "checked when it was read"
+        return self.body
+
+    def duration_ns(self) -> int:
+        """Return the duration of `advance`."""
+        assert isinstance(self.body, int), "checked when it was read"
+        return self.body
+
+    def confirms(self) -> bool:
+        """Return whether `confirm` is automatic."""
+        return self.body is True
+
+    def predicate_table(self) -> PredicateTable:
+        """Return the table of `predicates`."""
+        assert isinstance(self.body, PredicateTable), "checked when it was read"
+        return self.body
+
+
+def read_transcript(text: str, source: str) -> list[Line]:
+    """Read all lines of a transcript.
+
+    Raises:
+        TranscriptError: a line is malformed.
+    """
+    lines = []
+    for number, row in enumerate(text.split("\n"), start=1):
+        if row.strip() and not row.startswith("#"):
+            lines.append(_read_line(row, source, number))
+    return lines
+
+
+def _read_line(row: str, source: str, number: int) -> Line:
+    where = f"{source}:{number}"
+    try:
+        document: Json = json.loads(row)
+    except ValueError as error:
+        raise TranscriptError(f"{where}: no JSON: {error}") from error
+    if not isinstance(document, dict) or len(document) != 1:
+        raise TranscriptError(f"{where}: a line is an object with one key, its verb: {row[:80]!r}")
+    verb, body = next(iter(document.items()))
+    if verb in _MESSAGES:
+        return Line(source, number, verb, _read_message(_MESSAGES[verb], body, f"{where}: {verb}"))
+    if verb not in _OTHERS:
+        raise TranscriptError(f"{where}: unknown verb {verb!r}, there are {', '.join((*_MESSAGES, *_OTHERS))}")
+    return Line(source, number, verb, _read_other(verb, body, f"{where}: {verb}"))
+
+
+def _read_message(kind: type[Message], body: Json, where: str) -> Message:
+    if not isinstance(body, dict):
+        raise TranscriptError(f"{where}: the body is no object: {body!r}")
+    try:
+        return ParseDict(body, kind())
+    except ParseError as error:
+        raise TranscriptError(f"{where}: {error}") from error
+
+
+def _read_other(verb: str, body: Json, where: str) -> object:
+    if verb == "schedule":
+        return _read_cycles(body, where)
+    if verb == "advance":
+        return _read_duration(body, where)
+    if verb == "confirm":
+        if body not in ("auto", "manual"):
+            raise TranscriptError(f"{where}: neither 'auto' nor 'manual': {body!r}")
+        return body == "auto"
+    if verb == "predicates":
+        return _read_predicates(body, where)
+    if body is not True:
+        raise TranscriptError(f"{where}: not true: {body!r}")
+    return None
+
+
+def _read_cycles(body: Json, where: str) -> int | None:
+    if body == "all":
+        return None
+    if isinstance(body, bool) or not isinstance(body, int) or body < 0:
+        raise TranscriptError(f"{where}: neither a number of cycles nor 'all': {body!r}")
+    return body
+
+
+def _read_duration(body: Json, where: str) -> int:
+    if not isinstance(body, str):
+        raise TranscriptError(f"{where}: no duration: {body!r}")
+    try:
+        duration_ns = parse_duration_ns(body)
+    except LicorneError as error:
+        raise TranscriptError(f"{where}: {error}") from error
+    if duration_ns < 0:
+        raise TranscriptError(f"{where}: time does not go back: {body!r}")
+    return duration_ns
+
+
+def _read_predicates(body: Json, where: str) -> PredicateTable:
+    if not isinstance(body, dict) or not set(body) <= {"deny", "denyAll"}:
+        raise TranscriptError(f"{where}: an object with `deny` and `denyAll` is wanted: {body!r}")
+    pairs = []
+    rows = body.get("deny") or []
+    if not isinstance(rows, list):
+        raise TranscriptError(f"{where}: `deny` is no list: {rows!r}")
+    for row in rows:
+        if not isinstance(row, dict) or set(row) != {"allocationKey", "nodeID"}:
+            raise TranscriptError(f"{where}: a pair of allocationKey and nodeID is wanted: {row!r}")
+        pairs.append((str(row["allocationKey"]), str(row["nodeID"])))
+    return PredicateTable(frozenset(pairs), bool(body.get("denyAll")))

@@ -1,0 +1,323 @@
+"""The runtime under rehearsed threads: every switch between two bytecodes is possible, and none harms."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from interleaving import Rehearsal, RehearsedLock, RehearsedQueue
+from pykka import ActorDeadError
+
+from licorne.actors import dispatcher as dispatcher_module
+from licorne.actors import future as future_module
+from licorne.actors import mailbox, pool, reference, waiting
+from licorne.actors.actor import PooledActor
+from licorne.actors.dispatcher import Dispatcher
+from licorne.actors.errors import AskCycleError
+from licorne.actors.future import PooledFuture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.actors.failure import DeadLetter
+    from licorne.actors.reference import AnyRef, PooledRef
+
+MODULES = (dispatcher_module, future_module, mailbox, pool, reference, waiting)
+each_seed = pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(30), id="some seeds"),
+        pytest.param(range(30, 3000), id="many seeds", marks=pytest.mark.soak),
+    ],
+)
+with_and_without_worker = pytest.mark.parametrize("workers", [0, 1, 2])
+
+
+class Counter(PooledActor):
+    """Notices when two of its messages overlap or when a sender's messages come out of order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = 0
+        self.total = 0
+        self.last: dict[str, int] = {}
+        self.problems: list[str] = []
+
+    def count(self, sender: str, serial: int) -> int:
+        if self.inside:
+            self.problems.append(f"{sender} {serial} overlaps another message")
+        self.inside += 1
+        if self.last.get(sender, -1) + 1 != serial:
+            self.problems.append(f"{sender}: {serial} follows {self.last.get(sender)}")
+        self.last[sender] = serial
+        total = self.total
+        self.total = total + 1
+        self.inside -= 1
+        return serial
+
+    def count_below(self, below: list[PooledRef[Counter]], sender: str, serial: int) -> int:
+        self.count(sender, serial)
+        return below[0].call(Counter.count_below, below[1:], sender, serial) if below else serial
+
+    def findings(self) -> tuple[int, list[str]]:
+        return self.total, self.problems
+
+
+class Stage:
+    """A rehearsal whose locks are the runtime's, and a dispatcher that some of the players work for."""
+
+    def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch, *, workers: int = 0) -> None:
+        self.rehearsal = Rehearsal(seed, [__file__, *(str(module.__file__) for module in MODULES)])
+        for module in set(MODULES) - {reference}:
+            monkeypatch.setattr(module, "Lock", partial(RehearsedLock, self.rehearsal))
+        monkeypatch.setattr(waiting, "SimpleQueue", partial(RehearsedQueue, self.rehearsal))
+        monkeypatch.setattr(waiting.WAIT_GRAPH, "_lock", RehearsedLock(self.rehearsal))
+        self.dead: list[object] = []
+        self.dispatcher = Dispatcher(workers=0, on_dead_letter=self._note)
+        self._workers = workers
+        self._parts_left = 0
+
+    def start(self, count: int) -> list[PooledRef[Counter]]:
+        return [self.dispatcher.start(Counter) for _ in range(count)]
+
+    def run(self, *parts: Callable[[], None]) -> None:
+        """Run the parts with the workers beside them, and then what is left."""
+        self._parts_left = len(parts)
+        self.rehearsal.run(*(partial(self._end, part) for part in parts), *[self._work] * self._workers)
+        self.dispatcher.run_pending()
+
+    def _end(self, part: Callable[[], None]) -> None:
+        try:
+            part()
+        finally:
+            self._parts_left -= 1
+
+    def _work(self) -> None:
+        while self._parts_left:
+            self.dispatcher.run_pending()
+
+    def _note(self, letter: DeadLetter) -> None:
+        self.dead.append(letter.message)
+
+
+@each_seed
+@with_and_without_worker
+def test_messages_of_one_actor_never_overlap_and_none_is_lost(
+    seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tells, inline asks and futures of several threads are handled one by one, in order of each sender."""
+
+    def send(ref: PooledRef[Counter], name: str) -> None:
+        ref.send(Counter.count, name, 0)
+        assert 1 == ref.call(Counter.count, name, 1)
+        ref.send(Counter.count, name, 2)
+        later = ref.proxy().count(name, 3)
+        assert 4 == ref.call(Counter.count, name, 4)
+        assert 3 == later.get()
+
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch, workers=workers)
+        (ref,) = stage.start(1)
+
+        stage.run(partial(send, ref, "a"), partial(send, ref, "b"))
+
+        assert (10, []) == ref.call(Counter.findings), f"seed {seed}"
+
+
+@each_seed
+@with_and_without_worker
+def test_crossing_asks_down_a_line_all_end(
+    seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three levels asked from three threads at once, entered at every level: nobody waits for ever."""
+
+    def ask(top: PooledRef[Counter], below: list[PooledRef[Counter]], name: str) -> None:
+        for serial in range(2):
+            assert serial == top.call(Counter.count_below, below, name, serial)
+
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch, workers=workers)
+        first, second, node = stage.start(3)
+
+        stage.run(
+            partial(ask, first, [second, node], "a"),
+            partial(ask, first, [node], "b"),
+            partial(ask, second, [node], "c"),
+        )
+
+        assert (6, []) == node.call(Counter.findings), f"seed {seed}"
+
+
+class Peer(PooledActor):
+    """Asks the next one of a ring, through an inline ask or a future."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.next: PooledRef[Peer] | None = None
+        self.asked = 0
+
+    def link(self, following: PooledRef[Peer]) -> None:
+        self.next = following
+
+    def relay(self, hops: int, how: str) -> int:
+        self.asked += 1
+        if hops == 0:
+            return 0
+        assert self.next is not None
+        if how == "call":
+            return 1 + self.next.call(Peer.relay, hops - 1, how)
+        answer: int = self.next.proxy().relay(hops - 1, how).get()
+        return 1 + answer
+
+
+@each_seed
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("how", ["call", "future"])
+def test_a_ring_of_asks_raises_in_one_asker_and_is_answered_in_the_others(
+    seeds: range, size: int, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread holds its peer and asks the next: at most one ask closes the cycle, and it raises."""
+
+    def ask(peer: PooledRef[Peer], outcomes: list[int | AskCycleError]) -> None:
+        try:
+            outcomes.append(peer.call(Peer.relay, 1, how))
+        except AskCycleError as error:
+            outcomes.append(error)
+
+    closed = 0
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch, workers=1)
+        peers = [stage.dispatcher.start(Peer) for _ in range(size)]
+        for number, peer in enumerate(peers):
+            peer.call(Peer.link, peers[(number + 1) % size])
+        outcomes: list[int | AskCycleError] = []
+
+        stage.run(*(partial(ask, peer, outcomes) for peer in peers))
+
+        errors = [outcome for outcome in outcomes if isinstance(outcome, AskCycleError)]
+        closed += len(errors)
+        assert (size, True) == (len(outcomes), len(errors) <= 1), f"seed {seed}"
+        handled = sum(peer.call(lambda actor: actor.asked) for peer in peers)
+        withdrawn = len(errors) if how == "call" else 0
+        assert 2 * size - withdrawn == handled, f"seed {seed}"
+    assert closed > 0, "no seed closed the ring"
+
+
+@each_seed
+@with_and_without_worker
+def test_messages_that_race_with_a_stop_are_handled_or_answered(
+    seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every ask gets its answer or `ActorDeadError`; every accepted tell is handled or a dead letter."""
+
+    def ask(ref: PooledRef[Counter], handled: list[str]) -> None:
+        for serial in range(3):
+            try:
+                ref.call(Counter.count, "asker", serial)
+                handled.append("asked")
+            except ActorDeadError:
+                return
+
+    def tell(ref: PooledRef[Counter], accepted: list[str]) -> None:
+        for serial in range(3):
+            try:
+                ref.send(Counter.count, "teller", serial)
+                accepted.append("told")
+            except ActorDeadError:
+                return
+
+    def stop(ref: AnyRef, stopped: list[bool]) -> None:
+        stopped.append(ref.stop())
+
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch, workers=workers)
+        actor = Counter()
+        ref = stage.dispatcher.start(lambda actor=actor: actor)
+        asked: list[str] = []
+        told: list[str] = []
+        stopped: list[bool] = []
+
+        stage.run(partial(ask, ref, asked), partial(tell, ref, told), partial(stop, ref, stopped))
+
+        refused = len(told) < 3  # a refused tell is reported as well
+        assert [True] == stopped, f"seed {seed}"
+        assert len(asked) + len(told) + refused == actor.total + len(stage.dead), f"seed {seed}"
+        assert ([], ()) == (actor.problems, stage.dispatcher.actors()), f"seed {seed}"
+
+
+@each_seed
+def test_two_stops_at_once_both_end_and_on_stop_runs_once(
+    seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes second is told that the actor was being stopped, or that it was dead."""
+
+    class Mortal(PooledActor):
+        deaths = 0
+
+        def on_stop(self) -> None:
+            type(self).deaths += 1
+
+    def stop(ref: AnyRef, stopped: list[bool]) -> None:
+        stopped.append(ref.stop())
+
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch)
+        ref = stage.dispatcher.start(Mortal)
+        stopped: list[bool] = []
+        Mortal.deaths = 0
+
+        stage.run(*[partial(stop, ref, stopped)] * 3)
+
+        assert (3, True, 1) == (len(stopped), True in stopped, Mortal.deaths), f"seed {seed}"
+
+
+@each_seed
+def test_a_hook_runs_once_however_many_threads_get_its_future(
+    seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Concurrent getters of a mapped future share one computation."""
+
+    def get(mapped: PooledFuture[int], values: list[int]) -> None:
+        values.append(mapped.get())
+
+    def keep(promise: PooledFuture[int]) -> None:
+        promise.set(1)
+
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch)
+        promise = PooledFuture[int]()
+        computed: list[int] = []
+        mapped = promise.map(lambda value, computed=computed: computed.append(value) or value + 1)
+        assert isinstance(mapped, PooledFuture)
+        values: list[int] = []
+
+        stage.run(*[partial(get, mapped, values)] * 3, partial(keep, promise))
+
+        assert ([1], [2, 2, 2]) == (computed, values), f"seed {seed}"
+
+
+@each_seed
+def test_an_actor_that_starts_handles_what_was_sent_before_and_meanwhile(
+    seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reference that got out of `__init__` may be used at once; `on_start` still comes first."""
+
+    class Starter(Counter):
+        def on_start(self) -> None:
+            self.last["sender"] = 0
+
+    def start(stage: Stage, actor: Starter) -> None:
+        stage.dispatcher.start(lambda: actor)
+
+    def send(ref: PooledRef[Starter]) -> None:
+        ref.send(Counter.count, "sender", 1)
+        assert 2 == ref.call(Counter.count, "sender", 2)
+
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch, workers=1)
+        actor = Starter()
+
+        stage.run(partial(start, stage, actor), partial(send, actor.actor_ref))
+
+        assert (2, []) == (actor.total, actor.problems), f"seed {seed}"

@@ -1,0 +1,43 @@
+"""Rules about the order of nodes; `§` marks where an error is told."""
+
+from __future__ import annotations
+
+import pytest
+from configurations import below_root, errors_at_marks, errors_of
+
+
+@pytest.mark.parametrize("policy", ["fair", "binpacking", "''", "~"])
+def test_nodes_have_two_policies(policy: str) -> None:
+    """Without one the policy is fair."""
+    assert errors_of(below_root("", f"nodesortpolicy: {{type: {policy}}}")) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "hint"),
+    [("Fair", "; did you mean 'fair'?"), ("bin_packing", "; did you mean 'binpacking'?"), ("random", "")],
+)
+def test_other_policies_are_refused(policy: str, hint: str) -> None:
+    """Case matters; the policy that was meant is named."""
+    text = below_root("", f"nodesortpolicy: {{type: §{policy}}}")
+
+    assert [f"undefined policy: {policy}{hint}"] == errors_at_marks(text)
+
+
+def test_weights_are_not_negative() -> None:
+    """Zero is allowed, each negative one is told."""
+    text = below_root("", "nodesortpolicy: {resourceweights: {memory: §-1.5, vcore: 0, pods: §-2}}")
+
+    assert [
+        "negative resource weight for memory is not allowed: -1.5",
+        "negative resource weight for pods is not allowed: -2",
+    ] == errors_at_marks(text)
+
+
+@pytest.mark.parametrize(
+    ("weight", "kind"), [("heavy", "the text 'heavy'"), (".inf", ".inf"), ("[1]", "a list")]
+)
+def test_weights_are_finite_numbers(weight: str, kind: str) -> None:
+    """An infinite weight would leave the others without any."""
+    text = below_root("", f"nodesortpolicy: {{resourceweights: {{memory: §{weight}}}}}")
+
+    assert [f"a finite number is wanted here, not {kind}"] == errors_at_marks(text)

@@ -1,0 +1,253 @@
+"""Where applications go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from placement_fakes import FakeQueues, a_request
+
+from licorne.model.configuration.names import QUEUE_NAME_RULE
+from licorne.model.configuration.schema import FilterConfig, RuleConfig
+from licorne.model.placement import (
+    Placed,
+    PlacementRefusal,
+    PlacementRules,
+    PlacementRulesError,
+    RuleOutcome,
+)
+from licorne.model.users import User
+
+if TYPE_CHECKING:
+    from licorne.model.placement import PlacementRequest
+
+NO_MATCH = "application rejected: no placement rule matched"
+NOT_FORCED = RuleOutcome("recovery", 1, "the application is not forced")
+PROVIDED = RuleConfig(name="provided", create=True)
+FIXED_A = RuleConfig(name="fixed", value="a")
+
+
+def queues(
+    *,
+    extra: tuple[str, ...] = (),
+    draining: tuple[str, ...] = (),
+    denied: tuple[str, ...] = (),
+) -> FakeQueues:
+    return FakeQueues(("root.a", "root.p.x", *extra), draining=draining, denied=denied)
+
+
+def placed(
+    *rules: RuleConfig, request: PlacementRequest, among: FakeQueues | None = None
+) -> Placed | PlacementRefusal:
+    return PlacementRules(rules).place(request, queues() if among is None else among)
+
+
+# ------------------------------------------------------------------------------ without configuration
+
+
+@pytest.mark.parametrize(
+    ("queue_name", "path"),
+    [("root.a", "root.a"), ("a", "root.a"), ("root.p.x", "root.p.x"), ("root.P.X", "root.p.x")],
+)
+def test_without_rules_an_existing_leaf_can_be_named(queue_name: str, path: str) -> None:
+    """The default rule takes the provided queue, whatever the case: placement/no-rules as recorded."""
+    assert Placed(path) == placed(request=a_request(queue_name))
+
+
+@pytest.mark.parametrize("queue_name", ["ROOT.A", "root.p", "p.x", "root.none", "", "root", "root.a.b"])
+def test_without_rules_no_other_queue_can_be_named(queue_name: str) -> None:
+    """What is missing or is no leaf is refused, in the recorded words."""
+    refusal = placed(request=a_request(queue_name))
+
+    assert isinstance(refusal, PlacementRefusal)
+    assert refusal.reason == NO_MATCH
+
+
+# ------------------------------------------------------------------------------------ rules in order
+
+
+def test_the_first_rule_that_finds_a_place_decides() -> None:
+    """Later rules are not asked."""
+    assert Placed("root.p.x") == placed(PROVIDED, FIXED_A, request=a_request("root.p.x"))
+
+
+def test_a_rule_without_match_leaves_it_to_the_next() -> None:
+    """What one rule has nothing to say about is up to the next."""
+    assert Placed("root.a") == placed(PROVIDED, FIXED_A, request=a_request())
+
+
+def test_a_failure_ends_the_placement() -> None:
+    """A rule that fails refuses the application; no further rule is tried."""
+    failed = RuleOutcome("provided", 0, QUEUE_NAME_RULE)
+
+    assert PlacementRefusal(QUEUE_NAME_RULE, (failed,)) == placed(
+        PROVIDED, FIXED_A, request=a_request("root.")
+    )
+
+
+def test_a_refusal_says_what_each_rule_had_to_say() -> None:
+    """Every rule that was tried is listed with its number and its reason."""
+    user = RuleConfig(name="user", filter=FilterConfig(type="deny"))
+
+    assert PlacementRefusal(
+        NO_MATCH,
+        (
+            RuleOutcome("provided", 0, "queue root.p is not a leaf"),
+            RuleOutcome("user", 1, "the filter does not let user bob through"),
+            RuleOutcome("recovery", 2, "the application is not forced"),
+        ),
+    ) == placed(PROVIDED, user, request=a_request("root.p"))
+
+
+def test_filters_lead_to_different_queues() -> None:
+    """Whom the filter does not let through goes on to the next rule: placement/filter-allow as recorded."""
+    only = FilterConfig(type="allow", users=("bob", "carol"), groups=("dev", "ops"))
+    rules = RuleConfig(name="fixed", value="p.x", filter=only), FIXED_A
+    users = User("bob", ("x",)), User("dan", ("x",)), User("dan", ("x", "ops")), User("bobby", ("devs",))
+
+    assert [Placed(f"root.{path}") for path in ("p.x", "a", "p.x", "a")] == [
+        placed(*rules, request=a_request(user=user)) for user in users
+    ]
+
+
+# ----------------------------------------------------------------------------------------- obstacles
+
+
+def test_who_may_not_submit_goes_on_to_the_next_rule() -> None:
+    """A queue that the user may not submit to is passed over."""
+    among = queues(denied=("root.p.x",))
+
+    assert Placed("root.a") == placed(PROVIDED, FIXED_A, request=a_request("root.p.x"), among=among)
+
+
+def test_a_draining_queue_is_passed_over() -> None:
+    """A queue on its way out takes no new applications."""
+    among = queues(draining=("root.a",))
+
+    assert PlacementRefusal(
+        NO_MATCH, (RuleOutcome("provided", 0, "queue root.a is draining"), NOT_FORCED)
+    ) == placed(request=a_request("root.a"), among=among)
+
+
+def test_a_queue_may_be_created_below_the_deepest_that_exists() -> None:
+    """The right to submit is looked up in the deepest existing queue, and nowhere else."""
+    among = queues()
+
+    assert Placed("root.p.y.z") == placed(PROVIDED, request=a_request("root.p.y.Z"), among=among)
+    assert [("root.p", "bob")] == among.asked
+
+
+def test_nothing_is_created_where_the_user_may_not_submit() -> None:
+    """Without the right to submit above, the next rule is tried."""
+    why = "user bob may not submit to root.p, below which root.p.y would be created"
+
+    assert PlacementRefusal(NO_MATCH, (RuleOutcome("provided", 0, why), NOT_FORCED)) == placed(
+        PROVIDED, request=a_request("root.p.y"), among=queues(denied=("root.p",))
+    )
+
+
+def test_a_queue_below_a_leaf_is_left_to_its_creation() -> None:
+    """Whether the deepest existing queue can have children is not asked here, as recorded."""
+    assert Placed("root.a.b") == placed(PROVIDED, request=a_request("root.a.b"))
+
+
+def test_a_fixed_value_that_begins_like_the_root_is_an_ordinary_name() -> None:
+    """The recorded core crashes here; the queue is below the root like any other."""
+    rule = RuleConfig(name="fixed", value="rootfoo", create=True)
+
+    assert Placed("root.rootfoo") == placed(rule, request=a_request())
+
+
+# -------------------------------------------------------------------------- default and recovery queue
+
+
+def test_the_default_queue_is_the_last_resort() -> None:
+    """When no rule finds a place, `root.default` is taken if it exists."""
+    assert Placed("root.default") == placed(request=a_request("none"), among=queues(extra=("root.default",)))
+
+
+def test_the_default_queue_is_open_to_who_may_submit() -> None:
+    """The last resort has its access list like others, and is named among what was tried."""
+    among = queues(extra=("root.default",), denied=("root.default",))
+
+    refusal = placed(request=a_request("none"), among=among)
+
+    assert isinstance(refusal, PlacementRefusal)
+    why = "user bob may not submit to queue root.default"
+    assert RuleOutcome("default queue", 2, why) == refusal.tried[-1]
+
+
+def test_forced_applications_go_to_the_recovery_queue() -> None:
+    """They go there rather than to the default queue, and no right is asked for."""
+    among = queues(extra=("root.default",), denied=("root", "root.default"))
+
+    assert Placed("root.@recovery@") == placed(request=a_request("none", forced=True), among=among)
+
+
+def test_forced_applications_go_by_the_rules_first() -> None:
+    """Where a rule finds a place, a forced application is like others."""
+    assert Placed("root.a") == placed(request=a_request("root.a", forced=True))
+
+
+@pytest.mark.parametrize("queue_name", ["root.@recovery@", "root.@Recovery@", "root.@recovery@.x"])
+def test_the_recovery_queue_is_for_forced_applications_only(queue_name: str) -> None:
+    """Naming it helps nobody, whether it exists or not; the recorded core creates it."""
+    why = f"queue {queue_name.lower()} is for forced applications only"
+
+    assert PlacementRefusal(NO_MATCH, (RuleOutcome("provided", 0, why), NOT_FORCED)) == placed(
+        PROVIDED, request=a_request(queue_name)
+    )
+
+
+# -------------------------------------------------------------------------------- the list of rules
+
+
+def test_a_rule_that_makes_no_sense_refuses_the_whole_list() -> None:
+    """Nothing is built of a list with an unknown rule."""
+    with pytest.raises(PlacementRulesError, match="unknown rule name specified nosuch"):
+        PlacementRules((FIXED_A, RuleConfig(name="nosuch")))
+
+
+def test_the_documents_end_with_the_recovery_rule() -> None:
+    """Without configuration there are two rules."""
+    assert [
+        {"name": "provided", "parameters": {"create": "false"}},
+        {"name": "recovery", "parameters": {"queue": "root.@recovery@"}},
+    ] == PlacementRules(()).views()
+
+
+NAMES = st.text(alphabet="aprxRO.@_$ ", max_size=12)
+RULES = st.recursive(
+    st.builds(RuleConfig, name=st.sampled_from(["provided", "user"]), create=st.booleans())
+    | st.builds(RuleConfig, name=st.just("tag"), value=st.just("t"), create=st.booleans())
+    | st.builds(RuleConfig, name=st.just("fixed"), value=st.sampled_from(["a", "p", "p.x", "new"])),
+    lambda parents: st.builds(
+        RuleConfig, name=st.sampled_from(["provided", "user"]), create=st.booleans(), parent=parents
+    ),
+    max_leaves=3,
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(RULES, max_size=3), NAMES, NAMES, st.booleans())
+def test_every_placement_is_a_leaf_or_can_be_created(
+    rules: list[RuleConfig],
+    queue_name: str,
+    tag: str,
+    forced: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """A place is an open leaf, or new and below the root; only a failing rule refuses forced applications."""
+    among = queues(extra=("root.default",), draining=("root.p.x",))
+
+    result = placed(*rules, request=a_request(queue_name, tags={"T": tag}, forced=forced), among=among)
+
+    if isinstance(result, PlacementRefusal):
+        assert not forced or result.reason != NO_MATCH
+        assert result.tried
+    else:
+        facts = among.find(result.queue_path)
+        assert result.queue_path.startswith("root.")
+        assert result.queue_path == result.queue_path.lower()
+        assert facts is None or (facts.is_leaf and not facts.is_draining)

@@ -1,0 +1,240 @@
+"""Quantities stay within 64 bits, and their texts are read as the configuration promises."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from licorne.model.errors import LicorneError
+from licorne.model.quantities import (
+    INT64_MAX,
+    INT64_MIN,
+    QuantityError,
+    add_quantity,
+    multiply_quantity,
+    multiply_quantity_by_ratio,
+    parse_quantity,
+    parse_vcore,
+    subtract_quantity,
+)
+
+quantities = st.integers(INT64_MIN, INT64_MAX)
+ratios = st.floats(allow_nan=False)
+
+
+def clamped(exact: int) -> int:
+    return sorted((INT64_MIN, exact, INT64_MAX))[1]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (1, 2, 3),
+        (-5, 5, 0),
+        (INT64_MAX, 0, INT64_MAX),
+        (INT64_MAX, 1, INT64_MAX),
+        (INT64_MAX, INT64_MAX, INT64_MAX),
+        (INT64_MIN, -1, INT64_MIN),
+        (INT64_MIN, INT64_MIN, INT64_MIN),
+        (INT64_MIN, INT64_MAX, -1),
+    ],
+)
+def test_a_sum_stops_at_the_borders(left: int, right: int, expected: int) -> None:
+    """Adding gives the exact sum, or the border that the sum would cross."""
+    assert expected == add_quantity(left, right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (3, 2, 1),
+        (2, 3, -1),
+        (INT64_MIN, 1, INT64_MIN),
+        (INT64_MAX, -1, INT64_MAX),
+        (0, INT64_MAX, -INT64_MAX),
+        (-1, INT64_MAX, INT64_MIN),
+    ],
+)
+def test_a_difference_stops_at_the_borders(left: int, right: int, expected: int) -> None:
+    """Subtracting gives the exact difference, or the border that it would cross."""
+    assert expected == subtract_quantity(left, right)
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"), [(0, INT64_MIN), (-1, INT64_MIN), (5, INT64_MIN + 5), (INT64_MAX, -1)]
+)
+def test_subtracting_the_lowest_quantity_adds_it(left: int, expected: int) -> None:
+    """The negation of the lowest quantity is itself, as in 64-bit arithmetic."""
+    assert expected == subtract_quantity(left, INT64_MIN)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (0, INT64_MIN, 0),
+        (INT64_MAX, 0, 0),
+        (-3, 4, -12),
+        (INT64_MAX, 2, INT64_MAX),
+        (INT64_MAX, -2, INT64_MIN),
+        (INT64_MIN, 2, INT64_MIN),
+        (INT64_MIN, -2, INT64_MAX),
+        (INT64_MIN, -1, INT64_MAX),
+        (-1, INT64_MIN, INT64_MAX),
+        (INT64_MIN, 1, INT64_MIN),
+    ],
+)
+def test_a_product_stops_at_the_borders(left: int, right: int, expected: int) -> None:
+    """Multiplying gives the exact product, or the border on the side of its sign."""
+    assert expected == multiply_quantity(left, right)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "ratio", "expected"),
+    [
+        (0, math.inf, 0),
+        (7, 0.0, 0),
+        (10, 1.5, 15),
+        (7, 0.5, 3),
+        (-7, 0.5, -3),
+        (7, -0.5, -3),
+        (INT64_MAX, 1.0, INT64_MAX),
+        (INT64_MAX, 2.0, INT64_MAX),
+        (INT64_MAX, -2.0, INT64_MIN),
+        (1, math.inf, INT64_MAX),
+        (-1, math.inf, INT64_MIN),
+    ],
+)
+def test_a_product_with_a_ratio_is_truncated_toward_zero(quantity: int, ratio: float, expected: int) -> None:
+    """The floating point product loses its fraction and stops at the borders."""
+    assert expected == multiply_quantity_by_ratio(quantity, ratio)
+
+
+def test_a_ratio_that_is_not_a_number_is_refused() -> None:
+    """No quantity stands for a product with something that is not a number."""
+    with pytest.raises(QuantityError, match="the quantity 5 by a ratio that is not a number"):
+        multiply_quantity_by_ratio(5, math.nan)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("10", 10),
+        ("007", 7),
+        ("0" * 5000 + "7", 7),
+        (" 10 ", 10),
+        ("10 k", 10_000),
+        ("10\t M", 10_000_000),
+        ("1k", 10**3),
+        ("1M", 10**6),
+        ("1G", 10**9),
+        ("1T", 10**12),
+        ("1P", 10**15),
+        ("1E", 10**18),
+        ("1Ki", 2**10),
+        ("1Mi", 2**20),
+        ("1Gi", 2**30),
+        ("1Ti", 2**40),
+        ("1Pi", 2**50),
+        ("1Ei", 2**60),
+        ("9223372036854775807", INT64_MAX),
+    ],
+)
+def test_a_plain_quantity_is_a_number_with_a_multiplier(text: str, expected: int) -> None:
+    """A plain text is an unsigned whole number and, perhaps after white space, a multiplier."""
+    assert expected == parse_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("10", 10_000), ("500m", 500), ("500 m", 500), ("2k", 2_000_000), ("1Ki", 1_024_000), ("0m", 0)],
+)
+def test_a_vcore_quantity_is_counted_in_milli_cores(text: str, expected: int) -> None:
+    """Processor time without the milli suffix is multiplied by a further thousand."""
+    assert expected == parse_vcore(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "-1", "+1", "1.5", "1e3", "ten", "Ki", "1KiB", "1 0", "1kk", "0x10", "\u0661", "1\n\n2"]
+)
+def test_a_text_that_is_no_whole_number_is_an_invalid_quantity(text: str) -> None:
+    """Signs, decimals, exponents, words and other scripts' digits are refused by both parsers, by name."""
+    for parse in (parse_quantity, parse_vcore):
+        with pytest.raises(QuantityError) as caught:
+            parse(text)
+
+        assert f"invalid quantity: {text!r}" == str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["1K", "1ki", "1mi", "1 K"])
+def test_an_unknown_suffix_is_named_as_such(text: str) -> None:
+    """A suffix of the right shape that has no multiplier is an invalid suffix for both parsers."""
+    for parse in (parse_quantity, parse_vcore):
+        with pytest.raises(QuantityError) as caught:
+            parse(text)
+
+        assert f"invalid suffix: {text!r}" == str(caught.value)
+
+
+def test_the_milli_suffix_belongs_to_vcores_only() -> None:
+    """A plain quantity has no thousandths."""
+    with pytest.raises(QuantityError, match="invalid suffix: '500m'"):
+        parse_quantity("500m")
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "8Ei", "10E", "9" * 10_000])
+def test_a_plain_quantity_beyond_64_bits_overflows(text: str) -> None:
+    """A number or product outside the range is refused rather than saturated."""
+    with pytest.raises(QuantityError) as caught:
+        parse_quantity(text)
+
+    assert f"invalid quantity: overflow: {text!r}" == str(caught.value)
+
+
+def test_a_vcore_quantity_overflows_after_the_whole_multiplication() -> None:
+    """The further thousand counts for the overflow; milli-cores do not have it."""
+    assert 9_223_372_036_854_775_000 == parse_vcore("9223372036854775")
+    assert INT64_MAX == parse_vcore(f"{INT64_MAX}m")
+    for text in ("9223372036854776", "1Ei", f"{INT64_MAX + 1}m"):
+        with pytest.raises(QuantityError, match="invalid quantity: overflow"):
+            parse_vcore(text)
+
+
+def test_a_quantity_error_is_an_error_of_ours() -> None:
+    """One base class catches every misuse of the scheduler."""
+    assert issubclass(QuantityError, LicorneError)
+
+
+@settings(deadline=None)
+@given(quantities, quantities)
+def test_every_operation_is_the_exact_one_clamped(left: int, right: int) -> None:
+    """Saturation is clamping the exact result; only subtracting the lowest quantity is special."""
+    assert clamped(left + right) == add_quantity(left, right)
+    assert clamped(left * right) == multiply_quantity(left, right)
+    exact = left + right if right == INT64_MIN else left - right
+    assert clamped(exact) == subtract_quantity(left, right)
+
+
+@settings(deadline=None)
+@given(quantities, ratios)
+def test_a_product_with_a_ratio_never_leaves_the_range(quantity: int, ratio: float) -> None:
+    """Whatever the ratio, the product is a quantity, on the side of zero that the signs ask for."""
+    product = multiply_quantity_by_ratio(quantity, ratio)
+
+    assert INT64_MIN <= product <= INT64_MAX
+    assert product == 0 or (product > 0) == ((quantity > 0) == (ratio > 0))
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="0159 mkKMGTPEi.-\n\u0661", max_size=22))
+def test_any_text_is_either_read_or_refused(text: str) -> None:
+    """A parser answers with a quantity that is not negative or with its own error, nothing else."""
+    for parse in (parse_quantity, parse_vcore):
+        try:
+            quantity = parse(text)
+        except QuantityError:
+            continue
+        assert 0 <= quantity <= INT64_MAX

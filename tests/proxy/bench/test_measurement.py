@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import pytest
+from bench_fakes import (
+    APPLICATION_SECONDS,
+    ASK_SECONDS,
+    NODE_SECONDS,
+    PLACEMENT_SECONDS,
+    RELEASE_SECONDS,
+    FakeClock,
+    FakeScheduler,
+    a_workload,
+    fake_gauges,
+)
+
+from licorne.proxy.bench.driver import SelfRunning, Stepped
+from licorne.proxy.bench.errors import BenchError
+from licorne.proxy.bench.figures import Churn, Measurement
+from licorne.proxy.bench.measurement import measure
+from licorne.proxy.bench.workloads import Course, NodeFill, Size, Workload
+from licorne.proxy.si import si_pb2 as si
+
+
+def measured(workload: Workload, *, cpu_share: float = 0.0, peak_bytes: int = 0) -> Measurement:
+    """Measure a workload on the fake scheduler, stepped."""
+    clock = FakeClock()
+    gauges = fake_gauges(clock, cpu_share=cpu_share, peak_bytes=peak_bytes)
+    return measure(workload, Stepped(FakeScheduler(clock), gauges), gauges)
+
+
+def test_additions_are_measured_to_the_last_acceptance() -> None:
+    """Nodes and applications take exactly what the scheduler took for them."""
+    measurement = measured(a_workload())
+
+    assert measurement.nodes_per_second == 1 / NODE_SECONDS
+    assert measurement.applications_per_second == 1 / APPLICATION_SECONDS
+
+
+def test_asks_are_handed_over_as_fast_as_the_scheduler_lets_its_caller_go() -> None:
+    """What the scheduler does later is not in it, and where asks are placed nothing else is known."""
+    measurement = measured(a_workload())
+
+    assert measurement.asks_handed_over_per_second == 1 / ASK_SECONDS
+    assert measurement.asks_taken_in_per_second is None
+
+
+def test_the_pace_is_measured_from_the_first_ask_sent_to_the_last_allocation_received() -> None:
+    """Hand-over and placement of 20 asks are in it, nodes and applications are not."""
+    measurement = measured(a_workload(applications_per_leaf=2, asks_per_wave=5))
+
+    seconds = 20 * (ASK_SECONDS + PLACEMENT_SECONDS)
+    assert measurement.allocations_per_second == 20 / seconds
+    assert measurement.pace_per_second == 20 / seconds
+    assert measurement.churn is None
+    assert measurement.backlog is None
+
+
+def test_a_self_running_scheduler_is_measured_by_the_same_code() -> None:
+    """It works while it is asked, which shows in what the caller is kept for; the pace is the same."""
+    clock = FakeClock()
+    gauges = fake_gauges(clock)
+    measurement = measure(a_workload(), SelfRunning(FakeScheduler(clock, eager=True), gauges), gauges)
+
+    assert measurement.allocations_per_second == 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
+    assert measurement.asks_handed_over_per_second == 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
+
+
+def test_existing_allocations_are_not_in_the_pace() -> None:
+    """They are placed, answered and waited for before the first ask is sent."""
+    workload = a_workload(
+        node_count=20, node_size=Size(600, 60), asks_per_wave=10, node_fill=NodeFill.NEARLY_FULL_CLUSTER
+    )
+    measurement = measured(workload)
+
+    assert measurement.allocations_per_second == 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
+
+
+def test_memory_is_counted_for_each_thing_there_are_many_of() -> None:
+    """A thousand bytes more after 50 nodes are 20 for one; four applications tell nothing."""
+    measurement = measured(a_workload(node_count=50, applications_per_leaf=2, asks_per_wave=25), peak_bytes=7)
+
+    assert measurement.bytes_per_node == 20.0
+    assert measurement.bytes_per_application is None
+    assert measurement.bytes_per_ask == 10.0
+    assert measurement.peak_bytes == 7
+
+
+def test_locked_churn_waits_for_the_successor_of_each_release() -> None:
+    """Every latency is one release and one placement, and the churn is nothing but these."""
+    workload = a_workload(node_count=2, asks_per_wave=5, course=Course.CHURN_LOCKED)
+    latency = RELEASE_SECONDS + PLACEMENT_SECONDS
+
+    expected = Churn(per_second=1 / latency, latency_p50_seconds=latency, latency_p99_seconds=latency)
+    assert expected == measured(workload).churn
+
+
+def test_piped_churn_does_not_wait() -> None:
+    """All 20 releases are sent before the scheduler does the first of them, so the last one waits longest."""
+    workload = a_workload(node_count=2, asks_per_wave=5, course=Course.CHURN_PIPED)
+    churn = measured(workload).churn
+
+    seconds = 20 * (RELEASE_SECONDS + PLACEMENT_SECONDS)
+    assert churn is not None
+    assert churn.per_second == 20 / seconds
+    assert churn.latency_p50_seconds == 20 * RELEASE_SECONDS + 10 * PLACEMENT_SECONDS
+    assert churn.latency_p99_seconds == seconds
+
+
+def test_churn_has_no_pace_but_its_own() -> None:
+    """The filling of the cluster is preparation."""
+    measurement = measured(a_workload(node_count=2, asks_per_wave=5, course=Course.CHURN_PIPED))
+
+    assert measurement.allocations_per_second is None
+    assert measurement.churn is not None
+    assert measurement.pace_per_second == measurement.churn.per_second
+
+
+def test_waiting_asks_are_taken_in_when_the_mark_behind_them_is_accepted() -> None:
+    """20 asks fill the cluster, 20 wait: these, and the mark, are what is timed."""
+    measurement = measured(a_workload(node_count=2, asks_per_wave=5, course=Course.CHURN_LOCKED))
+
+    assert measurement.asks_handed_over_per_second == 1 / ASK_SECONDS
+    assert measurement.asks_taken_in_per_second == 20 / (20 * ASK_SECONDS + APPLICATION_SECONDS)
+
+
+def test_a_backlog_is_taken_in_when_the_mark_behind_it_is_accepted() -> None:
+    """All its asks wait."""
+    workload = a_workload(asks_per_wave=5, node_fill=NodeFill.FULL, course=Course.WAIT, node_count=1)
+    measurement = measured(workload)
+
+    assert measurement.asks_handed_over_per_second == 1 / ASK_SECONDS
+    assert measurement.asks_taken_in_per_second == 20 / (20 * ASK_SECONDS + APPLICATION_SECONDS)
+
+
+@pytest.mark.parametrize("node_fill", [NodeFill.FULL, NodeFill.FRAGMENTED])
+def test_a_backlog_reacts_to_a_freed_node(node_fill: NodeFill) -> None:
+    """The reaction ends with the first new allocation, not with the last."""
+    workload = a_workload(node_count=4, asks_per_wave=50, node_fill=node_fill, course=Course.WAIT)
+    measurement = measured(workload)
+
+    assert measurement.backlog is not None
+    assert measurement.backlog.reaction_median_seconds == RELEASE_SECONDS + PLACEMENT_SECONDS
+    assert measurement.backlog.reaction_max_seconds == RELEASE_SECONDS + PLACEMENT_SECONDS
+    assert measurement.pace_per_second is None
+
+
+@pytest.mark.parametrize("cpu_share", [0.0, 0.25])
+def test_a_backlog_costs_processor_time_by_wall_time(cpu_share: float) -> None:
+    """A process that uses a quarter of a core while asks wait has a share of 0.25."""
+    workload = a_workload(asks_per_wave=50, node_fill=NodeFill.FULL, course=Course.WAIT)
+    backlog = measured(workload, cpu_share=cpu_share).backlog
+
+    assert backlog is not None
+    assert backlog.waiting_cpu_share == pytest.approx(cpu_share)
+
+
+def test_an_ask_placed_where_there_is_no_room_is_an_error() -> None:
+    """A backlog that does not wait would give a fine figure for the wrong thing."""
+    workload = a_workload(
+        node_count=4, node_size=Size(110, 11), node_fill=NodeFill.FRAGMENTED, course=Course.WAIT
+    )
+
+    with pytest.raises(BenchError, match="4 allocations more than there is room for"):
+        measured(workload)
+
+
+def test_asks_without_room_are_an_error_where_all_should_be_placed() -> None:
+    """The error says how many came."""
+    with pytest.raises(BenchError, match=r"allocations=10, .* not Goal\(.*allocations=20"):
+        measured(a_workload(node_count=1, applications_per_leaf=2, asks_per_wave=5))
+
+
+def test_a_rejected_node_ends_the_measurement() -> None:
+    """What the scheduler refuses cannot be measured."""
+
+    class Rejecting(FakeScheduler):
+        def update_node(self, request: si.NodeRequest) -> None:
+            rejected = [si.RejectedNode(nodeID=node.nodeID, reason="no") for node in request.nodes]
+            self._rm().update_node(si.NodeResponse(rejected=rejected))
+
+    clock = FakeClock()
+    with pytest.raises(BenchError, match="node node-00000 was rejected: no"):
+        measure(a_workload(), Stepped(Rejecting(clock), fake_gauges(clock)), fake_gauges(clock))
+
+
+def test_the_scheduler_gets_the_configuration_of_the_workload_once() -> None:
+    """One registration, with the queues of the description."""
+    clock = FakeClock()
+    scheduler = FakeScheduler(clock)
+    measure(a_workload(), Stepped(scheduler, fake_gauges(clock)), fake_gauges(clock))
+
+    assert len(scheduler.registrations) == 1
+    assert "name: b" in scheduler.registrations[0].config

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import io
+import json
+
+from bench_fakes import some_figures
+from rich.console import Console
+
+from licorne.proxy.bench.figures import Backlog, Churn, Figures
+from licorne.proxy.bench.report import report_json, report_tables
+
+
+def rendered(*runs: Figures) -> str:
+    """Return the tables as text, wide enough that nothing is cut."""
+    console = Console(file=io.StringIO(), width=250)
+    for table in report_tables(runs):
+        console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_table_shows_pace_light_and_ratio() -> None:
+    """The ratio is what is comparable, so it stands beside what it is made of."""
+    (row,) = [line for line in rendered(some_figures("u500", pace=24_000.0)).splitlines() if "3,500" in line]
+
+    assert ["u500", "actors", "24,000", "40,000", "0.60", "3,500-4,100/s", "≥ 4x, moonshot 8x"] == [
+        cell.strip() for cell in row.strip("│┃ ").split("│")
+    ]
+
+
+def test_figures_of_the_recorded_core_are_labelled_as_quoted() -> None:
+    """Nobody should take them for something measured just now."""
+    text = rendered(some_figures())
+
+    assert "recorded core" in text
+    assert "(quoted from bench.md)" in text
+
+
+def test_what_a_workload_does_not_show_is_a_dash() -> None:
+    """Two applications tell nothing of the memory of one."""
+    (row,) = [line for line in rendered(some_figures()).splitlines() if "7,000" in line]
+
+    assert "-" in [cell.strip() for cell in row.split("│")]
+
+
+def test_churn_and_backlog_have_tables_of_their_own_where_there_are_any() -> None:
+    """A run of u500 alone shows neither; latencies and reactions are in milliseconds."""
+    churn = Churn(per_second=5_000.0, latency_p50_seconds=0.000_25, latency_p99_seconds=0.002)
+    backlog = Backlog(waiting_cpu_share=0.07, reaction_median_seconds=0.000_5, reaction_max_seconds=0.004)
+    both = rendered(
+        some_figures("f_lock", pace=None, churn=churn), some_figures("g_full", pace=None, backlog=backlog)
+    )
+
+    assert "0.250" in both
+    assert "2.000" in both
+    assert "0.0700" in both
+    assert "4.000" in both
+    assert "Churn" not in rendered(some_figures())
+    assert "Backlog" not in rendered(some_figures())
+
+
+def test_flatness_is_shown_where_it_can_be_compared() -> None:
+    """Both u500 and u5000 are needed."""
+    assert "u5000 / u500 (actors)" in rendered(some_figures("u500"), some_figures("u5000"))
+    assert "Flatness" not in rendered(some_figures("u500"))
+
+
+def test_json_holds_every_figure_and_what_follows_from_it() -> None:
+    """A program need not compute the ratio nor know the targets."""
+    document = json.loads(
+        report_json([some_figures("u500", pace=20_000.0), some_figures("u5000", pace=10_000.0)])
+    )
+
+    run = document["runs"][0]
+    assert run["workload"] == "u500"
+    assert run["ratio_to_light"] == 0.5
+    assert run["light_per_second"] == 40_000.0
+    assert run["measurement"]["allocations_per_second"] == 20_000.0
+    assert run["quoted"] == {"recorded_core": "3,500-4,100/s", "wanted": "≥ 4x, moonshot 8x"}
+    assert document["comparisons"] == [
+        {"subject": "u5000 / u500 (actors)", "quotient": 0.5, "quotient_min": 0.8}
+    ]

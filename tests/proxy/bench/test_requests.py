@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+from bench_fakes import a_workload
+
+from licorne.proxy.bench.requests import (
+    application_request,
+    ask_requests,
+    configuration_text,
+    mark_request,
+    node_request,
+    placement_request,
+    registration_request,
+    release_request,
+)
+from licorne.proxy.bench.workloads import Size, workload_named
+from licorne.proxy.si import si_pb2 as si
+
+
+def quantities(resource: si.Resource) -> Size:
+    """Return a resource as the workloads write it."""
+    values = {name: quantity.value for name, quantity in resource.resources.items()}
+    assert values.keys() == {"memory", "vcore"}
+    return Size(values["memory"], values["vcore"])
+
+
+def test_limits_are_written_in_thousandths_of_a_core() -> None:
+    """A vcore without its `m` would be a whole core."""
+    document = yaml.safe_load(configuration_text(workload_named("b")))
+    parent = document["partitions"][0]["queues"][0]["queues"][0]
+
+    assert parent["resources"] == {
+        "guaranteed": {"memory": "15000", "vcore": "1500m"},
+        "max": {"memory": "35000", "vcore": "3500m"},
+    }
+    assert parent["queues"][9]["name"] == "q9"
+    assert parent["queues"][9]["resources"]["max"] == {"memory": "3500", "vcore": "350m"}
+
+
+def test_a_queue_without_limits_has_no_resources() -> None:
+    """An empty map of limits would be something else than none."""
+    document = yaml.safe_load(configuration_text(workload_named("a_fifo")))
+
+    assert {"name": "q00"} == document["partitions"][0]["queues"][0]["queues"][0]
+
+
+def test_the_sort_policies_are_in_the_configuration() -> None:
+    """Applications by a property of the leaf, nodes by the policy of the partition."""
+    fair = yaml.safe_load(configuration_text(workload_named("a")))
+    packed = yaml.safe_load(configuration_text(workload_named("e_bin")))
+
+    leaves = fair["partitions"][0]["queues"][0]["queues"]
+    assert [{"application.sort.policy": "fair"}] * 10 == [leaf["properties"] for leaf in leaves]
+    assert "nodesortpolicy" not in fair["partitions"][0]
+    assert packed["partitions"][0]["nodesortpolicy"] == {"type": "binpacking"}
+
+
+def test_the_registration_keeps_events_on_and_logging_quiet() -> None:
+    """The figures are taken with events, and with warnings alone."""
+    request = registration_request(workload_named("u500"))
+
+    assert request.extraConfig == {"event.trackingEnabled": "true", "log.level": "warn"}
+    assert request.config == configuration_text(workload_named("u500"))
+
+
+def test_one_request_creates_all_nodes() -> None:
+    """Every node is schedulable and of the size of the table."""
+    request = node_request(workload_named("u5000"))
+
+    assert len({node.nodeID for node in request.nodes}) == 5_000
+    assert {si.NodeInfo.CREATE} == {node.action for node in request.nodes}
+    assert {Size(30, 3)} == {quantities(node.schedulableResource) for node in request.nodes}
+
+
+def test_one_request_submits_all_applications() -> None:
+    """Each goes to its leaf, with a user whose groups need not be looked up."""
+    request = application_request(workload_named("b"))
+
+    assert [application.application_id for application in workload_named("b").applications()] == [
+        added.applicationID for added in request.new
+    ]
+    assert len({added.queueName for added in request.new}) == 100
+    assert {("bench", ("bench",))} == {(added.ugi.user, tuple(added.ugi.groups)) for added in request.new}
+
+
+def test_the_mark_is_an_application_of_its_own() -> None:
+    """Its name is none of the workload's, its queue is."""
+    workload = workload_named("g_full")
+    (mark,) = mark_request(workload).new
+
+    assert mark.applicationID not in {application.application_id for application in workload.applications()}
+    assert mark.queueName == workload.leaf_paths()[0]
+
+
+def test_each_application_sends_one_request_with_its_asks_in_order() -> None:
+    """The requests come in the order of the applications, the keys in ascending order."""
+    workload = a_workload(applications_per_leaf=2, asks_per_wave=3)
+    requests = ask_requests(workload, 0)
+
+    assert [["root.a-000"] * 3, ["root.a-001"] * 3, ["root.b-000"] * 3, ["root.b-001"] * 3] == [
+        [ask.applicationID for ask in request.allocations] for request in requests
+    ]
+    first = [ask.allocationKey for ask in requests[0].allocations]
+    assert first == ["root.a-000-0-00000", "root.a-000-0-00001", "root.a-000-0-00002"]
+
+
+def test_five_sizes_cycle_along_the_asks_of_an_application() -> None:
+    """Ten asks are twice 10/1, 20/2, 30/3, 40/4, 50/5."""
+    request = ask_requests(workload_named("a"), 0)[7]
+
+    cycle = [Size(10, 1), Size(20, 2), Size(30, 3), Size(40, 4), Size(50, 5)]
+    assert cycle * 2 == [quantities(ask.resourcePerAlloc) for ask in request.allocations]
+
+
+@pytest.mark.parametrize("name", ["u500", "b", "e_fair", "f_lock", "g_frag"])
+def test_no_ask_names_a_node(name: str) -> None:
+    """An allocation with a node would be taken as it is, without a decision."""
+    asks = [ask for request in ask_requests(workload_named(name), 0) for ask in request.allocations]
+
+    assert {""} == {ask.nodeID for ask in asks}
+    assert len(asks) == workload_named(name).ask_count // workload_named(name).wave_count
+
+
+def test_the_second_wave_has_keys_of_its_own() -> None:
+    """A key that was used would change the old ask instead of adding one."""
+    workload = workload_named("f_pipe")
+    keys = [
+        ask.allocationKey
+        for wave in (0, 1)
+        for request in ask_requests(workload, wave)
+        for ask in request.allocations
+    ]
+
+    assert len(keys) == 20_000
+    assert len(set(keys)) == 20_000
+
+
+def test_foreign_allocations_go_before_those_that_are_answered() -> None:
+    """The answer to the last one then says that the foreign ones are in."""
+    request = placement_request(workload_named("e_fair"))
+    foreign = [allocation.allocationTags.get("foreign") for allocation in request.allocations]
+
+    assert ["default"] * 1_000 + [None] * 5_400 == foreign
+    assert not any(allocation.applicationID for allocation in request.allocations[:1_000])
+    assert all(allocation.nodeID for allocation in request.allocations)
+    assert all(allocation.applicationID for allocation in request.allocations[1_000:])
+
+
+def test_an_empty_cluster_has_no_placements() -> None:
+    """There is nothing to send then."""
+    assert not placement_request(workload_named("u500")).allocations
+
+
+def test_a_release_says_that_the_resource_manager_ended_the_allocation() -> None:
+    """Any other reason would be a confirmation."""
+    request = release_request("root.a-000", "root.a-000-0-00000")
+
+    assert request.releases.allocationsToRelease[:] == [
+        si.AllocationRelease(
+            partitionName="default",
+            applicationID="root.a-000",
+            allocationKey="root.a-000-0-00000",
+            terminationType=si.STOPPED_BY_RM,
+        )
+    ]

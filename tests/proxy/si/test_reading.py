@@ -1,0 +1,336 @@
+"""From `si.v1` to the messages of the model."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from licorne.model.messages import (
+    AllocationSubmission,
+    ApplicationSubmission,
+    NodeAction,
+    NodeUpdate,
+    Registration,
+    Release,
+    TerminationType,
+)
+from licorne.model.resources import EMPTY, Resource
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.reading import (
+    RESOURCE_SIZES_MAX,
+    RequestReader,
+    application_removals,
+    registration,
+    releases,
+)
+
+INT64: Final = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+
+
+def _resource(**quantities: int) -> si.Resource:
+    return si.Resource(resources={name: si.Quantity(value=value) for name, value in quantities.items()})
+
+
+def _bare_submission(allocation_key: str, **changes: Any) -> AllocationSubmission:
+    """Build what an allocation of which only the key is set reads as."""
+    fields: dict[str, Any] = {
+        "allocation_key": allocation_key,
+        "application_id": "",
+        "partition": "[rm]default",
+        "resource": EMPTY,
+        "priority": 0,
+        "tags": {},
+        "node_id": "",
+        "task_group_name": "",
+        "placeholder": False,
+        "originator": False,
+        "allow_preempt_self": False,
+        "allow_preempt_other": False,
+    }
+    return AllocationSubmission(**fields | changes)
+
+
+def _allocations(*allocations: si.Allocation) -> list[AllocationSubmission]:
+    return RequestReader().allocation_submissions(si.AllocationRequest(rmID="rm", allocations=allocations))
+
+
+def _released(*allocations: si.AllocationRelease) -> tuple[Release, ...]:
+    request = si.AllocationReleasesRequest(allocationsToRelease=allocations)
+    return releases(si.AllocationRequest(rmID="rm", releases=request))
+
+
+def _nodes(*nodes: si.NodeInfo) -> dict[str, tuple[NodeUpdate, ...]]:
+    return RequestReader().node_updates(si.NodeRequest(rmID="rm", nodes=nodes))
+
+
+def _submitted(new: si.AddApplicationRequest) -> ApplicationSubmission:
+    (submission,) = RequestReader().application_submissions(si.ApplicationRequest(rmID="rm", new=[new]))
+    return submission
+
+
+def test_a_registration_is_read_whole() -> None:
+    """Every field of a registration reaches the model."""
+    request = si.RegisterResourceManagerRequest(
+        rmID="rm",
+        version="1.9",
+        policyGroup="queues",
+        buildInfo={"b": "2", "a": "1"},
+        config="partitions: []",
+        extraConfig={"log.level": "INFO"},
+    )
+
+    expected = Registration(
+        rm_id="rm",
+        version="1.9",
+        policy_group="queues",
+        build_information={"a": "1", "b": "2"},
+        configuration="partitions: []",
+        extra_configuration={"log.level": "INFO"},
+    )
+
+    assert expected == registration(request)
+
+
+def test_what_a_registration_does_not_say_is_empty() -> None:
+    """A bare registration reads as the defaults of the model."""
+    assert Registration(rm_id="rm") == registration(si.RegisterResourceManagerRequest(rmID="rm"))
+
+
+def test_an_allocation_is_read_whole() -> None:
+    """Every field of an allocation reaches the model."""
+    message = si.Allocation(
+        allocationKey="k",
+        allocationTags={"z": "1", "a": "2"},
+        resourcePerAlloc=_resource(vcore=1000, memory=10),
+        priority=-7,
+        nodeID="n1",
+        applicationID="app",
+        partitionName="gpu",
+        taskGroupName="tg",
+        placeholder=True,
+        originator=True,
+        preemptionPolicy=si.PreemptionPolicy(allowPreemptSelf=True, allowPreemptOther=True),
+    )
+
+    expected = AllocationSubmission(
+        allocation_key="k",
+        application_id="app",
+        partition="[rm]gpu",
+        resource=Resource({"memory": 10, "vcore": 1000}),
+        priority=-7,
+        tags={"a": "2", "z": "1"},
+        node_id="n1",
+        task_group_name="tg",
+        placeholder=True,
+        originator=True,
+        allow_preempt_self=True,
+        allow_preempt_other=True,
+    )
+
+    assert [expected] == _allocations(message)
+
+
+def test_what_an_allocation_does_not_say_is_empty() -> None:
+    """A bare allocation is an ask for nothing in the default partition; no resource is the empty one."""
+    assert [_bare_submission("k")] == _allocations(si.Allocation(allocationKey="k"))
+
+
+@pytest.mark.parametrize(
+    ("allow_self", "allow_other", "placeholder", "originator"),
+    [
+        (True, False, False, False),
+        (False, True, False, False),
+        (False, False, True, False),
+        (False,) * 3 + (True,),
+    ],
+)
+def test_flags_are_not_mixed_up(
+    *, allow_self: bool, allow_other: bool, placeholder: bool, originator: bool
+) -> None:
+    """Each flag of an allocation is the same flag of the submission, and no other."""
+    policy = si.PreemptionPolicy(allowPreemptSelf=allow_self, allowPreemptOther=allow_other)
+    message = si.Allocation(placeholder=placeholder, originator=originator, preemptionPolicy=policy)
+
+    expected = _bare_submission(
+        "",
+        placeholder=placeholder,
+        originator=originator,
+        allow_preempt_self=allow_self,
+        allow_preempt_other=allow_other,
+    )
+
+    assert [expected] == _allocations(message)
+
+
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [("", "[rm]default"), ("default", "[rm]default"), ("gpu", "[rm]gpu"), ("[other]gpu", "[other]gpu")],
+)
+def test_partition_names_become_full_names_everywhere(name: str, partition: str) -> None:
+    """A short or empty name belongs to the resource manager that speaks; a full name stays."""
+    (allocation,) = _allocations(si.Allocation(partitionName=name))
+    (release,) = _released(si.AllocationRelease(partitionName=name))
+    removal = si.RemoveApplicationRequest(partitionName=name)
+    (removed,) = application_removals(si.ApplicationRequest(rmID="rm", remove=[removal]))
+
+    assert allocation.partition == partition
+    assert release.partition == partition
+    assert removed.partition == partition
+    assert _submitted(si.AddApplicationRequest(partitionName=name)).partition == partition
+    assert list(_nodes(si.NodeInfo(attributes={"si/node-partition": name}))) == [partition]
+
+
+def test_one_request_may_be_about_several_partitions() -> None:
+    """Each allocation keeps its own partition, and the order of the request is kept."""
+    names = ["a", "", "b", "b", "default", "a"]
+
+    actual = _allocations(*(si.Allocation(partitionName=name) for name in names))
+
+    assert [submission.partition for submission in actual] == [
+        "[rm]a",
+        "[rm]default",
+        "[rm]b",
+        "[rm]b",
+        "[rm]default",
+        "[rm]a",
+    ]
+
+
+@settings(deadline=None, max_examples=50)
+@given(quantities=st.dictionaries(st.text(max_size=8), INT64, max_size=6))
+def test_a_resource_is_read_exactly(quantities: dict[str, int]) -> None:
+    """Every type and quantity that the wire can carry arrives, zeros too, and the types are in order."""
+    actual = RequestReader().resource(_resource(**quantities))
+
+    assert list(actual.items()) == sorted(quantities.items())
+
+
+def test_asks_of_equal_size_share_one_resource() -> None:
+    """The order in which the types were named makes no difference."""
+    sizes = [_resource(memory=1, vcore=2), _resource(vcore=2, memory=1), _resource(memory=2, vcore=1)]
+
+    first, second, third = _allocations(*(si.Allocation(resourcePerAlloc=size) for size in sizes))
+
+    assert first.resource is second.resource
+    assert third.resource == Resource({"memory": 2, "vcore": 1})
+
+
+def test_a_named_zero_is_not_nothing() -> None:
+    """A type with the quantity zero stays named, and shares nothing with the empty resource."""
+    reader = RequestReader()
+
+    assert "vcore" in reader.resource(_resource(vcore=0))
+    assert reader.resource(_resource()) is EMPTY
+
+
+def test_a_reader_forgets_when_it_has_seen_too_many_sizes() -> None:
+    """Its memory is bounded, and what it reads afterwards is still right."""
+    reader = RequestReader()
+    before = reader.resource(_resource(memory=-1))
+    for size in range(RESOURCE_SIZES_MAX):
+        reader.resource(_resource(memory=size))
+
+    after = reader.resource(_resource(memory=-1))
+
+    assert len(reader._resources) <= RESOURCE_SIZES_MAX
+    assert before is not after
+    assert before == after
+
+
+def test_the_request_may_change_after_it_was_read() -> None:
+    """Nothing in a result refers to the request."""
+    request = si.AllocationRequest(allocations=[si.Allocation(allocationTags={"a": "1"})])
+    (submission,) = RequestReader().allocation_submissions(request)
+
+    request.allocations[0].allocationTags["a"] = "2"
+    request.Clear()
+
+    assert submission.tags == {"a": "1"}
+
+
+def test_releases_are_read_in_order() -> None:
+    """Every field of a release reaches the model; an empty key stays empty."""
+    actual = _released(
+        si.AllocationRelease(
+            partitionName="p",
+            applicationID="app",
+            allocationKey="k",
+            terminationType=si.PLACEHOLDER_REPLACED,
+            message="because",
+        ),
+        si.AllocationRelease(applicationID="app"),
+    )
+
+    assert actual == (
+        Release(
+            partition="[rm]p",
+            application_id="app",
+            allocation_key="k",
+            termination=TerminationType.PLACEHOLDER_REPLACED,
+            message="because",
+        ),
+        Release(
+            partition="[rm]default",
+            application_id="app",
+            allocation_key="",
+            termination=TerminationType.UNKNOWN_TERMINATION_TYPE,
+        ),
+    )
+
+
+def test_a_request_without_releases_has_none() -> None:
+    """Asks alone give no release."""
+    assert releases(si.AllocationRequest(rmID="rm", allocations=[si.Allocation()])) == ()
+
+
+@pytest.mark.parametrize("termination", list(TerminationType))
+def test_every_termination_type_is_known(termination: TerminationType) -> None:
+    """The names and numbers of the model are those of the wire."""
+    (release,) = _released(si.AllocationRelease(terminationType=termination.name))
+
+    assert release.termination is termination
+
+
+def test_values_of_a_later_version_count_as_not_given() -> None:
+    """An enum number from the future is read as unknown, and the rest of its message is kept."""
+    release = si.AllocationRelease.FromString(b"\x20\x63\x32\x01k")
+    node = si.NodeInfo.FromString(b"\x0a\x01n\x10\x63")
+
+    assert [(r.termination, r.allocation_key) for r in _released(release)] == [
+        (TerminationType.UNKNOWN_TERMINATION_TYPE, "k")
+    ]
+    assert [(n.action, n.node_id) for n in _nodes(node)["[rm]default"]] == [
+        (NodeAction.UNKNOWN_ACTION_FROM_RM, "n")
+    ]
+
+
+def test_messages_of_another_copy_of_the_interface_are_as_good() -> None:
+    """A program may hand over the classes it generated itself."""
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
+    pool.AddSerializedFile(si.DESCRIPTOR.serialized_pb)
+    theirs = message_factory.GetMessageClass(pool.FindMessageTypeByName("si.v1.AllocationRequest"))
+    ours = si.AllocationRequest(rmID="rm", allocations=[si.Allocation(resourcePerAlloc=_resource(memory=1))])
+    request = cast("si.AllocationRequest", theirs.FromString(ours.SerializeToString()))
+
+    assert type(request) is not si.AllocationRequest
+    assert RequestReader().allocation_submissions(ours) == RequestReader().allocation_submissions(request)
+
+
+def test_an_empty_request_reads_as_nothing() -> None:
+    """No list, no result, no error."""
+    reader = RequestReader()
+    actual = SimpleNamespace(
+        allocations=reader.allocation_submissions(si.AllocationRequest()),
+        releases=releases(si.AllocationRequest()),
+        applications=reader.application_submissions(si.ApplicationRequest()),
+        removals=application_removals(si.ApplicationRequest()),
+        nodes=reader.node_updates(si.NodeRequest()),
+    )
+
+    assert not any(vars(actual).values())

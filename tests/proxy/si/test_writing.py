@@ -1,0 +1,290 @@
+"""From the messages of the model to `si.v1`, and to the right callback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from licorne.model.allocation import Allocation, Ask
+from licorne.model.messages import (
+    AllocationPlaced,
+    AllocationRejection,
+    AllocationsRejected,
+    AllocationsReleased,
+    ApplicationChanged,
+    ApplicationsAnswered,
+    NodesAnswered,
+    Rejection,
+    Release,
+    SchedulingStateChanged,
+    TerminationType,
+)
+from licorne.model.resources import EMPTY, Resource
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.api import ResourceManager
+from licorne.proxy.si.reading import RequestReader, releases
+from licorne.proxy.si.writing import dispatch, write_allocation_placed, write_allocations_released
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from licorne.model.messages import Announcement
+
+INT64: Final = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+
+
+class _Recorder(ResourceManager):
+    """A resource manager that remembers what it was told, and by which call."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Message]] = []
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self.told.append(("update_allocation", response))
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self.told.append(("update_application", response))
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        self.told.append(("update_node", response))
+
+    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
+        self.told.append(("update_container_scheduling_state", request))
+
+
+class _Failing(ResourceManager):
+    """A resource manager that can not take anything."""
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        raise ValueError(f"no room for {len(response.new)}")
+
+
+def _told(announcement: Announcement) -> list[tuple[str, Message]]:
+    recorder = _Recorder()
+    dispatch(announcement, recorder)
+    return recorder.told
+
+
+def _placed(resource: Resource = EMPTY, **changes: Any) -> AllocationPlaced:
+    ask = Ask(allocation_key="k", application_id="app", resource=resource, created_at_ns=1, **changes)
+    return AllocationPlaced(Allocation(ask, "n1", 2))
+
+
+def _release(allocation_key: str, termination: TerminationType) -> Release:
+    return Release(
+        partition="[rm]default",
+        application_id="app",
+        allocation_key=allocation_key,
+        termination=termination,
+        message="because",
+    )
+
+
+def test_a_placement_is_told_with_what_the_resource_manager_needs() -> None:
+    """Node, names, size, group and flags are there; partition, tags and priority are not."""
+    announcement = _placed(
+        Resource({"memory": 10, "vcore": 0}),
+        priority=5,
+        tags={"a": "b"},
+        task_group_name="tg",
+        placeholder=True,
+        originator=True,
+        allow_preempt_self=True,
+        allow_preempt_other=True,
+    )
+
+    expected = si.AllocationResponse(
+        new=[
+            si.Allocation(
+                allocationKey="k",
+                applicationID="app",
+                nodeID="n1",
+                resourcePerAlloc=si.Resource(
+                    resources={"memory": si.Quantity(value=10), "vcore": si.Quantity(value=0)}
+                ),
+                taskGroupName="tg",
+                placeholder=True,
+                originator=True,
+                preemptionPolicy=si.PreemptionPolicy(allowPreemptSelf=True, allowPreemptOther=True),
+            )
+        ]
+    )
+
+    assert [("update_allocation", expected)] == _told(announcement)
+
+
+def test_the_preemption_policy_of_a_placement_is_always_there() -> None:
+    """Even if it allows nothing; and so is the resource."""
+    (allocation,) = write_allocation_placed(_placed()).new
+
+    assert allocation.HasField("preemptionPolicy")
+    assert allocation.HasField("resourcePerAlloc")
+    assert allocation == si.Allocation(
+        allocationKey="k",
+        applicationID="app",
+        nodeID="n1",
+        resourcePerAlloc=si.Resource(),
+        preemptionPolicy=si.PreemptionPolicy(),
+    )
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    quantities=st.dictionaries(st.text(max_size=8), INT64, max_size=5),
+    group=st.text(max_size=5),
+    flags=st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()),
+)
+def test_a_placement_reads_as_it_was_written(
+    quantities: dict[str, int], group: str, flags: tuple[bool, bool, bool, bool]
+) -> None:
+    """A resource manager that sends a placement back, as in a recovery, says the same allocation."""
+    names = ("placeholder", "originator", "allow_preempt_self", "allow_preempt_other")
+    announcement = _placed(
+        Resource(quantities), task_group_name=group, **dict(zip(names, flags, strict=True))
+    )
+    response = si.AllocationResponse.FromString(write_allocation_placed(announcement).SerializeToString())
+
+    (actual,) = RequestReader().allocation_submissions(si.AllocationRequest(allocations=response.new))
+
+    assert (actual.allocation_key, actual.application_id, actual.node_id) == ("k", "app", "n1")
+    assert actual.resource == Resource(quantities)
+    assert actual.task_group_name == group
+    assert tuple(getattr(actual, name) for name in names) == flags
+
+
+@pytest.mark.parametrize("termination", list(TerminationType))
+def test_a_release_reads_as_it_was_written(termination: TerminationType) -> None:
+    """A resource manager confirms a release by sending it back."""
+    wanted = (_release("k1", termination), _release("k2", termination))
+    response = write_allocations_released(AllocationsReleased(wanted))
+
+    confirmation = si.AllocationReleasesRequest(allocationsToRelease=response.released)
+
+    assert wanted == releases(si.AllocationRequest(rmID="rm", releases=confirmation))
+
+
+def test_releases_are_told_in_one_message_and_in_order() -> None:
+    """The partition has its full name, as the recorded core gives it."""
+    releases = (_release("k2", TerminationType.TIMEOUT), _release("k1", TerminationType.STOPPED_BY_RM))
+
+    expected = si.AllocationResponse(
+        released=[
+            si.AllocationRelease(
+                partitionName="[rm]default",
+                applicationID="app",
+                allocationKey=key,
+                terminationType=termination,
+                message="because",
+            )
+            for key, termination in (("k2", si.TIMEOUT), ("k1", si.STOPPED_BY_RM))
+        ]
+    )
+
+    assert [("update_allocation", expected)] == _told(AllocationsReleased(releases))
+
+
+def test_rejected_allocations_are_told_in_the_current_generation() -> None:
+    """Rejections use the list of the current generation, in order."""
+    rejections = (AllocationRejection("k2", "app", "too big"), AllocationRejection("k1", "", "no node"))
+
+    expected = si.AllocationResponse(
+        rejectedAllocations=[
+            si.RejectedAllocation(allocationKey="k2", applicationID="app", reason="too big"),
+            si.RejectedAllocation(allocationKey="k1", reason="no node"),
+        ]
+    )
+
+    assert [("update_allocation", expected)] == _told(AllocationsRejected(rejections))
+
+
+def test_answers_to_applications_are_told_in_one_message() -> None:
+    """Accepted and rejected ones of one request come together."""
+    announcement = ApplicationsAnswered(("a", "b"), (Rejection("c", "no queue"),))
+
+    expected = si.ApplicationResponse(
+        accepted=[si.AcceptedApplication(applicationID="a"), si.AcceptedApplication(applicationID="b")],
+        rejected=[si.RejectedApplication(applicationID="c", reason="no queue")],
+    )
+
+    assert [("update_application", expected)] == _told(announcement)
+
+
+def test_a_change_of_state_is_told_with_its_time() -> None:
+    """Times are nanoseconds since 1970."""
+    announcement = ApplicationChanged("app", "Running", 946_684_800_000_000_001, "runApplication")
+
+    expected = si.ApplicationResponse(
+        updated=[
+            si.UpdatedApplication(
+                applicationID="app",
+                state="Running",
+                stateTransitionTimestamp=946_684_800_000_000_001,
+                message="runApplication",
+            )
+        ]
+    )
+
+    assert [("update_application", expected)] == _told(announcement)
+
+
+def test_answers_to_nodes_are_told_in_one_message() -> None:
+    """Accepted and rejected ones of one request come together."""
+    announcement = NodesAnswered(("n1",), (Rejection("n2", "known already"),))
+
+    expected = si.NodeResponse(
+        accepted=[si.AcceptedNode(nodeID="n1")],
+        rejected=[si.RejectedNode(nodeID="n2", reason="known already")],
+    )
+
+    assert [("update_node", expected)] == _told(announcement)
+
+
+def test_an_ask_that_waits_for_room_is_told_as_failed() -> None:
+    """An autoscaler acts upon the state FAILED."""
+    announcement = SchedulingStateChanged("app", "k", "wait")
+
+    expected = si.UpdateContainerSchedulingStateRequest(
+        applicationID="app",
+        allocationKey="k",
+        state=si.UpdateContainerSchedulingStateRequest.FAILED,
+        reason="wait",
+    )
+
+    assert [("update_container_scheduling_state", expected)] == _told(announcement)
+
+
+@pytest.mark.parametrize(
+    "announcement",
+    [
+        AllocationsReleased(()),
+        AllocationsRejected(()),
+        ApplicationsAnswered((), ()),
+        NodesAnswered((), ()),
+    ],
+)
+def test_an_answer_that_answers_nothing_is_not_told(announcement: Announcement) -> None:
+    """Empty lists are never sent."""
+    assert _told(announcement) == []
+
+
+@pytest.mark.parametrize(
+    "announcement",
+    [
+        ApplicationsAnswered((), (Rejection("c", "no queue"),)),
+        ApplicationsAnswered(("a",), ()),
+        NodesAnswered((), (Rejection("n", "known already"),)),
+        NodesAnswered(("n",), ()),
+    ],
+)
+def test_half_an_answer_is_told(announcement: Announcement) -> None:
+    """Rejections alone are sent, and so are acceptances alone."""
+    assert len(_told(announcement)) == 1
+
+
+def test_what_a_callback_raises_comes_out() -> None:
+    """The caller of `dispatch` decides how to report it."""
+    with pytest.raises(ValueError, match="no room for 1"):
+        dispatch(_placed(), _Failing())

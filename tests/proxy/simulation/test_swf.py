@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from simulation_builders import SECOND, shared_data, written
+
+from licorne.proxy.simulation.input_errors import InputError
+from licorne.proxy.simulation.swf import read_swf
+from licorne.proxy.simulation.workload import (
+    InputNote,
+    SimulatedTask,
+    Workload,
+    count_tasks_larger_than_every_node,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MACHINES = "0 big 2 8 1 8192\n1 small 4 2 1 2048\n"
+
+
+def _job(
+    number: int = 1,
+    *,
+    submit: int = 100,
+    run: int = 60,
+    processors: int = 1,
+    requested: int = 1,
+    memory: int = -1,
+    status: int = 1,
+    queue: int = -1,
+    extra: str = "",
+) -> str:
+    return (
+        f"{number} {submit} 0 {run} {processors} -1 -1 {requested} 99 {memory} {status} "
+        f"12 5 -1 {queue} -1 -1 -1 {extra}\n"
+    )
+
+
+def _read(folder: Path, *lines: str, machines: str = _MACHINES) -> Workload:
+    written(folder / "log.swf.machines", machines)
+    return read_swf(written(folder / "log.swf", "".join(lines)))
+
+
+def _parts(tasks: tuple[SimulatedTask, ...]) -> list[tuple[int, int]]:
+    return [(task.count, task.resources["vcore"] // 1000) for task in tasks]
+
+
+def test_times_start_with_the_first_job(tmp_path: Path) -> None:
+    """Jobs are submitted in the order of their times, not of the file."""
+    workload = _read(tmp_path, _job(1, submit=1000), _job(2, submit=970))
+
+    expected = [("job-2", 0), ("job-1", 30 * SECOND)]
+    assert expected == [(one.application_id, one.submit_at_ns) for one in workload.applications]
+
+
+def test_a_job_has_the_user_group_and_run_time_of_the_log(tmp_path: Path) -> None:
+    """Numbers become names."""
+    application = _read(tmp_path, _job()).applications[0]
+
+    assert ("u12", ("g5",)) == (application.user, application.groups)
+    assert 60 * SECOND == application.tasks[0].duration_ns
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (_job(), "root.default"),
+        (_job(queue=3), "root.queue3"),
+        (_job(queue=3, extra="{1} Q_2h 1:ppn=1"), "root.q_2h"),
+    ],
+)
+def test_the_queue_is_the_named_one_else_the_numbered_one(tmp_path: Path, job: str, expected: str) -> None:
+    """And it stands in the configuration that comes with the workload."""
+    workload = _read(tmp_path, job)
+
+    assert expected == workload.applications[0].queue
+    assert f"name: {expected.removeprefix('root.')}" in workload.default_configuration
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (_job(processors=5), [(2, 2), (1, 1)]),
+        (_job(processors=4), [(2, 2)]),
+        (_job(processors=1), [(1, 1)]),
+        (_job(processors=4, memory=1500), [(4, 1)]),
+        (_job(processors=3, memory=99_999), [(3, 1)]),
+        (_job(processors=12, extra="q 1:ppn=8+2:ppn=2:fast"), [(1, 8), (2, 2)]),
+        (_job(processors=6, extra="q big-1.example:ppn=6"), [(1, 6)]),
+        (_job(processors=3, extra="q 3"), [(3, 1)]),
+        (_job(processors=3, extra="q 1:ppn=8"), [(1, 2), (1, 1)]),
+        (_job(processors=3, extra="q all"), [(1, 2), (1, 1)]),
+    ],
+)
+def test_a_job_becomes_parts_that_a_node_can_hold(
+    tmp_path: Path, job: str, expected: list[tuple[int, int]]
+) -> None:
+    """As the request says, if it adds up; else grouped up to the smallest node and its memory."""
+    assert expected == _parts(_read(tmp_path, job).applications[0].tasks)
+
+
+def test_memory_is_kilobytes_a_processor_by_the_standard(tmp_path: Path) -> None:
+    """A part with two processors wants twice as much."""
+    task = _read(tmp_path, _job(processors=2, memory=100)).applications[0].tasks[0]
+
+    assert 2 * 100 * 1024 == task.resources["memory"]
+
+
+def test_memory_is_bytes_a_node_beside_a_request_text(tmp_path: Path) -> None:
+    """That is how the logs of MetaCentrum have it."""
+    task = _read(tmp_path, _job(processors=2, memory=4096, extra="q 1:ppn=2")).applications[0].tasks[0]
+
+    assert 4096 == task.resources["memory"]
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        (_job(2, run=-1), "run time unknown"),
+        (_job(2, submit=-1), "submit time unknown"),
+        (_job(2, processors=-1, requested=-1), "number of processors unknown"),
+        (_job(2, run=0, status=5), "cancelled before they ran"),
+    ],
+)
+def test_a_job_that_cannot_be_run_is_skipped_and_counted(tmp_path: Path, job: str, reason: str) -> None:
+    """Nothing is left out without a word."""
+    workload = _read(tmp_path, _job(1), job)
+
+    assert ["job-1"] == [one.application_id for one in workload.applications]
+    assert (InputNote(1, f"jobs skipped: {reason}"),) == workload.notes
+
+
+@pytest.mark.parametrize(
+    ("job", "note"),
+    [
+        (_job(run=0), "jobs with a run time of 0: taken as 1 s"),
+        (_job(processors=-1), "jobs with unknown processors: taken from what they requested"),
+        (_job(extra="q 1:ppn=1:fast"), "jobs that ask for properties of nodes: ignored"),
+        (_job(extra="q 1:ppn=1#excl"), "jobs that ask for properties of nodes: ignored"),
+        (_job(extra="q 9:ppn=9"), "jobs whose request does not add up to their processors: grouped instead"),
+    ],
+)
+def test_a_job_that_is_taken_otherwise_is_counted(tmp_path: Path, job: str, note: str) -> None:
+    """The rules of this reader are told wherever they were used."""
+    workload = _read(tmp_path, job)
+
+    assert (1, (InputNote(1, note),)) == (len(workload.applications), workload.notes)
+
+
+def test_memory_is_left_out_where_machines_have_none(tmp_path: Path) -> None:
+    """Otherwise no task would ever fit."""
+    workload = _read(tmp_path, _job(memory=5), machines="0 node 1 4\n")
+
+    assert {"vcore": 1000} == workload.applications[0].tasks[0].resources
+    text = "tasks that request memory on machines of unknown memory: ignored"
+    assert (InputNote(1, text),) == workload.notes
+
+
+def test_a_log_without_machines_is_refused(tmp_path: Path) -> None:
+    """Neither a header nor a file beside it."""
+    path = written(tmp_path / "log.swf", _job())
+
+    with pytest.raises(InputError, match=r"no machines: .* there is no 'log.swf.machines' beside it"):
+        read_swf(path)
+
+
+def test_machines_may_be_named(tmp_path: Path) -> None:
+    """They take precedence over those beside the log."""
+    _read(tmp_path, _job())
+    named = written(tmp_path / "other", "0 other 1 1\n")
+
+    assert ["other-1"] == [node.node_id for node in read_swf(tmp_path / "log.swf", named).nodes]
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (_job(processors=2_000_000), "processors: 2000000 are more than 1000000"),
+        (_job(memory=10**16), "requested memory: 10000000000000000 is too large"),
+    ],
+)
+def test_a_job_beyond_all_bounds_is_refused(tmp_path: Path, job: str, expected: str) -> None:
+    """With its line."""
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, job)
+
+    assert f"{tmp_path}/log.swf:1: {expected}" == str(caught.value)
+
+
+def test_the_log_of_hpc2n_is_read() -> None:
+    """3,170 jobs on 120 nodes with two processors; 25 have no run time."""
+    workload = read_swf(shared_data("swf/hpc2n.swf"))
+
+    assert (120, 3145) == (len(workload.nodes), len(workload.applications))
+    assert (InputNote(25, "jobs skipped: run time unknown"),) == workload.notes
+    assert 0 == count_tasks_larger_than_every_node(workload)
+
+
+def test_the_log_of_wagap_is_read_with_its_queues_and_users() -> None:
+    """17,900 jobs of 75 users in eleven queues; one wants more memory than there is in a node."""
+    workload = read_swf(shared_data("swf/wagap-2013.swf"))
+
+    assert (68, 17898) == (len(workload.nodes), len(workload.applications))
+    assert (11, 75) == (
+        len({application.queue for application in workload.applications}),
+        len({application.user for application in workload.applications}),
+    )
+    assert 1 == count_tasks_larger_than_every_node(workload)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from licorne.proxy.simulation.usage import StepFunction, permille_by_interval, sum_of
+
+
+def _steps(*changes: tuple[int, int]) -> StepFunction:
+    function = StepFunction()
+    for at_ns, delta in changes:
+        function.change(at_ns, delta)
+    return function
+
+
+def test_an_integral_adds_up_the_steps_between_two_moments() -> None:
+    """2 from 0 on and 5 from 10 on make 2*5 + 5*10 between 5 and 20."""
+    function = _steps((0, 2), (10, 3))
+
+    assert [10 + 50] == function.integrals([5, 20])
+
+
+def test_changes_at_one_moment_are_one_step() -> None:
+    """What is taken and given back at once was never in use."""
+    function = _steps((0, 2), (10, 5), (10, -5))
+
+    assert (2, 2) == (function.peak, function.value)
+
+
+def test_the_share_of_an_interval_is_its_mean_over_time() -> None:
+    """A capacity that is used by half for half of the interval is used by a quarter."""
+    used, capacity = _steps((0, 0), (5, 4)), _steps((0, 8))
+
+    assert (0, 500) == permille_by_interval(used, capacity, end_ns=10, intervals=2)
+    assert (250,) == permille_by_interval(used, capacity, end_ns=10, intervals=1)
+
+
+def test_a_simulation_without_length_has_the_share_at_its_moment() -> None:
+    """Everything can happen at moment zero."""
+    assert (750,) == permille_by_interval(_steps((0, 3)), _steps((0, 4)), end_ns=0, intervals=60)
+
+
+def test_a_share_of_no_capacity_is_zero() -> None:
+    """A resource type may have no capacity for a while."""
+    assert (0, 0) == permille_by_interval(StepFunction(), StepFunction(), end_ns=10, intervals=2)
+
+
+def test_there_are_no_more_intervals_than_nanoseconds() -> None:
+    """Three nanoseconds make three intervals."""
+    assert (1000, 1000, 1000) == permille_by_interval(_steps((0, 1)), _steps((0, 1)), end_ns=3, intervals=60)
+
+
+_CHANGES = st.lists(st.tuples(st.integers(0, 50), st.integers(-9, 9)), max_size=20).map(sorted)
+
+
+@settings(deadline=None, max_examples=50)
+@given(_CHANGES, st.lists(st.integers(0, 60), min_size=2, max_size=8).map(sorted))
+def test_an_integral_is_the_sum_of_every_single_nanosecond(
+    changes: list[tuple[int, int]], borders: list[int]
+) -> None:
+    """Borders may lie anywhere, also beyond the last change."""
+    values = [sum(delta for at, delta in changes if at <= moment) for moment in range(61)]
+    expected = [sum(values[start:end]) for start, end in itertools.pairwise(borders)]
+
+    assert expected == _steps(*changes).integrals(borders)
+
+
+@settings(deadline=None, max_examples=50)
+@given(_CHANGES, _CHANGES)
+def test_a_sum_has_the_sum_of_the_integrals(
+    left: list[tuple[int, int]], right: list[tuple[int, int]]
+) -> None:
+    """Adding first or integrating first is the same."""
+    parts = [_steps(*left), _steps(*right)]
+    expected = sum(part.integrals([3, 40])[0] for part in parts)
+
+    assert [expected] == sum_of(parts).integrals([3, 40])

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from simulation_builders import a_node, a_task, a_workload, an_application
+
+from licorne.proxy.simulation.workload import count_tasks_larger_than_every_node
+
+
+def test_each_piece_of_a_task_has_a_key_of_its_own() -> None:
+    """Pieces are numbered from one."""
+    assert ["t-1", "t-2"] == list(a_task("t", pieces=2).allocation_keys())
+
+
+def test_a_task_of_one_piece_keeps_its_key() -> None:
+    """There is nothing to number."""
+    assert ["t"] == list(a_task("t").allocation_keys())
+
+
+def test_pieces_that_fit_on_no_node_are_counted() -> None:
+    """Neither a node with enough cores nor one with enough memory is enough."""
+    nodes = (a_node("n1", vcore=8), a_node("n2", vcore=2, memory=9))
+    application = an_application(a_task("large", cores=9, pieces=3), a_task("fits", cores=8))
+
+    assert 3 == count_tasks_larger_than_every_node(a_workload(application, nodes=nodes))
+
+
+def test_the_first_tasks_are_those_submitted_with_the_application() -> None:
+    """A later task is no member of the gang."""
+    application = an_application(a_task("now", at=5), a_task("later", at=6), at=5)
+
+    assert ["now"] == [task.key for task in application.first_tasks()]
