@@ -147,9 +147,10 @@ class Allocation:
             self.placeholder_created_at_ns,
         )
 
-    def bound_at(self, time_ns: int) -> Allocation:
-        """Return the same allocation, bound at another time."""
-        return Allocation(self.ask, self.node_id, time_ns, self.instance_type, self.placeholder_created_at_ns)
+    def in_place_of(self, placeholder: Allocation, time_ns: int) -> Allocation:
+        """Return the same allocation as it is once it has taken the place of a placeholder."""
+        created_at_ns = placeholder.ask.created_at_ns
+        return Allocation(self.ask, self.node_id, time_ns, self.instance_type, created_at_ns)
 
     def __repr__(self) -> str:
         return f"Allocation({self.ask.allocation_key} of {self.ask.application_id} on {self.node_id})"

@@ -14,7 +14,7 @@ from .messages import (
     Release,
     TerminationType,
 )
-from .node_updates import exchange_counts
+from .node_updates import exchange_counts, settle_swap_on_nodes
 from .object_state import ObjectState
 from .resource_comparisons import equals, has_negative, is_zero
 
@@ -185,7 +185,7 @@ def _resize_allocation(
     assert answer is not None, "the allocation is placed: please report"
     resized = answer.allocations[0]
     after = resized.ask.resource
-    state.nodes.give(node, node.node.replace(allocation.ask.allocation_key, resized))
+    state.nodes.give_unscored(node, node.node.replace(allocation.ask.allocation_key, resized))
     queue_quota.discharge(seat.queue, before)
     queue_quota.charge(seat.queue, after)
     path = seat.queue.path
@@ -218,9 +218,9 @@ def _submit_foreign(state: PartitionState, submission: AllocationSubmission) -> 
         tags=submission.tags,
         allow_preempt_self=submission.tags[FOREIGN_TAG] != _STATIC,
     )
-    allocation = Allocation(ask, submission.node_id, state.now_ns(), seat.instance_type)
+    allocation = Allocation(ask, seat.node_id, state.now_ns(), seat.instance_type)
     state.foreign[key] = allocation
-    state.nodes.give(seat, seat.node.put_foreign(allocation))
+    state.nodes.give_unscored(seat, seat.node.put_foreign(allocation))
     return None
 
 
@@ -228,7 +228,7 @@ def _remove_foreign(state: PartitionState, key: str) -> None:
     allocation = state.foreign.pop(key, None)
     seat = state.nodes.get(allocation.node_id) if allocation is not None else None
     if seat is not None:
-        state.nodes.give(seat, seat.node.remove_foreign(key))
+        state.nodes.give_unscored(seat, seat.node.remove_foreign(key))
 
 
 # ---------------------------------------------------------------------------------------- releases
@@ -345,11 +345,7 @@ def _confirm_replacement(state: PartitionState, seat: Seat, release: Release) ->
     else:
         placeholder, real = answer.allocations
         exchange_counts(state, seat, placeholder, real)
-        node = state.nodes.get(placeholder.node_id)
-        if node is not None and real.node_id == placeholder.node_id:
-            state.nodes.give(node, node.node.replace(key, real))
-        else:
-            state.leave_node(placeholder)
+        settle_swap_on_nodes(state, placeholder, real)
         state.settle(seat, answer)
         state.around.announce(AllocationPlaced(real))
     _remove_ask(state, seat, key)

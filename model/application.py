@@ -282,7 +282,7 @@ class Application:
             event = self._real_ended()
         if event is not None:
             self._life.handle(event, now_ns, effects)
-        return allocation, event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL)
+        return allocation, event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL) and not self._placed
 
     def _real_ended(self) -> ApplicationEvent | None:
         if self._life.state is ApplicationState.FAILING:
@@ -330,8 +330,8 @@ class Application:
         if ended:
             self._life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
         self._life.stop_timer(TimerKind.PLACEHOLDER)
-        if leaving:
-            self._life.stop_timer(TimerKind.STATE)
+        if self._life.state is ApplicationState.COMPLETING:
+            self._life.linger(now_ns, effects)
         ended = ended or leaving
         return self._answer(effects, allocations=removed, preempted=victims, swaps=swaps, ended=ended)
 
@@ -467,7 +467,7 @@ class Application:
         if placed is None or placed.swap is None:
             return None
         effects: list[Effect] = []
-        real = placed.swap.bound_at(now_ns)
+        real = placed.swap.in_place_of(placed.allocation, now_ns)
         placeholder, _ = self._end_allocation(placeholder_key, termination, now_ns, effects)
         self._add_allocation(real, now_ns, effects, replaces=True)
         return self._answer(effects, allocations=(placeholder, real))

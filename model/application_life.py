@@ -15,9 +15,12 @@ from .effects import StateEntered, TimerKind, TimerSet
 if TYPE_CHECKING:
     from .effects import Effect
 
-__all__ = ["COMPLETING_TIMEOUT_NS", "TERMINATED_RETENTION_NS", "Life"]
+__all__ = ["COMPLETING_TIMEOUT_NS", "LINGERING_TIMEOUT_NS", "TERMINATED_RETENTION_NS", "Life"]
 
 COMPLETING_TIMEOUT_NS: Final = 30 * 1_000_000_000
+LINGERING_TIMEOUT_NS: Final = 3600 * 1_000_000_000
+"""How long an application whose RM has released everything at once waits for more work. The recorded
+core waits for ever: an RM may come back with asks after minutes, but a forgotten application must go."""
 TERMINATED_RETENTION_NS: Final = 3 * 24 * 3600 * 1_000_000_000
 
 _STATE_TIMEOUT_NS: Final = {
@@ -69,6 +72,10 @@ class Life:
         self._generations += 1
         self._timers[kind] = self._generations
         effects.append(TimerSet(kind, due_ns, self._generations))
+
+    def linger(self, now_ns: int, effects: list[Effect]) -> None:
+        """Give an application that is Completing more time than usual."""
+        self.start_timer(TimerKind.STATE, now_ns + LINGERING_TIMEOUT_NS, effects)
 
     def stop_timer(self, kind: TimerKind) -> None:
         """Stop a timer, if it runs."""

@@ -68,8 +68,7 @@ def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None
         resolver=state.around.resolver,
     )
     if isinstance(user, str):
-        submitter = User(submission.user, submission.groups)
-        return _reject(state, submission, submitter, submission.queue_name, user)
+        return _reject(state, submission, User(""), submission.queue_name, user)
     reason = _closed(state, submission)
     if reason is not None:
         return _reject(state, submission, user, submission.queue_name, reason)
@@ -154,14 +153,14 @@ def _gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None
 def _take_quota_tags(state: PartitionState, submission: ApplicationSubmission, queue: Queue) -> None:
     """Give a dynamic leaf the quotas of its namespace; the last application to come has the say.
 
-    A quota that the tags do not name stays as it is: the recorded core clears it.
+    The tags of an application are all that its namespace says: a quota that it no longer names is gone.
     """
     if queue.managed or queue.path == RECOVERY_QUEUE:
         return
     maximum = _quota(submission, QUOTA_TAG)
     guaranteed = _quota(submission, GUARANTEED_TAG)
     if maximum is not None or guaranteed is not None:
-        queue.set_quota(guaranteed or queue.guaranteed, maximum or queue.maximum)
+        queue.set_quota(guaranteed, maximum)
         state.tree.limits_changed()
         state.changes += 1
     count = _tag(submission, APPLICATIONS_TAG)

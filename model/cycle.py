@@ -76,7 +76,7 @@ def _regular(state: PartitionState) -> CycleOutcome:
 def _rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     """Tell whether nothing has changed for a leaf in which the last walk found nothing."""
     rest = leaf.seats.rest
-    if rest is None or (rest.until_ns is not None and rest.until_ns <= now_ns):
+    if rest is None or rest.denied or (rest.until_ns is not None and rest.until_ns <= now_ns):
         return False
     if rest.node_changes != state.node_changes:
         return False
@@ -93,13 +93,15 @@ def _rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
 class _LeafVisit:
     """One visit of a leaf: its applications in order, until one gives a result."""
 
-    __slots__ = ("headroom", "leaf", "mixed", "now_ns", "state", "until_ns")
+    __slots__ = ("denied", "headroom", "leaf", "mixed", "now_ns", "state", "until_ns")
 
     def __init__(self, state: PartitionState, leaf: Queue, now_ns: int) -> None:
         self.state = state
         self.leaf = leaf
         self.now_ns = now_ns
         self.headroom = queue_quota.headroom(leaf)
+        self.denied = False
+        """The RM's predicates stood in the way."""
         self.mixed = False
         """Something other than a lack of room stood in the way."""
         self.until_ns: int | None = None
@@ -118,10 +120,15 @@ class _LeafVisit:
                 seat.backoff_until_ns = None
             outcome = self._visit(seat)
             if outcome is not None:
+                if seat.facts.state is ApplicationState.ACCEPTED:
+                    # It holds room or a node now, so that it counts as running for the maximum.
+                    for level in self.leaf.above:
+                        level.count_accepted(seat.application_id)
                 return outcome
         self.leaf.seats.rest = Rest(
             until_ns=self.until_ns,
             mixed=self.mixed,
+            denied=self.denied,
             changes=self.state.changes,
             node_changes=self.state.node_changes,
         )
@@ -171,7 +178,9 @@ class _LeafVisit:
     def _learn(self, walk: AskWalk) -> None:
         """Note what the walk says about when to look again."""
         for refusal in walk.refusals:
-            if refusal.reason is not RefusalReason.NO_NODE_FITS:
+            if refusal.reason is RefusalReason.PREDICATES:
+                self.denied = True
+            elif refusal.reason is not RefusalReason.NO_NODE_FITS:
                 self.mixed = True
             if refusal.until_ns is not None:
                 self._wake_at(refusal.until_ns)

@@ -184,6 +184,16 @@ class NodeOrder:
         self._place_anew(seat)
         self._open(seat)
 
+    def give_unscored(self, seat: NodeSeat, available: Resource) -> None:
+        """Note what a node has available after a change that leaves its place as it was.
+
+        Foreign allocations and changes of size do not move a node: the next placement or release there
+        does. The recorded core orders so, and what an RM sees placed where follows from the order.
+        """
+        seat.available = available
+        self._blocks[self._block_index(seat.key)].widen(seat)
+        self._open(seat)
+
     def set_reserved(self, seat: NodeSeat, *, reserved: bool) -> None:
         """Note that a node is reserved, or that it no longer is."""
         seat.reserved = reserved
@@ -192,6 +202,7 @@ class NodeOrder:
     def set_schedulable(self, seat: NodeSeat, *, schedulable: bool) -> None:
         """Note that a node is cordoned, or that it no longer is."""
         seat.schedulable = schedulable
+        self._place_anew(seat)
         self._usability_changed(seat)
 
     def _usability_changed(self, seat: NodeSeat) -> None:
@@ -235,9 +246,13 @@ class NodeOrder:
                 block.room = None
 
     def best_to_reserve(self, resource: Resource) -> list[NodeSeat]:
-        """Return the usable nodes that are large enough, those that lack least first."""
+        """Return the usable nodes that are large enough, those of the least use to others first.
+
+        What counts is how much a node has available beyond what is asked, not how much it lacks: a node
+        that is about as full as it can be is reserved rather than one that smaller asks can still use.
+        """
         large = [seat for seat in self if seat.usable and fits(seat.capacity, resource)]
-        large.sort(key=lambda seat: fit_score(seat.available, resource))
+        large.sort(key=lambda seat: fit_score(resource, seat.available))
         return large
 
     # --------------------------------------------------------------------------------- the order

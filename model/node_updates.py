@@ -149,7 +149,7 @@ def _end_on_node(
         return
     real = seat.application.swap_of(key)
     if real is not None and real.node_id != node_id:
-        _confirm_swap(state, seat, allocation, real, releases)
+        _confirm_swap(state, seat, allocation, releases)
         return
     if real is not None:
         _cancel_swap(state, seat, key, real)
@@ -183,7 +183,6 @@ def _confirm_swap(
     state: PartitionState,
     seat: Seat,
     placeholder: Allocation,
-    real: Allocation,
     releases: list[Release],
 ) -> None:
     """Complete a swap whose placeholder goes with its node, while the real allocation is elsewhere."""
@@ -195,9 +194,9 @@ def _confirm_swap(
     assert answer is not None, "the swap was under way a moment ago: please report"
     releases.append(_release(state, placeholder, placeholder.node_id))
     exchange_counts(state, seat, placeholder, answer.allocations[1])
+    settle_swap_on_nodes(state, placeholder, answer.allocations[1])
     state.settle(seat, answer)
     state.around.announce(AllocationPlaced(answer.allocations[1]))
-    del real
 
 
 def exchange_counts(state: PartitionState, seat: Seat, placeholder: Allocation, real: Allocation) -> None:
@@ -210,6 +209,14 @@ def exchange_counts(state: PartitionState, seat: Seat, placeholder: Allocation, 
     state.limits.increase(path, seat.application_id, seat.user, after)
     state.placeholders -= 1
     state.changes += 1
+
+
+def settle_swap_on_nodes(state: PartitionState, placeholder: Allocation, real: Allocation) -> None:
+    """Take the placeholder off its node, and have the real allocation on its own as it is now."""
+    state.leave_node(placeholder)
+    node = state.nodes.get(real.node_id)
+    if node is not None:
+        state.nodes.give(node, node.node.replace(real.ask.allocation_key, real))
 
 
 def _release(state: PartitionState, allocation: Allocation, node_id: str) -> Release:

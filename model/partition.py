@@ -105,9 +105,8 @@ class Partition:
         state.nodes.set_policy(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
         state.tree.load(config.root)
         state.limits.update(config.root)
-        for seat in state.seats.values():
-            seat.queue.seats.refresh(seat, seat.queue)
         for queue in state.tree:
+            queue.seats.rebuild(queue)
             state.tree.refresh(queue)
             queue.seats.rest = None
         state.changes += 1

@@ -134,6 +134,7 @@ class PartitionState:
                 for level in seat.queue.above:
                     level.count_running(seat.application_id, -1)
             self.unseat(seat)
+        self.limits.drop_unused(seat.queue.path, seat.user)
         for serial, application in list(self.completed.items()):
             if application is seat.application:
                 del self.completed[serial]

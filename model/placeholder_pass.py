@@ -50,8 +50,7 @@ def _allowed(state: PartitionState, offer: SwapOffer, node: NodeSeat, *, allocat
 
 
 def _real(state: PartitionState, offer: SwapOffer, node: NodeSeat) -> Allocation:
-    created_at_ns = offer.placeholder.ask.created_at_ns
-    return Allocation(offer.ask, node.node_id, state.now_ns(), node.instance_type, created_at_ns)
+    return Allocation(offer.ask, node.node_id, state.now_ns(), node.instance_type)
 
 
 def _swap(state: PartitionState, seat: Seat, offer: SwapOffer, node: NodeSeat) -> bool:

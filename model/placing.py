@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from . import queue_quota
 from .allocation import Allocation
-from .application_state import ApplicationState
 from .messages import AllocationPlaced
 
 if TYPE_CHECKING:
@@ -41,9 +40,6 @@ def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
     state.count_placed(seat, allocation)
     if answer.reservations:
         state.drop_reservations(answer.reservations)
-    if answer.facts.state is ApplicationState.ACCEPTED:
-        for level in queue.above:
-            level.count_accepted(seat.application_id)
     state.settle(seat, answer)
     state.around.announce(AllocationPlaced(allocation))
     return True

@@ -135,6 +135,13 @@ class SeatOrder:
             self._order[key] = seat
             seat.key = key
 
+    def rebuild(self, queue: Queue) -> None:
+        """Order everything anew: the policy of the queue may have changed."""
+        for seat in self.by_id.values():
+            self._unplace(seat)
+        for seat in self.by_id.values():
+            self.refresh(seat, queue)
+
     def _unplace(self, seat: Seat) -> None:
         if seat.key is not None:
             del self._order[seat.key]

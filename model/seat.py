@@ -58,13 +58,23 @@ class Rest:
 
     After a walk that found nothing, only these can change the answer: time (`until_ns`), a node with room
     for one of the sizes that wait, and, if anything but a lack of room stood in the way (`mixed`), any
-    change at all in the partition.
+    change at all in the partition. What the RM's predicates refused (`denied`) may be allowed at any
+    moment without a word to the scheduler: then the leaf is looked at in every cycle there is.
     """
 
-    __slots__ = ("changes", "mixed", "node_changes", "until_ns")
+    __slots__ = ("changes", "denied", "mixed", "node_changes", "until_ns")
 
-    def __init__(self, *, until_ns: int | None, mixed: bool, changes: int, node_changes: int) -> None:
+    def __init__(
+        self,
+        *,
+        until_ns: int | None,
+        mixed: bool,
+        denied: bool,
+        changes: int,
+        node_changes: int,
+    ) -> None:
         self.until_ns = until_ns
+        self.denied = denied
         self.mixed = mixed
         self.changes = changes
         self.node_changes = node_changes

@@ -163,6 +163,12 @@ class UsageTree:
                 level.applications.pop(application_id, None)
             self._drop_unused(node)
 
+    def drop_unused(self, queue_path: str) -> None:
+        """Take away a queue's node that nothing needs, with those above it."""
+        node = self._nodes.get(queue_path)
+        if node is not None:
+            self._drop_unused(node)
+
     def is_running(self, application_id: str) -> bool:
         """Tell whether an application counts as running."""
         return application_id in self._root.applications

@@ -141,6 +141,15 @@ class UserLimits:
             if not _is_kept(account):
                 del self._users[user.name]
 
+    def drop_unused(self, queue_path: str, user: User) -> None:
+        """Forget that a user was looked at in a queue, if the user has nothing there."""
+        account = self._users.get(user.name)
+        if account is None:
+            return
+        account.tree.drop_unused(queue_path)
+        if not _is_kept(account):
+            del self._users[user.name]
+
     def headroom(self, queue_path: str, application_id: str, user: User) -> Resource | None:
         """Return what an application may still get within the limits of its user and its group.
 

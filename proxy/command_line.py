@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from ..model.errors import LicorneError
+from .bench.command import bench
 from .scheduler import ENGINES
+from .simulation.command import simulate_command
 
 __all__ = ["main"]
 
@@ -43,6 +45,10 @@ def replay(
 @application.callback()
 def _licorne() -> None:
     """Say what the commands have in common: nothing yet."""
+
+
+application.command("simulate")(simulate_command())
+application.command("bench")(bench)
 
 
 def main() -> None:

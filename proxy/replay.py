@@ -134,14 +134,16 @@ class Replay:
 
     def _schedule(self, line: Line) -> None:
         cycles = line.cycles()
-        done = 0
-        while cycles is None or done < cycles:
+        results = 0
+        count = 0
+        while cycles is None or count < cycles:
             result = self.scheduler.schedule(1)
             self._come_to_rest()
-            if not result:
+            if not result and cycles is None:
                 break
-            done += 1
-        self._write("scheduled", done)
+            count += 1
+            results += result
+        self._write("scheduled", results)
 
     def _advance(self, line: Line) -> None:
         target_ns = self.scheduler.now_ns() + line.duration_ns()

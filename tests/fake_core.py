@@ -44,11 +44,13 @@ class FakeCore:
     Attributes:
         refused_queues: Applications for these are rejected.
         refused_configuration: A registration with this text is refused.
+        refuses_everything: Every registration is refused.
         requests: Everything that the resource managers said, in order.
     """
 
     refused_queues: set[str] = field(default_factory=set)
     refused_configuration: str = "refuse me"
+    refuses_everything: bool = False
     requests: list[object] = field(default_factory=list)
     is_closed: bool = False
     _now_ns: int = START_NS
@@ -175,7 +177,7 @@ class FakeCore:
         self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> si.RegisterResourceManagerResponse:
         self.requests.append(request)
-        if request.config == self.refused_configuration:
+        if self.refuses_everything or request.config == self.refused_configuration:
             raise LicorneError(f"the configuration {request.config!r} is refused")
         self._callback = callback
         return si.RegisterResourceManagerResponse()

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
     from _typeshed import TraceFunction
 
-__all__ = ["DeadlockError", "Rehearsal", "RehearsedLock", "RehearsedQueue"]
+__all__ = ["DeadlockError", "LivelockError", "Rehearsal", "RehearsedLock", "RehearsedQueue"]
 
 
 class DeadlockError(AssertionError):
     """Every thread of the rehearsal waits for another."""
+
+
+class LivelockError(AssertionError):
+    """The rehearsal goes on and on."""
 
 
 class _Player(threading.Thread):
@@ -62,12 +66,16 @@ class Rehearsal:
         seed: decides every switch.
         files: where a switch may happen; elsewhere code runs through.
         chance: how likely a switch is before each bytecode.
+        switches_max: how many switches are taken for endless.
     """
 
-    def __init__(self, seed: int, files: Collection[str], *, chance: float = 0.1) -> None:
+    def __init__(
+        self, seed: int, files: Collection[str], *, chance: float = 0.1, switches_max: int = 100_000
+    ) -> None:
         self._random = random.Random(seed)  # noqa: S311 - it chooses switches, not secrets
         self._files = frozenset(files)
         self._chance = chance
+        self._switches_left = switches_max
         self._players: list[_Player] = []
         self._over = threading.Event()
         self._stuck = False
@@ -79,14 +87,15 @@ class Rehearsal:
             player.start()
         self.pass_on()
         self._over.wait()
+        if self._switches_left <= 0:
+            raise LivelockError(f"the threads run, but come to no end: {self._unfinished()}")
         for player in self._players:
             if not self._stuck:
                 player.join()
             if player.error is not None:
                 raise player.error
         if self._stuck:
-            waiting = [player.name for player in self._players if not player.finished]
-            raise DeadlockError(f"no thread can go on: {waiting}")
+            raise DeadlockError(f"no thread can go on: {self._unfinished()}")
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Have others run until the condition holds; outside of the rehearsal it must hold already."""
@@ -121,8 +130,15 @@ class Rehearsal:
             self._switch(player)
         return self.trace
 
+    def _unfinished(self) -> list[str]:
+        return [player.name for player in self._players if not player.finished]
+
     def _switch(self, player: _Player) -> None:
-        self.pass_on()
+        self._switches_left -= 1
+        if self._switches_left > 0:
+            self.pass_on()
+        else:
+            self._over.set()  # and nobody has the turn ever again
         player.turn.acquire()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from enum import Enum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,33 +13,34 @@ from rich.console import Console
 
 from ...model.configuration.reader import load
 from ...model.errors import LicorneError
+from ..scheduler import ENGINES
 from .input_files import read_text
 from .inputs import InputOptions, load_input
 from .openb import OpenbMode
 from .progress import progress_on
 from .report import document_of
 from .report_table import print_report
-from .simulation import CoreFactory, simulate
+from .scheduler_core import open_scheduler_core
+from .simulation import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..scheduler import EngineName
     from .report import SimulationReport
+    from .simulation import CoreFactory
 
-__all__ = ["EngineName", "simulate_command"]
+__all__ = ["simulate_command"]
 
 _BAD_INPUT = 2
 
 
-class EngineName(Enum):
-    """The engines that a simulation can run on."""
+def simulate_command(open_core: CoreFactory = open_scheduler_core) -> Callable[..., None]:
+    """Return the command as typer takes it.
 
-    DIRECT = "direct"
-    ACTORS = "actors"
-
-
-def simulate_command(open_core: CoreFactory) -> Callable[..., None]:
-    """Return the command as typer takes it, on cores that a factory opens."""
+    Args:
+        open_core: Opens the scheduler that is simulated.
+    """
 
     def command(
         *,
@@ -57,7 +57,7 @@ def simulate_command(open_core: CoreFactory) -> Callable[..., None]:
         config: Annotated[
             Path | None, typer.Option(help="The queues (queues.yaml); by default what fits the input.")
         ] = None,
-        engine: Annotated[EngineName, typer.Option(help="What the scheduler runs on.")] = EngineName.DIRECT,
+        engine: Annotated[str, typer.Option(help=f"What it runs on: {' or '.join(ENGINES)}.")] = "direct",
         own_times: Annotated[
             bool,
             typer.Option(
@@ -75,13 +75,21 @@ def simulate_command(open_core: CoreFactory) -> Callable[..., None]:
             seed=seed,
         )
         try:
-            report = _run(options, config, engine, open_core)
+            report = _run(options, config, _engine_name(engine), open_core)
         except LicorneError as error:
             typer.echo(f"licorne simulate: {error}", err=True)
             raise typer.Exit(_BAD_INPUT) from error
         _print(report, as_json=as_json)
 
     return command
+
+
+def _engine_name(text: str) -> EngineName:
+    """Return the engine of that name."""
+    for name in ENGINES:
+        if name == text:
+            return name
+    raise LicorneError(f"engine {text!r} is unknown, there are {' and '.join(ENGINES)}")
 
 
 def _run(
@@ -97,7 +105,7 @@ def _run(
         return simulate(
             work,
             open_core,
-            engine=engine.value,
+            engine=engine,
             configuration=configuration,
             progress=progress,
             stopwatch=time.perf_counter,

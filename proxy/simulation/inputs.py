@@ -11,7 +11,7 @@ from .input_files import read_text
 from .openb import POD_COLUMNS, OpenbMode, read_openb
 from .scenario import read_scenario
 from .swf import read_swf
-from .transcript import Transcript, read_transcript
+from .transcript_input import Transcript, read_timed_transcript
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +77,7 @@ def load_input(options: InputOptions) -> Workload | Transcript:
         case InputKind.SWF:
             return read_swf(options.path, options.nodes_path)
         case InputKind.TRANSCRIPT:
-            return read_transcript(options.path)
+            return read_timed_transcript(options.path)
         case InputKind.SCENARIO:
             return read_scenario(options.path, options.seed)
 

@@ -19,7 +19,9 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .agenda import Agenda
 from .books import AskEntry
+from .callback_guard import CallbackGuard
 from .outbox import Outbox
+from .reasons import without_names
 from .rm_state import ApplicationState, Stage, Work
 from .si_messages import (
     ask_message,
@@ -65,6 +67,7 @@ class SimulatedRM(ResourceManager):
         self._work: dict[str, Work] = {}
         self._agenda = Agenda(workload)
         self._outbox = Outbox(core.api, RM_ID)
+        self._guard = CallbackGuard(self)
 
     # ----------------------------------------------------------------------------------- traffic
 
@@ -73,7 +76,7 @@ class SimulatedRM(ResourceManager):
         request = si.RegisterResourceManagerRequest(
             rmID=RM_ID, version="1", policyGroup="queues", config=self._configuration
         )
-        self._core.api.register_resource_manager(request, self)
+        self._core.api.register_resource_manager(request, self._guard)
         self._core.api.update_node(node_request(RM_ID, self._workload.nodes))
 
     def next_event_ns(self) -> int | None:
@@ -93,7 +96,8 @@ class SimulatedRM(ResourceManager):
                 self._submit_task(application, task, now_ns)
 
     def has_to_send(self) -> bool:
-        """Return whether something is kept for the core."""
+        """Return whether something is kept for the core; raise what went wrong in a callback."""
+        self._guard.raise_failure()
         return not self._outbox.is_empty()
 
     def send(self) -> None:
@@ -117,7 +121,7 @@ class SimulatedRM(ResourceManager):
         for accepted in response.accepted:
             self._books.capacity_changed(self._now_ns(), self._nodes[accepted.nodeID].resources, 1)
         for rejected in response.rejected:
-            self._books.surprised(f"node rejected: {rejected.reason.replace(rejected.nodeID, '...')}")
+            self._books.surprised(f"node rejected: {without_names(rejected.reason, rejected.nodeID)}")
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Ask for the tasks of accepted applications; give up those of rejected and failed ones."""
@@ -216,7 +220,7 @@ class SimulatedRM(ResourceManager):
         application_id = state.application.application_id
         state.stage = Stage.OVER
         state.held = []
-        state.reason = reason.replace(application_id, "...")
+        state.reason = without_names(reason, application_id)
         waiting = self._books.waiting.items()
         for key in [key for key, entry in waiting if entry.application_id == application_id]:
             self._drop(key, state.reason)
@@ -274,5 +278,4 @@ class SimulatedRM(ResourceManager):
         if key not in self._books.waiting:
             self._books.surprised("rejection of something that does not wait")
             return
-        reason = rejection.reason.replace(key, "...").replace(rejection.applicationID, "...")
-        self._drop(key, reason)
+        self._drop(key, without_names(rejection.reason, key, rejection.applicationID))

@@ -9,13 +9,14 @@ from .books import Books
 from .driver import Driver
 from .report import build_report
 from .simulated_rm import SimulatedRM
-from .transcript import Transcript
+from .transcript_input import Transcript
 from .transcript_traffic import TranscriptTraffic
 from .workload import InputNote, count_tasks_larger_than_every_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..scheduler import EngineName
     from .core import Core, Traffic
     from .driver import Progress
     from .report import SimulationReport
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CoreFactory", "simulate"]
 
-CoreFactory: TypeAlias = "Callable[[str], Core]"
+CoreFactory: TypeAlias = "Callable[[EngineName], Core]"
 """Opens a core with the engine of that name; its clock may stand anywhere."""
 
 
@@ -31,7 +32,7 @@ def simulate(
     work: Workload | Transcript,
     open_core: CoreFactory,
     *,
-    engine: str,
+    engine: EngineName,
     configuration: str | None,
     progress: Progress,
     stopwatch: Callable[[], float],

@@ -14,9 +14,10 @@ from ...model.errors import LicorneError
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from ..si.constants import FOREIGN
+from ..transcript import PredicateTable
 from .books import AskEntry
+from .reasons import without_names
 from .si_messages import quantities
-from .transcript import NOTHING_DENIED, DeniedPlacements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ class Rules:
     """How all resource managers of a transcript behave at the moment, and what they have to confirm."""
 
     is_confirming: bool = True
-    denied: DeniedPlacements = NOTHING_DENIED
+    denied: PredicateTable = field(default_factory=PredicateTable)
     confirmations: list[tuple[str, si.AllocationRelease]] = field(default_factory=list)
 
 
@@ -150,26 +151,20 @@ class Ledger(ResourceManager):
                 kept.CopyFrom(release)
                 self._rules.confirmations.append((self._rm_id, kept))
         for rejection in response.rejectedAllocations:
-            reason = rejection.reason.replace(rejection.allocationKey, "...")
-            self.was_refused(
-                [self._key(rejection.allocationKey)], reason.replace(rejection.applicationID, "...")
-            )
+            key, application_id = rejection.allocationKey, rejection.applicationID
+            self.was_refused([self._key(key)], without_names(rejection.reason, key, application_id))
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Refuse what the transcript says is refused."""
-        if self._is_denied(args.allocationKey, args.nodeID):
+        if self._rules.denied.denies(args.allocationKey, args.nodeID):
             raise PlacementRefusedError(f"the transcript refuses {args.allocationKey} on {args.nodeID}")
 
     def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse:
         """Fail for what the transcript refuses; anything else needs no victim beyond the first ones."""
-        is_denied = self._is_denied(args.allocationKey, args.nodeID)
+        is_denied = self._rules.denied.denies(args.allocationKey, args.nodeID)
         return si.PreemptionPredicatesResponse(success=not is_denied, index=args.startIndex)
 
     # ----------------------------------------------------------------------------------- inside
-
-    def _is_denied(self, key: str, node_id: str) -> bool:
-        """Return whether the transcript refuses a placement now."""
-        return self._rules.denied.everything or (key, node_id) in self._rules.denied.pairs
 
     def _key(self, key: str) -> str:
         """Return the key in the books."""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, final
 
 from ...model.errors import LicorneError
 from ..si import si_pb2 as si
-from .transcript import DeniedPlacements
+from .callback_guard import CallbackGuard
 from .transcript_ledger import Ledger, Rules
 
 if TYPE_CHECKING:
+    from ..transcript import Line
     from .books import Books
     from .core import Core
-    from .transcript import Step, Transcript
+    from .transcript_input import Transcript
 
 __all__ = ["TranscriptTraffic"]
 
@@ -43,6 +44,7 @@ class TranscriptTraffic:
         self._steps_done = 0
         self._rules = Rules()
         self._ledgers: dict[str, Ledger] = {}
+        self._guards: list[CallbackGuard] = []
 
     def start(self) -> None:
         """Do nothing: the registration stands in the transcript."""
@@ -59,16 +61,18 @@ class TranscriptTraffic:
         while self._steps_done < len(steps) and steps[self._steps_done].at_ns <= now_ns:
             step = steps[self._steps_done]
             self._steps_done += 1
-            if step.verb == "schedule":
+            if step.line.verb == "schedule":
                 return
             try:
-                self._say(step)
+                self._say(step.line)
             except LicorneError as error:
                 # As in a replay, the transcript goes on after a refusal.
-                self._books.surprised(f"line {step.line}, {step.verb}: {error}")
+                self._books.surprised(f"line {step.line.number}, {step.line.verb}: {error}")
 
     def has_to_send(self) -> bool:
-        """Return whether a release is to be confirmed."""
+        """Return whether a release is to be confirmed; raise what went wrong in a callback."""
+        for guard in self._guards:
+            guard.raise_failure()
         return bool(self._rules.confirmations)
 
     def send(self) -> None:
@@ -91,23 +95,23 @@ class TranscriptTraffic:
         """Return the virtual time from the start."""
         return self._core.now_ns() - self._origin_ns
 
-    def _say(self, step: Step) -> None:
+    def _say(self, line: Line) -> None:
         """Say one line."""
-        match step.body:
-            case si.RegisterResourceManagerRequest():
-                self._register(step.body)
-            case si.UpdateConfigurationRequest():
-                self._core.api.update_configuration(step.body)
-            case si.NodeRequest():
-                self._say_nodes(step.body)
-            case si.ApplicationRequest():
-                self._say_applications(step.body)
-            case si.AllocationRequest():
-                self._say_allocations(step.body)
-            case DeniedPlacements():
-                self._rules.denied = step.body
-            case bool():
-                self._rules.is_confirming = step.body
+        match line.verb:
+            case "register":
+                self._register(line.message(si.RegisterResourceManagerRequest))
+            case "configuration":
+                self._core.api.update_configuration(line.message(si.UpdateConfigurationRequest))
+            case "node":
+                self._say_nodes(line.message(si.NodeRequest))
+            case "application":
+                self._say_applications(line.message(si.ApplicationRequest))
+            case "allocation":
+                self._say_allocations(line.message(si.AllocationRequest))
+            case "predicates":
+                self._rules.denied = line.predicate_table()
+            case "confirm":
+                self._rules.is_confirming = line.confirms()
 
     def _register(self, request: si.RegisterResourceManagerRequest) -> None:
         """Register a resource manager; one that is known has lost everything then."""
@@ -118,7 +122,9 @@ class TranscriptTraffic:
             request = replaced
         known = self._ledgers.get(request.rmID)
         ledger = Ledger(request.rmID, self._books, self._rules, self._now_ns)
-        self._core.api.register_resource_manager(request, ledger)
+        guard = CallbackGuard(ledger)
+        self._guards.append(guard)
+        self._core.api.register_resource_manager(request, guard)
         if known is not None:
             known.starts_afresh()
         self._ledgers[request.rmID] = ledger

@@ -78,6 +78,11 @@ class SimulatedApplication:
     tasks: tuple[SimulatedTask, ...]
     gang: GangStyle | None = None
 
+    def __post_init__(self) -> None:
+        assert all(task.submit_at_ns >= self.submit_at_ns for task in self.tasks), (
+            "tasks follow their application"
+        )
+
     def first_tasks(self) -> tuple[SimulatedTask, ...]:
         """Return the tasks that are submitted together with the application."""
         return tuple(task for task in self.tasks if task.submit_at_ns == self.submit_at_ns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interleaving import DeadlockError, Rehearsal, RehearsedLock, RehearsedQueue
+from interleaving import DeadlockError, LivelockError, Rehearsal, RehearsedLock, RehearsedQueue
 
 
 class Cell:
@@ -64,3 +64,16 @@ def test_an_error_of_a_part_is_raised_by_the_run() -> None:
 
     with pytest.raises(ZeroDivisionError):
         rehearsal.run(lambda: None, lambda: print(1 // 0))  # noqa: T201 - never printed
+
+
+def test_threads_that_only_wait_for_each_other_by_looking_are_an_error() -> None:
+    """A loop that never ends does not hang the test either."""
+    rehearsal = Rehearsal(1, [__file__], switches_max=100)
+    never: list[None] = []
+
+    def look() -> None:
+        while not never:
+            pass
+
+    with pytest.raises(LivelockError, match="player-0"):
+        rehearsal.run(look, look)

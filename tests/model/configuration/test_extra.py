@@ -96,12 +96,12 @@ def test_an_interval_of_zero_or_less_is_kept() -> None:
 def test_a_misspelt_setting_is_remarked_on() -> None:
     """With the one that was meant; settings of other parts are not."""
     _, warnings = parse_extra_config(
-        {"event.ringbufferCapacity": "5", "service.clusterId": "x", "event.x": "1"}
+        {"event.ringbufferCapacity": "5", "service.clusterId": "x", "event.lifetime": "1"}
     )
 
     assert (
         "event.ringbufferCapacity: unknown setting; did you mean 'event.ringBufferCapacity'?",
-        "event.x: unknown setting",
+        "event.lifetime: unknown setting",
     ) == warnings
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,16 +11,16 @@ from hypothesis import strategies as st
 from licorne.model.configuration.patterns import PatternError, compile_pattern, is_pattern
 
 
-@pytest.mark.parametrize("text", ["user", "a.b", "user@x", "a-b:c/d#e", "", "a\\b", "a]", "a}"])
+@pytest.mark.parametrize("text", ["user", "a.b", "user@x", "a-b:c/d#e", "", "a\\b", "a]"])
 def test_names_are_no_expressions(text: str) -> None:
-    """None of the signs of an expression occurs; dots and closing brackets are none of them."""
+    """None of the signs of an expression occurs; the dot and the closing square bracket are none of them."""
     assert not is_pattern(text)
 
 
 @pytest.mark.parametrize("sign", list("^$*+?()[{}|"))
 def test_one_sign_makes_an_expression(sign: str) -> None:
     """Whether it can be read is another question."""
-    assert is_pattern(f"a{sign}") is (sign != "}")
+    assert is_pattern(f"a{sign}")
 
 
 @pytest.mark.parametrize(
@@ -69,8 +71,6 @@ def test_expressions_mean_what_the_recorded_core_means(pattern: str, yes: list[s
         "[z-a]",
         "[[:none:]]",
         "[[:^alpha:]]",
-    ]
-    + [
         "(?=a)",
         "(?!a)",
         "(?<=a)",
@@ -83,8 +83,9 @@ def test_expressions_mean_what_the_recorded_core_means(pattern: str, yes: list[s
         "\\",
         r"[\Z]",
         r"\x{110000}",
-    ]
-    + ["(" * 5000, "a" * 20_000],
+        "(" * 5000,
+        "a" * 20_000,
+    ],
     ids=lambda pattern: pattern[:12],
 )
 def test_what_is_no_expression_there_is_refused_here(pattern: str) -> None:
@@ -97,9 +98,5 @@ def test_what_is_no_expression_there_is_refused_here(pattern: str) -> None:
 @given(st.text(alphabet="ab-[]^$*+?(){}|\\:.<>=!&~#PQEzxi0129,", max_size=12))
 def test_any_text_is_compiled_or_refused(text: str) -> None:
     """No warning and no other error comes out of the compiler."""
-    try:
-        expression = compile_pattern(text)
-    except PatternError as error:
-        assert str(error)
-    else:
-        assert expression.search("ab") in (None, expression.search("ab")) or expression.pattern
+    with contextlib.suppress(PatternError):
+        compile_pattern(text).search("ab-[]")

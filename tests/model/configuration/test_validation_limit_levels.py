@@ -23,8 +23,8 @@ def test_a_name_has_no_more_resources_than_further_up(kind: str, who: str) -> No
     name = who[-4:-1]
     assert [
         (
-            f"{kind} {name} max resource map[memory:11] of queue a is greater than immediate or ancestor parent "
-            "maximum resource map[memory:10]"
+            f"{kind} {name} max resource map[memory:11] of queue a is greater than immediate or ancestor "
+            "parent maximum resource map[memory:10]"
         )
     ] == errors_at_marks(text)
 

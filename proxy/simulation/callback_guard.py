@@ -1,0 +1,63 @@
+"""Keep what goes wrong inside a callback, to raise it where somebody hears it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ..si.api import ResourceManager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..si import si_pb2 as si
+
+__all__ = ["CallbackGuard"]
+
+
+@final
+class CallbackGuard(ResourceManager):
+    """A callback around another one.
+
+    A scheduler logs what a callback raises and goes on, as it must with the errors of others. In a
+    simulation both sides are ours, and an error of ours must end it. What the predicates raise is an
+    answer, and passes through.
+    """
+
+    def __init__(self, inner: ResourceManager) -> None:
+        self._inner = inner
+        self._failure: Exception | None = None
+
+    def raise_failure(self) -> None:
+        """Raise what went wrong in a callback since the last time, if something did."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Pass it on."""
+        self._guarded(lambda: self._inner.update_allocation(response))
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Pass it on."""
+        self._guarded(lambda: self._inner.update_application(response))
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Pass it on."""
+        self._guarded(lambda: self._inner.update_node(response))
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Pass it on."""
+        self._inner.predicates(args)
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        """Pass it on."""
+        return self._inner.preemption_predicates(args)
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """Call, and keep the first failure."""
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised later
+            self._failure = self._failure or error

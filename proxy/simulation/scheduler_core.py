@@ -1,0 +1,51 @@
+"""The scheduler of this package as the core of a simulation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ..scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from ..scheduler import EngineName
+    from ..si.api import SchedulerAPI
+
+__all__ = ["SchedulerCore", "open_scheduler_core"]
+
+
+@final
+class SchedulerCore:
+    """A stepped scheduler; a `Core`."""
+
+    def __init__(self, engine: EngineName) -> None:
+        self._scheduler = Scheduler(engine=engine, stepped=True)
+
+    @property
+    def api(self) -> SchedulerAPI:
+        """The door for resource managers."""
+        return self._scheduler
+
+    def now_ns(self) -> int:
+        """Return the virtual time, nanoseconds since 1970."""
+        return self._scheduler.now_ns()
+
+    def run_until_idle(self) -> int:
+        """Deliver and schedule until nothing more happens; return how many cycles gave a result."""
+        return self._scheduler.run_until_idle()
+
+    def next_deadline_ns(self) -> int | None:
+        """Return when something is due next, `None` if nothing is."""
+        return self._scheduler.next_deadline_ns()
+
+    def advance_to(self, now_ns: int) -> None:
+        """Move the clock, firing everything that is due on the way."""
+        self._scheduler.advance_to(now_ns)
+
+    def close(self) -> None:
+        """End the scheduler."""
+        self._scheduler.stop()
+
+
+def open_scheduler_core(engine: EngineName) -> SchedulerCore:
+    """Open a core on an engine."""
+    return SchedulerCore(engine)

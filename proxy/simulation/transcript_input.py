@@ -1,0 +1,53 @@
+"""A transcript as a simulation plays it: what was said, and at what virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..transcript import read_transcript
+from .input_errors import InputError
+from .input_files import read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..transcript import Line
+
+__all__ = ["Step", "Transcript", "read_timed_transcript"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line that says something, and when."""
+
+    line: Line
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A whole transcript; `end_ns` is the time after its last line."""
+
+    name: str
+    steps: tuple[Step, ...]
+    end_ns: int
+
+
+def read_timed_transcript(path: Path) -> Transcript:
+    """Read a transcript; `advance` moves the time of all that follows, snapshots are left out.
+
+    Raises:
+        InputError: The file cannot be read, or nothing is said in it.
+        TranscriptError: A line is malformed.
+    """
+    steps: list[Step] = []
+    now_ns = 0
+    for line in read_transcript(read_text(path), str(path)):
+        if line.verb == "advance":
+            now_ns += line.duration_ns()
+        elif line.verb != "snapshot":
+            steps.append(Step(line, now_ns))
+    if not steps:
+        raise InputError(path, "there is no message in the file")
+    return Transcript(path.name, tuple(steps), now_ns)

@@ -1,0 +1,67 @@
+"""Dispatchers for the tests of the runtime, and its log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from loguru import logger
+
+from licorne.actors.dispatcher import Dispatcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loguru import Message, Record
+
+    from licorne.actors.failure import DeadLetter, Failure
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    logger.disable("licorne")
+
+
+@pytest.fixture
+def stepped() -> Iterator[Dispatcher]:
+    """Give a dispatcher without threads: queued messages wait for `run_pending` or for an asker's help."""
+    with Dispatcher(workers=0, name="stepped") as dispatcher:
+        yield dispatcher
+
+
+@pytest.fixture
+def pooled() -> Iterator[Dispatcher]:
+    """Give a dispatcher with two workers."""
+    with Dispatcher(workers=2, name="pooled") as dispatcher:
+        yield dispatcher
+
+
+@pytest.fixture
+def records() -> Iterator[list[Record]]:
+    """Collect what the runtime logs."""
+    kept: list[Record] = []
+
+    def keep(message: Message) -> None:
+        kept.append(message.record)
+
+    sink = logger.add(keep, level=0)
+    logger.enable("licorne")
+    yield kept
+    logger.disable("licorne")
+    logger.remove(sink)
+
+
+@pytest.fixture
+def dead_letters() -> Iterator[tuple[Dispatcher, list[DeadLetter]]]:
+    """Give a dispatcher without threads and the dead letters it reports."""
+    letters: list[DeadLetter] = []
+    with Dispatcher(workers=0, on_dead_letter=letters.append) as dispatcher:
+        yield dispatcher, letters
+
+
+@pytest.fixture
+def failures() -> Iterator[tuple[Dispatcher, list[Failure]]]:
+    """Give a dispatcher without threads and the failures it reports."""
+    reported: list[Failure] = []
+    with Dispatcher(workers=0, on_failure=reported.append) as dispatcher:
+        yield dispatcher, reported

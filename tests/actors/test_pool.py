@@ -1,0 +1,236 @@
+"""The worker pool: stand-ins for workers that sleep or block, its bound, its end."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from loguru import logger
+
+from licorne.actors.pool import WorkerPool, asleep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from loguru import Record
+
+
+class Work:
+    """Something to run that says when it has begun and when it is over."""
+
+    def __init__(self, body: Callable[[], None] = lambda: None) -> None:
+        self.begun = threading.Event()
+        self.over = threading.Event()
+        self._body = body
+
+    def serve(self, budget: int) -> None:
+        assert budget > 0
+        self.begun.set()
+        try:
+            self._body()
+        finally:
+            self.over.set()
+
+
+class Gate:
+    """Work that stays inside a way to sleep until the gate opens."""
+
+    def __init__(self, pool: WorkerPool | None = None) -> None:
+        self.open = threading.Event()
+        self.inside = threading.Event()
+        self._pool = pool
+
+    def sleep(self) -> None:
+        with asleep() if self._pool is None else self._pool.blocking():
+            self.inside.set()
+            self.open.wait()
+
+
+def a_pool(workers: int = 1, max_workers: int = 8) -> WorkerPool:
+    return WorkerPool(workers=workers, max_workers=max_workers, budget=8, name="test", log=logger.bind())
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    """Give a pool of one worker."""
+    pool = a_pool()
+    yield pool
+    pool.close()
+
+
+def test_work_runs_on_a_named_daemon_thread(pool: WorkerPool) -> None:
+    """A debugger shows whose thread it is, and it does not keep the process alive."""
+    threads: list[threading.Thread] = []
+    work = Work(lambda: threads.append(threading.current_thread()))
+
+    pool.push(work)
+
+    work.over.wait()
+    assert [("test-1", True)] == [(thread.name, thread.daemon) for thread in threads]
+
+
+def test_work_pushed_while_the_only_worker_sleeps_gets_a_stand_in(pool: WorkerPool) -> None:
+    """Else what the sleeper waits for might never be done."""
+    gate, next_work = Gate(), Work()
+    pool.push(Work(gate.sleep))
+    gate.inside.wait()
+
+    pool.push(next_work)
+
+    next_work.over.wait()
+    assert 2 == pool.thread_count()
+    gate.open.set()
+
+
+def test_a_worker_that_falls_asleep_over_waiting_work_gets_a_stand_in(pool: WorkerPool) -> None:
+    """The work was pushed while it was awake."""
+    gate, hold, next_work = Gate(), threading.Event(), Work()
+
+    def hold_then_sleep() -> None:
+        hold.wait()
+        gate.sleep()
+
+    pool.push(Work(hold_then_sleep))
+    pool.push(next_work)
+    hold.set()
+
+    next_work.over.wait()
+    gate.open.set()
+
+
+def test_an_idle_worker_needs_no_stand_in() -> None:
+    """One that sleeps is no reason for a thread while another is awake."""
+    pool = a_pool(workers=2)
+    gate, next_work = Gate(), Work()
+    pool.push(Work(gate.sleep))
+    gate.inside.wait()
+
+    pool.push(next_work)
+
+    next_work.over.wait()
+    assert 2 == pool.thread_count()
+    gate.open.set()
+    pool.close()
+
+
+def test_a_pool_whose_workers_block_keeps_its_strength() -> None:
+    """`blocking` is for long waits: each blocked worker is replaced."""
+    pool = a_pool(workers=2)
+    gate = Gate(pool)
+    pool.push(Work(gate.sleep))
+    gate.inside.wait()
+    meeting = threading.Barrier(2)
+    both = [Work(lambda: (meeting.wait(), None)[1]) for _ in range(2)]
+
+    for work in both:
+        pool.push(work)
+
+    for work in both:
+        work.over.wait()
+    gate.open.set()
+    pool.close()
+
+
+def test_a_stand_in_leaves_when_it_is_surplus(pool: WorkerPool) -> None:
+    """The pool comes back to its size."""
+    gate, work = Gate(), Work()
+    pool.push(sleeper := Work(gate.sleep))
+    gate.inside.wait()
+    pool.push(work)
+    work.over.wait()
+    gate.open.set()
+    sleeper.over.wait()
+
+    for _ in range(2):  # whichever thread takes it, one of two leaves after it
+        pool.push(last := Work())
+        last.over.wait()
+    pool.close()
+
+    assert 0 == pool.thread_count()
+
+
+def test_blocking_outside_of_a_worker_changes_nothing(pool: WorkerPool) -> None:
+    """A handler that runs inline on some other thread takes no worker away."""
+    with pool.blocking():
+        pool.push(work := Work())
+        work.over.wait()
+
+    assert 1 == pool.thread_count()
+
+
+def test_the_bound_on_threads_holds_and_is_logged(records: list[Record]) -> None:
+    """When all threads there may be sleep, work waits."""
+    pool = a_pool(max_workers=1)
+    gate, hold, next_work = Gate(), threading.Event(), Work()
+
+    def hold_then_sleep() -> None:
+        hold.wait()
+        gate.sleep()
+
+    pool.push(Work(hold_then_sleep))
+    pool.push(next_work)
+    hold.set()
+    gate.inside.wait()
+
+    assert (1, False) == (pool.thread_count(), next_work.begun.is_set())
+    assert ["test: all 1 workers wait or block"] == [record["message"] for record in records]
+    gate.open.set()
+    next_work.over.wait()
+    pool.close()
+
+
+def test_a_system_without_threads_is_like_the_bound(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers there are go on."""
+    gate, next_work = Gate(), Work()
+    pool.push(Work(gate.sleep))
+    gate.inside.wait()
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    pool.push(next_work)
+    monkeypatch.undo()
+
+    assert 1 == pool.thread_count()
+    gate.open.set()
+    next_work.over.wait()
+
+
+def test_a_worker_outlives_an_error_inside_the_runtime(pool: WorkerPool, records: list[Record]) -> None:
+    """Such an error is ours; it is logged and asks to be reported."""
+
+    def fail() -> None:
+        raise KeyError("bug")
+
+    pool.push(Work(fail))
+    pool.push(work := Work())
+
+    work.over.wait()
+    assert ["test: a turn failed inside the runtime, please report"] == [r["message"] for r in records]
+
+
+def test_pending_work_runs_on_the_calling_thread() -> None:
+    """A pool without workers is driven by hand."""
+    pool = a_pool(workers=0)
+    threads: list[threading.Thread] = []
+    pool.push(Work(lambda: threads.append(threading.current_thread())))
+
+    assert (1, 0) == (pool.run_pending(), pool.run_pending())
+    assert [threading.current_thread()] == threads
+
+
+def test_closing_ends_all_workers_after_what_is_queued() -> None:
+    """Nothing queued is left behind."""
+    pool = a_pool(workers=3)
+    works = [Work() for _ in range(20)]
+    for work in works:
+        pool.push(work)
+
+    pool.close()
+
+    assert all(work.over.is_set() for work in works)
+    assert (0, 0) == (pool.thread_count(), pool.run_pending())

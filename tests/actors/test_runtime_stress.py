@@ -1,0 +1,440 @@
+"""The runtime under load from many threads.
+
+Every scenario runs with two workers and with one under constant thread switches; `-m soak` runs the same for
+minutes. What cannot be met by chance is rehearsed in `test_interleavings.py`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import random
+import sys
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from pykka import ActorDeadError
+from pykka.messages import ProxyCall
+
+from licorne.actors.actor import PooledActor
+from licorne.actors.dispatcher import Dispatcher
+from licorne.actors.errors import AskCycleError, MailboxFullError
+from licorne.actors.invocation import Invocation
+from licorne.actors.waiting import WAIT_GRAPH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pykka import Future
+
+    from licorne.actors.failure import DeadLetter
+    from licorne.actors.reference import PooledRef
+
+HANG_SECONDS = 120
+"""After this time without an end the stacks of all threads are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How hard a scenario is run."""
+
+    dispatcher: Dispatcher
+    scale: int
+    dead: list[DeadLetter]
+
+    def randoms(self, count: int) -> list[random.Random]:
+        return [random.Random(number) for number in range(count)]  # noqa: S311 - it chooses tests, not secrets
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((2, 1, None), id="two workers"),
+        pytest.param((1, 1, 1e-6), id="one worker, eager switches"),
+        pytest.param((0, 40, 1e-6), id="long, no worker", marks=pytest.mark.soak),
+        pytest.param((1, 40, None), id="long, one worker", marks=pytest.mark.soak),
+        pytest.param((3, 40, 1e-6), id="long, eager switches", marks=pytest.mark.soak),
+    ]
+)
+def load(request: pytest.FixtureRequest) -> Iterator[Load]:
+    """Give a dispatcher and a scale, and find a hang."""
+    workers, scale, switch_interval = request.param
+    dead: list[DeadLetter] = []
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(switch_interval or before)
+    faulthandler.dump_traceback_later(HANG_SECONDS * scale, exit=True)
+    with Dispatcher(workers=workers, name="stress", on_dead_letter=dead.append) as dispatcher:
+        yield Load(dispatcher=dispatcher, scale=scale, dead=dead)
+        assert {} == WAIT_GRAPH._waits
+    faulthandler.cancel_dump_traceback_later()
+    sys.setswitchinterval(before)
+
+
+def together(*parts: Callable[[], None]) -> None:
+    """Run the parts on a thread each and raise the first error of any."""
+    errors: list[BaseException] = []
+
+    def run(part: Callable[[], None]) -> None:
+        try:
+            part()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(part,), daemon=True) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+class Serial(PooledActor):
+    """Notices when two of its messages overlap or when a sender's messages come out of order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = 0
+        self.total = 0
+        self.last: Counter[str] = Counter()
+        self.problems: list[str] = []
+
+    def hit(self, sender: str, serial: int) -> int:
+        self.inside += 1
+        if self.inside != 1:
+            self.problems.append(f"{self.inside} messages at once")
+        total = self.total
+        self.last[sender] += 1
+        if self.last[sender] != serial:
+            self.problems.append(f"{sender}: {serial} came as number {self.last[sender]}")
+        self.total = total + 1
+        self.inside -= 1
+        return serial
+
+    def findings(self) -> tuple[int, list[str]]:
+        return self.total, self.problems
+
+
+def test_messages_are_serial_in_order_and_complete(load: Load) -> None:
+    """Six threads mix tells, inline asks, futures, proxies and deadlines on five actors."""
+    targets = [load.dispatcher.start(Serial) for _ in range(5)]
+    proxies = [target.proxy() for target in targets]
+    each, workers = 250 * load.scale, load.dispatcher._pool.thread_count()
+
+    def send(number: int, rng: random.Random) -> None:
+        sender, serials, pending = f"sender {number}", [0] * len(targets), list[tuple[Future[int], int]]()
+        for _ in range(each):
+            which = min(rng.randrange(8), len(targets) - 1)  # the last one is hot
+            serials[which] += 1
+            serial, way = serials[which], rng.randrange(7)
+            if way <= 1:
+                targets[which].send(Serial.hit, sender, serial)
+            elif way <= 3:
+                assert serial == targets[which].call(Serial.hit, sender, serial)
+            elif way == 4:
+                assert serial == proxies[which].hit(sender, serial).get()
+            elif way == 5 and workers:
+                message = ProxyCall(("hit",), (sender, serial), {})
+                assert serial == targets[which].ask(message, timeout=HANG_SECONDS)
+            else:
+                pending.append((proxies[which].hit(sender, serial), serial))
+        for future, serial in pending:
+            assert serial == future.get()
+
+    together(*(partial(send, number, rng) for number, rng in enumerate(load.randoms(6))))
+
+    findings = [target.call(Serial.findings) for target in targets]
+    assert 6 * each == sum(total for total, _ in findings)
+    assert [] == [problem for _, problems in findings for problem in problems]
+
+
+class Level(Serial):
+    """A level of the line partition > application > node, that asks the next one down."""
+
+    def __init__(self, below: list[PooledRef[Level]], name: str) -> None:
+        super().__init__()
+        self.below = below
+        self.name = name
+        self.serials: Counter[int] = Counter()
+
+    def place(self, sender: str, serial: int, path: tuple[int, ...]) -> int:
+        self.hit(sender, serial)
+        if not path:
+            return 1
+        if path[0] < 0:
+            raise KeyError(self.name)
+        self.serials[path[0]] += 1
+        below = self.below[path[0]]
+        return 1 + below.call(Level.place, self.name, self.serials[path[0]], path[1:])
+
+
+def test_nested_asks_from_many_threads_all_end(load: Load) -> None:
+    """Three levels, entered at random, some asked to fail, with tells from outside in between."""
+    start = load.dispatcher.start
+    nodes = [start(Level, [], f"node {number}") for number in range(6)]
+    applications = [start(Level, nodes, f"application {number}") for number in range(4)]
+    partitions = [start(Level, applications, f"partition {number}") for number in range(2)]
+    each, failed = 150 * load.scale, Counter[str]()
+
+    def ask(number: int, rng: random.Random) -> None:
+        sender, serials = f"client {number}", [0, 0]
+        for _ in range(each):
+            which, fails = rng.randrange(2), rng.random() < 0.1
+            serials[which] += 1
+            path = (rng.randrange(4), -1 if fails else rng.randrange(6))
+            try:
+                assert 3 == partitions[which].call(Level.place, sender, serials[which], path)
+                assert not fails
+            except KeyError as error:
+                assert fails
+                failed[error.args[0]] += 1
+
+    def tell(rng: random.Random) -> None:
+        serials: Counter[int] = Counter()
+        for _ in range(each):
+            which = rng.randrange(6)
+            serials[which] += 1
+            nodes[which].send(Serial.hit, "outside", serials[which])
+
+    rngs = load.randoms(6)
+    together(*(partial(ask, number, rng) for number, rng in enumerate(rngs[:5])), partial(tell, rngs[5]))
+
+    levels = [[ref.call(Serial.findings) for ref in refs] for refs in (partitions, applications, nodes)]
+    assert [] == [problem for level in levels for _, problems in level for problem in problems]
+    totals = [sum(total for total, _ in level) for level in levels]
+    assert [5 * each, 5 * each, 6 * each - failed.total()] == totals
+
+
+def test_asks_and_tells_that_race_with_stops_are_all_accounted_for(load: Load) -> None:
+    """Each is answered, refused, handled or a dead letter; nobody hangs, and `on_stop` runs once."""
+
+    class Victim(Serial):
+        def __init__(self, ends: list[int]) -> None:
+            super().__init__()
+            self.ends = ends
+
+        def on_stop(self) -> None:
+            self.ends.append(self.total)
+
+    def ask(ref: PooledRef[Victim], answered: list[int]) -> None:
+        while True:
+            try:
+                answered.append(ref.call(Serial.hit, f"{threading.get_ident()}", len(answered) + 1))
+            except ActorDeadError:
+                return
+
+    def tell(ref: PooledRef[Victim], accepted: list[int]) -> None:
+        while len(accepted) < 1000:
+            try:
+                ref.send(Serial.hit, "teller", len(accepted) + 1)
+                accepted.append(1)
+            except ActorDeadError:
+                accepted.append(0)
+                return
+
+    def stop(ref: PooledRef[Victim], after: int, answered: list[int], stopped: list[bool]) -> None:
+        while len(answered) < after:
+            pass
+        stopped.append(ref.stop(block=True))
+
+    ends: list[int] = []
+    for round_number in range(30 * load.scale):
+        load.dead.clear()
+        ref = load.dispatcher.start(Victim, ends)
+        answered: list[int] = []
+        accepted: list[int] = []
+        stopped: list[bool] = []
+        stops = [partial(stop, ref, round_number % 4, answered, stopped)] * 2
+        together(partial(ask, ref, answered), partial(tell, ref, accepted), *stops)
+        load.dispatcher.run_pending()
+
+        assert (2, True, False) == (len(stopped), True in stopped, ref.is_alive())
+        refused = accepted.count(0)
+        assert len(answered) + sum(accepted) == ends[-1] + len(load.dead) - refused
+    assert 30 * load.scale == len(ends)
+
+
+class Peer(PooledActor):
+    """One of a ring, that asks the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.next: PooledRef[Peer] | None = None
+
+    def link(self, following: PooledRef[Peer]) -> None:
+        self.next = following
+
+    def relay(self, hops: int, gate: threading.Barrier | None = None) -> int:
+        if gate is not None:
+            gate.wait()
+        if hops == 0:
+            return 0
+        assert self.next is not None
+        return 1 + self.next.call(Peer.relay, hops - 1)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_cycles_raise_in_one_asker(load: Load, size: int) -> None:
+    """On one thread, and from as many threads as actors at once: never a hang, at most one error."""
+
+    def ask(peer: PooledRef[Peer], gate: threading.Barrier, outcomes: list[int]) -> None:
+        try:
+            outcomes.append(peer.call(Peer.relay, 1, gate))
+        except AskCycleError:
+            outcomes.append(-1)
+
+    closed = 0
+    for _ in range(25 * load.scale):
+        peers = [load.dispatcher.start(Peer) for _ in range(size)]
+        for number, peer in enumerate(peers):
+            peer.call(Peer.link, peers[(number + 1) % size])
+        with pytest.raises(AskCycleError):
+            peers[0].call(Peer.relay, size)
+        outcomes: list[int] = []
+        gate = threading.Barrier(size)
+        together(*(partial(ask, peer, gate, outcomes) for peer in peers))
+
+        assert (size, True) == (len(outcomes), outcomes.count(-1) <= 1)
+        closed += outcomes.count(-1)
+        assert [0] * size == [peer.call(Peer.relay, 0) for peer in peers]
+        for peer in peers:
+            peer.stop()
+    assert closed > 0, "no ring was ever closed by threads"
+
+
+def test_crossing_asks_down_a_line_never_look_like_a_cycle(load: Load) -> None:
+    """Six threads hammer a chain of six actors from random ends."""
+    chain = [load.dispatcher.start(Peer) for _ in range(6)]
+    for peer, following in zip(chain, chain[1:], strict=False):
+        peer.call(Peer.link, following)
+
+    proxies = [peer.proxy() for peer in chain]
+
+    def hammer(rng: random.Random) -> None:
+        for _ in range(150 * load.scale):
+            first = rng.randrange(6)
+            hops = rng.randrange(6 - first)
+            assert hops == chain[first].call(Peer.relay, hops)
+            first = rng.randrange(6)
+            hops = rng.randrange(6 - first)
+            assert hops == proxies[first].relay(hops).get()
+
+    together(*(partial(hammer, rng) for rng in load.randoms(6)))
+
+
+def test_a_flooded_mailbox_refuses_and_loses_nothing(load: Load) -> None:
+    """What was accepted is handled, what was refused was not; control messages always pass."""
+
+    class Narrow(Serial):
+        mailbox_capacity: ClassVar[int | None] = 5
+
+        def on_stop(self) -> None:
+            ends.append(self.findings())
+
+    ends: list[tuple[int, list[str]]] = []
+    ref = load.dispatcher.start(Narrow)
+    accepted: list[int] = []
+
+    def flood(number: int) -> None:
+        serial = 0
+        for _ in range(200 * load.scale):
+            try:
+                ref.send(Serial.hit, f"flood {number}", serial + 1)
+                serial += 1
+            except MailboxFullError:
+                pass
+        accepted.append(serial)
+
+    def urge() -> None:
+        for serial in range(100 * load.scale):
+            ref.tell(Invocation(Serial.hit, ("urgent", serial + 1), {}), control=True)
+        accepted.append(100 * load.scale)
+
+    together(*(partial(flood, number) for number in range(4)), urge)
+
+    stopped = ref.stop(block=False)  # always has room, and comes last
+    load.dispatcher.run_pending()
+    assert stopped.get()
+    assert [(sum(accepted), [])] == ends
+
+
+class Below(PooledActor):
+    """Asks down with a deadline, so that no thread helps and workers must."""
+
+    def __init__(self, below: PooledRef[Below] | None) -> None:
+        super().__init__()
+        self.below = below
+
+    def down(self) -> int:
+        if self.below is None:
+            return 0
+        answer: int = self.below.ask(Invocation(Below.down, (), {}), timeout=HANG_SECONDS)
+        return 1 + answer
+
+
+def test_nested_asks_with_deadlines_get_stand_ins(load: Load) -> None:
+    """Chains of waiting workers, several at once: the pool grows as it must and shrinks again."""
+    workers = load.dispatcher._pool.thread_count()
+    if not workers:
+        pytest.skip("an ask with a deadline needs a worker")
+
+    def ask(rng: random.Random) -> None:
+        refs: list[PooledRef[Below]] = []
+        for _ in range(5):
+            refs.append(load.dispatcher.start(Below, refs[-1] if refs else None))
+        for _ in range(15 * load.scale):
+            depth = rng.randrange(5)
+            assert depth == refs[depth].call(Below.down)
+
+    together(*(partial(ask, rng) for rng in load.randoms(3)))
+
+
+def test_sturdy_actors_outlive_all_failures(load: Load) -> None:
+    """Among told messages every failure is reported, and every other message handled, in order."""
+
+    class Sturdy(Serial):
+        survives_failures: ClassVar[bool] = True
+        failed = 0
+
+        def on_failure(self, *_: object) -> None:
+            self.failed += 1
+
+        def fail(self) -> None:
+            raise KeyError
+
+        def all_findings(self) -> tuple[int, int, list[str]]:
+            return self.failed, self.total, self.problems
+
+    ref = load.dispatcher.start(Sturdy)
+    each = 100 * load.scale
+
+    def send(number: int) -> None:
+        for serial in range(each):
+            ref.send(Serial.hit, f"sender {number}", serial + 1)
+            ref.send(Sturdy.fail)
+
+    together(*(partial(send, number) for number in range(4)))
+
+    assert (4 * each, 4 * each, []) == ref.call(Sturdy.all_findings)
+
+
+def test_ten_thousand_actors_start_work_and_stop_without_a_thread_each(load: Load) -> None:
+    """They are told and asked from three threads at once, and then all are gone."""
+    count = 10_000 if load.scale > 1 else 5_000
+    threads_before = threading.active_count()
+    refs = [load.dispatcher.start(Serial) for _ in range(count)]
+
+    def use(name: str) -> None:
+        for ref in refs:
+            ref.send(Serial.hit, name, 1)
+        for ref in refs:
+            assert 2 == ref.call(Serial.hit, name, 2)
+
+    together(*(partial(use, name) for name in "abc"))
+
+    assert threads_before >= threading.active_count()
+    assert {(6, 0)} == {(total, len(problems)) for total, problems in (r.call(Serial.findings) for r in refs)}
+    load.dispatcher.shutdown()
+    assert ([], ()) == ([ref for ref in refs if ref.is_alive()], load.dispatcher.actors())

@@ -1,0 +1,170 @@
+"""Builders of the things of the model, for tests: what a test does not care for has a default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from textwrap import dedent, indent
+from typing import TYPE_CHECKING, Final
+
+from licorne.model.allocation import Allocation, Ask
+from licorne.model.application import Application
+from licorne.model.clock import EPOCH_2000_NS
+from licorne.model.configuration.reader import load
+from licorne.model.gang import GangSettings
+from licorne.model.node import Node
+from licorne.model.queue_tree import QueueTree
+from licorne.model.resources import Resource
+from licorne.model.users import User
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from licorne.model.configuration.schema import PartitionConfig
+
+__all__ = [
+    "PARTITION",
+    "SECOND_NS",
+    "START_NS",
+    "TEN",
+    "FakePredicates",
+    "a_configuration",
+    "a_node",
+    "a_queue_tree",
+    "a_resource",
+    "an_allocation",
+    "an_application",
+    "an_ask",
+]
+
+PARTITION: Final = "[rm]default"
+SECOND_NS: Final = 1_000_000_000
+START_NS: Final = EPOCH_2000_NS
+
+
+def a_resource(**quantities: int) -> Resource:
+    """Return a resource: `a_resource(memory=10, vcore=500)`."""
+    return Resource(quantities)
+
+
+TEN: Final = a_resource(memory=10)
+"""What an ask wants and a node offers unless a test says otherwise."""
+
+
+def an_ask(
+    allocation_key: str = "ask",
+    *,
+    application_id: str = "app",
+    resource: Resource = TEN,
+    created_at_ns: int = START_NS,
+    priority: int = 0,
+    task_group_name: str = "",
+    placeholder: bool = False,
+    required_node: str = "",
+    originator: bool = False,
+) -> Ask:
+    """Return an ask."""
+    return Ask(
+        allocation_key=allocation_key,
+        application_id=application_id,
+        resource=resource,
+        created_at_ns=created_at_ns,
+        priority=priority,
+        task_group_name=task_group_name,
+        placeholder=placeholder,
+        required_node=required_node,
+        originator=originator,
+    )
+
+
+def an_allocation(
+    allocation_key: str = "ask",
+    node_id: str = "node",
+    *,
+    ask: Ask | None = None,
+    resource: Resource = TEN,
+    bound_at_ns: int = START_NS,
+) -> Allocation:
+    """Return an ask on a node."""
+    return Allocation(ask or an_ask(allocation_key, resource=resource), node_id, bound_at_ns)
+
+
+def a_node(
+    node_id: str = "node",
+    *,
+    capacity: Resource = TEN,
+    schedulable: bool = True,
+    attributes: Mapping[str, str] | None = None,
+) -> Node:
+    """Return a node with nothing on it."""
+    return Node(node_id, attributes or {}, capacity, schedulable=schedulable)
+
+
+def an_application(
+    application_id: str = "app",
+    *,
+    queue_path: str = "root.leaf",
+    user: User = User("bob", ("dev",)),  # noqa: B008 - a value
+    gang_settings: GangSettings = GangSettings(),  # noqa: B008 - a value
+    submitted_at_ns: int = START_NS,
+) -> Application:
+    """Return an application that nothing has been asked for."""
+    return Application(
+        application_id,
+        partition=PARTITION,
+        queue_path=queue_path,
+        user=user,
+        tags={},
+        submitted_at_ns=submitted_at_ns,
+        gang_settings=gang_settings,
+    )
+
+
+def a_configuration(queues: str = "- name: leaf", *, root: str = "", partition: str = "") -> PartitionConfig:
+    """Return a configuration: the queues below the root, and lines for the root and the partition.
+
+    Everybody may submit to every queue.
+    """
+    text = "partitions:\n- name: default\n  queues:\n  - name: root\n    submitacl: '*'\n"
+    text += _block(root, "    ")
+    if queues:
+        text += "    queues:\n" + _block(queues, "    ")
+    text += _block(partition, "  ")
+    (config,) = load(text).partitions
+    return config
+
+
+def _block(lines: str, margin: str) -> str:
+    return indent(dedent(lines).strip("\n"), margin) + "\n"
+
+
+def a_queue_tree(queues: str = "- name: leaf", *, root: str = "") -> QueueTree:
+    """Return the queues of a configuration, see `a_configuration`."""
+    return QueueTree(a_configuration(queues, root=root).root)
+
+
+@dataclass
+class FakePredicates:
+    """The judgement of an RM that refuses what the test says, and remembers what it was asked.
+
+    Attributes:
+        refused: (allocation key, node) -> why an allocation is refused.
+        unreservable: (allocation key, node) -> why a reservation, or a swap in place, is refused.
+        asked: (allocation key, node, whether for an allocation), in order.
+    """
+
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+    unreservable: dict[tuple[str, str], str] = field(default_factory=dict)
+    asked: list[tuple[str, str, bool]] = field(default_factory=list)
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
+        """Return why the node is refused."""
+        self.asked.append((allocation_key, node_id, allocate))
+        texts = self.refused if allocate else self.unreservable
+        return texts.get((allocation_key, node_id))
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> int | None:
+        """Say that the first victims of the list are enough."""
+        self.asked.append((allocation_key, node_id, True))
+        return start_index if victim_keys else None

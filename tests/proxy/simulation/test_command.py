@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from fake_core import FakeCore
+from simulation_builders import written
+from typer.testing import CliRunner, Result
+
+from licorne.proxy.simulation.command import simulate_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SCENARIO = """\
+nodes: [{prefix: n, resources: {vcore: 2}}]
+applications:
+  - name: a
+    queue: root.q
+    user: u
+    tasks: [{count: 3, resources: {vcore: 1}, duration: 1m..2m}]
+"""
+
+
+def _simulate(*arguments: str | Path, core: FakeCore | None = None) -> Result:
+    application = typer.Typer()
+    application.command()(simulate_command(lambda _: core or FakeCore()))
+    return CliRunner().invoke(application, [str(argument) for argument in arguments])
+
+
+def test_a_scenario_is_simulated_and_reported(tmp_path: Path) -> None:
+    """The table goes to standard output, and there is no progress bar."""
+    core = FakeCore()
+    result = _simulate(written(tmp_path / "s.yaml", _SCENARIO), core=core)
+
+    assert (0, "") == (result.exit_code, result.stderr)
+    assert result.stdout.startswith("s: 1 nodes, 3 tasks, 1 queues")
+    assert core.is_closed
+
+
+def test_json_is_one_document(tmp_path: Path) -> None:
+    """Nothing else is on standard output."""
+    result = _simulate(written(tmp_path / "s.yaml", _SCENARIO), "--json", "--engine", "actors")
+
+    document = json.loads(result.stdout)
+
+    assert (3, "actors") == (document["total"]["completed"], document["engine"])
+
+
+def test_the_seed_draws_the_durations(tmp_path: Path) -> None:
+    """The same seed gives the same simulation, another one another."""
+    path = written(tmp_path / "s.yaml", _SCENARIO)
+
+    ends = [
+        json.loads(_simulate(path, "--json", "--seed", seed).stdout)["end_ns"] for seed in ("1", "1", "2")
+    ]
+
+    assert ends[0] == ends[1] != ends[2]
+
+
+def test_bad_input_ends_with_two_and_says_where(tmp_path: Path) -> None:
+    """On standard error, and nothing is opened."""
+    path = written(tmp_path / "s.yaml", _SCENARIO.replace("count: 3", "count: x"))
+    core = FakeCore()
+
+    result = _simulate(path, core=core)
+
+    assert (2, "", []) == (result.exit_code, result.stdout, core.requests)
+    assert f"licorne simulate: {path}:6:21: applications[0].tasks[0].count: " in result.stderr
+
+
+def test_a_bad_configuration_is_named_with_its_place(tmp_path: Path) -> None:
+    """Before the input is even read."""
+    config = written(tmp_path / "queues.yaml", "partitions:\n  - name: default\n    queue: []\n")
+
+    result = _simulate(tmp_path / "gone.yaml", "--config", config)
+
+    assert 2 == result.exit_code
+    assert f"{config}:3:5: " in result.stderr
+
+
+def test_a_configuration_of_ones_own_is_used(tmp_path: Path) -> None:
+    """Instead of the one that fits the input."""
+    text = "partitions:\n  - name: default\n    queues: [{name: root, submitacl: '*'}]\n"
+    core = FakeCore()
+
+    _simulate(
+        written(tmp_path / "s.yaml", _SCENARIO), "--config", written(tmp_path / "q.yaml", text), core=core
+    )
+
+    assert text == core.requests[0].config  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("option", [["--engine", "steam"], ["--config", "/nowhere/queues.yaml"]])
+def test_options_that_make_no_sense_are_bad_input(tmp_path: Path, option: list[str]) -> None:
+    """In one line, without a traceback."""
+    result = _simulate(written(tmp_path / "s.yaml", _SCENARIO), *option)
+
+    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
+    assert option[1] in result.stderr
+
+
+def test_a_refused_registration_ends_with_two_and_closes_the_core(tmp_path: Path) -> None:
+    """The reason is that of the scheduler."""
+    core = FakeCore(refuses_everything=True)
+    result = _simulate(written(tmp_path / "s.yaml", _SCENARIO), core=core)
+
+    assert 2 == result.exit_code
+    assert "is refused" in result.stderr
+    assert core.is_closed
+
+
+def test_pods_are_packed_or_replayed(tmp_path: Path) -> None:
+    """By their own times, they end."""
+    nodes = written(tmp_path / "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn0,2000,64,0,\n")
+    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,"
+    pods = written(tmp_path / "pods.csv", f"{header}scheduled_time\np0,500,8,0,0,,LS,Running,5,65,5\n")
+
+    packed = json.loads(_simulate(pods, "--nodes", nodes, "--json").stdout)
+    replayed = json.loads(_simulate(pods, "--nodes", nodes, "--json", "--own-times").stdout)
+
+    assert (1, 0) == (packed["total"]["running"], packed["total"]["completed"])
+    assert (0, 1) == (replayed["total"]["running"], replayed["total"]["completed"])

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import pytest
+from fake_core import FakeCore
+from simulation_builders import SECOND, a_node, a_task, a_workload, an_application, drive, run
+
+from licorne.model.errors import LicorneError
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.simulation.books import Books, QueueTally
+from licorne.proxy.simulation.simulated_rm import SimulatedRM
+from licorne.proxy.simulation.workload import GangStyle
+
+
+def _tally(books: Books, queue: str = "root.q") -> QueueTally:
+    return books.tallies[queue]
+
+
+def _releases(core: FakeCore) -> list[tuple[str, int]]:
+    """Return what was released, and how, in order."""
+    return [
+        (release.allocationKey, release.terminationType)
+        for request in core.requests
+        if isinstance(request, si.AllocationRequest)
+        for release in request.releases.allocationsToRelease
+    ]
+
+
+def _asks(core: FakeCore) -> list[str]:
+    """Return the keys that were asked for, in order."""
+    requests = [request for request in core.requests if isinstance(request, si.AllocationRequest)]
+    return [ask.allocationKey for request in requests for ask in request.allocations]
+
+
+def test_it_registers_brings_nodes_and_submits_in_that_order() -> None:
+    """Applications before their asks, everything before the end of the first task."""
+    core = FakeCore()
+    run(core, an_application())
+
+    kinds = [type(request).__name__ for request in core.requests]
+
+    assert [
+        "RegisterResourceManagerRequest",
+        "NodeRequest",
+        "ApplicationRequest",
+        "AllocationRequest",
+        "AllocationRequest",
+    ] == kinds
+
+
+def test_a_task_runs_for_its_duration_from_where_it_was_placed() -> None:
+    """The second waits for the first to end, and ends as much later."""
+    core = FakeCore()
+    books = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10, duration=30)))
+
+    assert [0, 60 * SECOND] == _tally(books).waits_ns
+    assert 90 * SECOND == books.last_change_ns
+    assert [("t1", si.STOPPED_BY_RM), ("t2", si.STOPPED_BY_RM)] == _releases(core)
+
+
+def test_a_task_without_a_duration_runs_to_the_end() -> None:
+    """Nothing releases it."""
+    core = FakeCore()
+    tally = _tally(run(core, an_application(a_task(duration=None))))
+
+    assert (1, 1, 0, []) == (tally.placed, tally.running, tally.completed, _releases(core))
+
+
+def test_work_that_ends_makes_room_for_what_is_submitted_at_the_same_moment() -> None:
+    """A release is told before new asks are."""
+    books = run(FakeCore(), an_application(a_task("t1", cores=10), a_task("t2", cores=10, at=60)))
+
+    assert [0, 0] == _tally(books).waits_ns
+
+
+def test_asks_follow_their_application() -> None:
+    """Tasks of one application may be submitted later than it."""
+    core = FakeCore()
+    run(core, an_application(a_task("late", at=9), a_task("now", at=5), at=5))
+
+    assert ["now", "late"] == _asks(core)
+
+
+def test_what_does_not_fit_waits_to_the_end() -> None:
+    """It is submitted all the same."""
+    tally = _tally(run(FakeCore(), an_application(a_task(cores=11))))
+
+    assert (1, 0, 1) == (tally.submitted, tally.placed, tally.waiting)
+
+
+def test_tasks_of_a_rejected_application_are_rejected() -> None:
+    """Also those that would come later; the reason is told without the name."""
+    core = FakeCore(refused_queues={"root.q"})
+    books = run(core, an_application(a_task("t", pieces=2), a_task("late", at=9), name="app-7"))
+
+    assert (3, 3) == (_tally(books).submitted, _tally(books).rejected)
+    assert {"no queue for ...": 3} == books.reasons
+    assert [] == _asks(core)
+
+
+def test_a_preempted_task_is_confirmed_and_asked_for_again() -> None:
+    """It starts from the beginning under a new key, and counts as submitted and placed once."""
+    core = FakeCore()
+    core.at(20 * SECOND, lambda: core.want_back("t", si.PREEMPTED_BY_SCHEDULER))
+    books = run(core, an_application())
+
+    tally = _tally(books)
+
+    assert [("t", si.PREEMPTED_BY_SCHEDULER), ("t-r1", si.STOPPED_BY_RM)] == _releases(core)
+    assert (1, 1, 1, 1) == (tally.submitted, tally.placed, tally.preempted, tally.completed)
+    assert 80 * SECOND == books.last_change_ns
+
+
+def test_every_preemption_makes_a_new_key() -> None:
+    """The number tells how often."""
+    core = FakeCore()
+    core.at(20 * SECOND, lambda: core.want_back("t", si.PREEMPTED_BY_SCHEDULER))
+    core.at(30 * SECOND, lambda: core.want_back("t-r1", si.PREEMPTED_BY_SCHEDULER))
+    run(core, an_application())
+
+    assert ["t", "t-r1", "t-r2"] == _asks(core)
+
+
+def test_an_ask_that_the_scheduler_takes_back_is_asked_for_again() -> None:
+    """Its wait is counted from the first time."""
+    core = FakeCore()
+    core.at(20 * SECOND, lambda: core.want_back("t2", si.TIMEOUT))
+    books = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
+
+    assert ["t1", "t2", "t2-r1"] == _asks(core)
+    assert (2, [0, 60 * SECOND]) == (_tally(books).submitted, _tally(books).waits_ns)
+
+
+def test_a_task_that_lost_its_node_is_asked_for_again_without_a_confirmation() -> None:
+    """The scheduler only told of it."""
+    core = FakeCore()
+    core.at(20 * SECOND, lambda: core.lose("t"))
+    tally = _tally(run(core, an_application()))
+
+    assert ([("t-r1", si.STOPPED_BY_RM)], 0) == (_releases(core), tally.preempted)
+
+
+def test_a_failed_application_gives_up_what_waits() -> None:
+    """What runs goes on."""
+    core = FakeCore()
+    core.at(20 * SECOND, lambda: core.tell_state("a", "Failing"))
+    books = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
+
+    assert (1, 1) == (_tally(books).completed, _tally(books).rejected)
+    assert {"application Failing: because": 1} == books.reasons
+
+
+def test_an_ask_of_an_unknown_application_is_rejected_with_its_reason() -> None:
+    """Names are left out of reasons, so that they can be counted."""
+    core = FakeCore()
+    core.at(SECOND, core._applications.clear)
+    books = run(core, an_application(a_task("t1"), a_task("t2", at=2), a_task("t3", at=3)))
+
+    assert {"failed to find application ...": 2} == books.reasons
+
+
+def test_a_gang_starts_when_all_its_placeholders_are_placed() -> None:
+    """Placeholders first; each is replaced by its task, and is confirmed as such."""
+    core = FakeCore()
+    tasks = a_task("t", cores=5, pieces=2)
+    books = run(
+        core, an_application(a_task("before", cores=6), name="b"), an_application(tasks, gang=GangStyle.SOFT)
+    )
+
+    assert ["before", "t-1-ph", "t-2-ph", "t-1", "t-2"] == _asks(core)
+    assert [("t-1-ph", si.PLACEHOLDER_REPLACED), ("t-2-ph", si.PLACEHOLDER_REPLACED)] == _releases(core)[1:3]
+    assert (3, 3, [0, 60 * SECOND, 60 * SECOND]) == (
+        _tally(books).submitted,
+        _tally(books).completed,
+        _tally(books).waits_ns,
+    )
+
+
+def test_a_gang_tells_the_size_of_its_placeholders_and_its_style() -> None:
+    """Tasks that are submitted later are no members."""
+    core = FakeCore()
+    run(core, an_application(a_task("t", cores=2, pieces=3), a_task("late", at=9), gang=GangStyle.HARD))
+
+    request = next(request for request in core.requests if isinstance(request, si.ApplicationRequest))
+
+    assert (6, "Hard") == (
+        request.new[0].placeholderAsk.resources["vcore"].value,
+        request.new[0].gangSchedulingStyle,
+    )
+    assert ["t-1-ph", "t-2-ph", "t-3-ph", "t-1", "t-2", "t-3", "late"] == _asks(core)
+
+
+def test_a_gang_that_was_given_up_starts_task_by_task() -> None:
+    """Its placeholders are confirmed as timed out, and its tasks are asked for."""
+    core = FakeCore()
+    core.at(90 * SECOND, lambda: core.want_back("t-1-ph", si.TIMEOUT))
+    core.at(90 * SECOND, lambda: core.want_back("t-2-ph", si.TIMEOUT))
+    core.at(90 * SECOND, lambda: core.tell_state("a", "Resuming"))
+    run(core, an_application(a_task("t", cores=6, pieces=2), gang=GangStyle.SOFT))
+
+    assert ["t-1-ph", "t-2-ph", "t-1", "t-2"] == _asks(core)
+    assert {("t-1-ph", si.TIMEOUT), ("t-2-ph", si.TIMEOUT)} <= set(_releases(core))
+
+
+def test_the_capacity_is_that_of_the_accepted_nodes() -> None:
+    """All of them are there from the start."""
+    books = run(FakeCore(), an_application(), nodes=(a_node("n1", vcore=4), a_node("n2", vcore=3, gpu=1)))
+
+    assert (2, {"vcore": 7, "gpu": 1}) == (books.nodes, {n: c.value for n, c in books.capacity.items()})
+
+
+def test_a_placement_that_nobody_waits_for_is_a_surprise() -> None:
+    """The books say so instead of hiding it."""
+    core = FakeCore()
+    placed = si.AllocationResponse(new=[si.Allocation(allocationKey="x", applicationID="a", nodeID="n1")])
+    core.at(SECOND, lambda: core._tell(placed))
+
+    assert {"placement of something that does not wait": 1} == run(core, an_application()).surprises
+
+
+def test_an_error_inside_a_callback_ends_the_simulation() -> None:
+    """The scheduler would only log it."""
+    core = FakeCore()
+    core.at(SECOND, lambda: core.tell_state("nobody", "Running"))
+
+    with pytest.raises(KeyError, match="nobody"):
+        run(core, an_application())
+
+
+def test_a_refused_registration_is_raised() -> None:
+    """Before anything else happens."""
+    core, books = FakeCore(), Books()
+    rm = SimulatedRM(a_workload(an_application()), core, books, core.refused_configuration)
+
+    with pytest.raises(LicorneError, match="is refused"):
+        drive(core, rm, books)
+    assert 1 == len(core.requests)
+
+
+def test_priorities_and_permissions_stand_in_the_asks() -> None:
+    """Work of a simulation may preempt and be preempted."""
+    core = FakeCore()
+    run(core, an_application(a_task(priority=-7)))
+
+    asks = [ask for r in core.requests if isinstance(r, si.AllocationRequest) for ask in r.allocations]
+
+    assert (-7, True, True) == (
+        asks[0].priority,
+        asks[0].preemptionPolicy.allowPreemptSelf,
+        asks[0].preemptionPolicy.allowPreemptOther,
+    )

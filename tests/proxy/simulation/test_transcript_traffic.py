@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from fake_core import FakeCore
+from simulation_builders import SECOND, drive, written
+
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.simulation.books import Books, QueueTally
+from licorne.proxy.simulation.input_errors import InputError
+from licorne.proxy.simulation.transcript_input import read_timed_transcript
+from licorne.proxy.simulation.transcript_traffic import TranscriptTraffic
+from licorne.proxy.transcript import TranscriptError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_NODE = {
+    "nodeID": "n",
+    "action": "CREATE",
+    "schedulableResource": {"resources": {"vcore": {"value": 4}}},
+}
+_START: tuple[Mapping[str, object], ...] = (
+    {"register": {"rmID": "rm", "config": "queues"}},
+    {"node": {"rmID": "rm", "nodes": [_NODE]}},
+    {"application": {"rmID": "rm", "new": [{"applicationID": "a", "queueName": "root.q"}]}},
+)
+
+
+def _ask(key: str, cores: int = 1, **more: object) -> dict[str, object]:
+    resources = {"resources": {"vcore": {"value": cores}}}
+    ask = {"allocationKey": key, "applicationID": "a", "resourcePerAlloc": resources, **more}
+    return {"allocation": {"rmID": "rm", "allocations": [ask]}}
+
+
+def _release(key: str, termination: str = "STOPPED_BY_RM", application: str = "a") -> dict[str, object]:
+    release = {"allocationKey": key, "applicationID": application, "terminationType": termination}
+    return {"allocation": {"rmID": "rm", "releases": {"allocationsToRelease": [release]}}}
+
+
+def _play(folder: Path, core: FakeCore, *lines: Mapping[str, object]) -> Books:
+    text = "".join(json.dumps(line) + "\n" for line in (*_START, *lines))
+    transcript = read_timed_transcript(written(folder / "t.jsonl", text))
+    books = Books()
+    drive(core, TranscriptTraffic(transcript, core, books), books)
+    return books
+
+
+def _tally(books: Books) -> QueueTally:
+    return books.tallies["root.q"]
+
+
+def test_lines_have_the_time_that_was_advanced_before_them(tmp_path: Path) -> None:
+    """Comments, blank lines and snapshots say nothing."""
+    text = '# c\n\n{"advance": "5s"}\n{"schedule": 1}\n{"snapshot": true}\n{"advance": "1m"}\n'
+    transcript = read_timed_transcript(written(tmp_path / "t.jsonl", text))
+
+    assert [("schedule", 5 * SECOND)] == [(step.line.verb, step.at_ns) for step in transcript.steps]
+    assert 65 * SECOND == transcript.end_ns
+
+
+def test_a_transcript_that_says_nothing_is_refused(tmp_path: Path) -> None:
+    """There would be nothing to report."""
+    with pytest.raises(InputError, match="there is no message in the file"):
+        read_timed_transcript(written(tmp_path / "t.jsonl", "# nothing\n"))
+
+
+def test_a_malformed_line_is_named(tmp_path: Path) -> None:
+    """Before anything is played."""
+    path = written(tmp_path / "t.jsonl", '{"schedule": 1}\n{"node": 7}\n')
+
+    with pytest.raises(TranscriptError, match=rf"{path}:2: node: "):
+        read_timed_transcript(path)
+
+
+def test_what_the_transcript_releases_is_completed(tmp_path: Path) -> None:
+    """An ask waits from its line to its placement."""
+    books = _play(tmp_path, FakeCore(), _ask("k"), {"advance": "5s"}, _release("k"))
+
+    assert (1, 1, 1, [0]) == (
+        _tally(books).submitted,
+        _tally(books).placed,
+        _tally(books).completed,
+        _tally(books).waits_ns,
+    )
+    assert [4 * 5 * SECOND] == books.capacity["vcore"].integrals([0, 5 * SECOND])
+
+
+def test_the_scheduler_comes_to_rest_at_a_line_that_schedules(tmp_path: Path) -> None:
+    """And not between other lines of the same moment."""
+    books = _play(
+        tmp_path, FakeCore(), _ask("k1"), {"schedule": 1}, _release("k1"), _ask("k2"), _release("k2")
+    )
+
+    assert (2, 1, 1, 1) == (
+        _tally(books).submitted,
+        _tally(books).placed,
+        _tally(books).completed,
+        _tally(books).withdrawn,
+    )
+
+
+def test_releases_are_confirmed_unless_the_transcript_does_it(tmp_path: Path) -> None:
+    """What was preempted is not asked for again: the transcript says itself what follows."""
+    automatic, manual = FakeCore(), FakeCore()
+    automatic.at(SECOND, lambda: automatic.want_back("k", si.PREEMPTED_BY_SCHEDULER))
+    manual.at(SECOND, lambda: manual.want_back("k", si.PREEMPTED_BY_SCHEDULER))
+
+    confirmed = _play(tmp_path, automatic, _ask("k"), {"advance": "5s"})
+    open_ = _play(tmp_path, manual, {"confirm": "manual"}, _ask("k"), {"advance": "5s"})
+
+    assert (1, 1, 0) == (_tally(confirmed).preempted, _tally(confirmed).withdrawn, _tally(confirmed).running)
+    assert (0, 0, 1) == (_tally(open_).preempted, _tally(open_).withdrawn, _tally(open_).running)
+
+
+def test_a_removed_application_withdraws_what_waits(tmp_path: Path) -> None:
+    """What runs is told by the scheduler."""
+    removal = {"application": {"rmID": "rm", "remove": [{"applicationID": "a"}]}}
+    tally = _tally(_play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, removal))
+
+    assert (1, 1, 0) == (tally.running, tally.withdrawn, tally.waiting)
+
+
+def test_an_empty_key_releases_all_of_an_application(tmp_path: Path) -> None:
+    """As the scheduler takes it."""
+    tally = _tally(_play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, _release("")))
+
+    assert (1, 1) == (tally.completed, tally.withdrawn)
+
+
+def test_a_new_size_is_no_new_ask(tmp_path: Path) -> None:
+    """The same key with other resources changes what is in use."""
+    tally = _tally(_play(tmp_path, FakeCore(), _ask("k"), {"schedule": "all"}, _ask("k", 3)))
+
+    assert (1, 3) == (tally.submitted, tally.used["vcore"].value)
+
+
+def test_foreign_allocations_are_not_in_the_books(tmp_path: Path) -> None:
+    """They belong to no application and no queue."""
+    books = _play(tmp_path, FakeCore(), _ask("f", nodeID="n", allocationTags={"foreign": "static"}))
+
+    assert {} == books.tallies
+
+
+def test_nodes_that_change_or_go_change_the_capacity(tmp_path: Path) -> None:
+    """An update has a new size, a decommission none."""
+    resources = {"resources": {"vcore": {"value": 7}}}
+    update = {"nodeID": "n", "action": "UPDATE", "schedulableResource": resources}
+    books = _play(
+        tmp_path,
+        FakeCore(),
+        {"advance": "1s"},
+        {"node": {"rmID": "rm", "nodes": [update]}},
+        {"advance": "1s"},
+        {"node": {"rmID": "rm", "nodes": [{"nodeID": "n", "action": "DECOMISSION"}]}},
+    )
+
+    assert (7, 0, 0) == (books.capacity["vcore"].peak, books.capacity["vcore"].value, books.nodes)
+
+
+def test_registering_again_starts_afresh(tmp_path: Path) -> None:
+    """Everything of before is gone."""
+    books = _play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, _START[0])
+
+    assert (2, 0, 0, 0) == (
+        _tally(books).withdrawn,
+        _tally(books).running,
+        _tally(books).waiting,
+        books.nodes,
+    )
+
+
+def test_predicates_refuse_what_the_table_says(tmp_path: Path) -> None:
+    """A pair is refused for as long as the table has it."""
+    core = FakeCore()
+    deny = {"predicates": {"deny": [{"allocationKey": "k", "nodeID": "n"}]}}
+    _play(tmp_path, core, deny)
+
+    with pytest.raises(Exception, match="the transcript refuses k on n"):
+        core._rm.predicates(si.PredicatesArgs(allocationKey="k", nodeID="n"))
+    core._rm.predicates(si.PredicatesArgs(allocationKey="k", nodeID="m"))
+    refused = core._rm.preemption_predicates(si.PreemptionPredicatesArgs(allocationKey="k", nodeID="n"))
+    assert refused is not None
+    assert not refused.success
+
+
+def test_a_refused_request_is_told_and_the_transcript_goes_on(tmp_path: Path) -> None:
+    """As in a replay."""
+    core = FakeCore(refused_configuration="bad")
+    books = _play(tmp_path, core, {"register": {"rmID": "rm", "config": "bad"}}, _ask("k"))
+
+    assert {"line 4, register: the configuration 'bad' is refused": 1} == books.surprises
+    assert 1 == _tally(books).placed
+
+
+def test_a_configuration_may_take_the_place_of_the_recorded_one(tmp_path: Path) -> None:
+    """The rest of the registration stays."""
+    core, books = FakeCore(), Books()
+    path = written(tmp_path / "t.jsonl", json.dumps(_START[0]))
+    drive(core, TranscriptTraffic(read_timed_transcript(path), core, books, "mine"), books)
+
+    request = core.requests[0]
+
+    assert isinstance(request, si.RegisterResourceManagerRequest)
+    assert ("rm", "mine") == (request.rmID, request.config)
