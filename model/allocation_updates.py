@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
 from .allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from .messages import AllocationSubmission
     from .partition_state import PartitionState
+    from .resources import Resource
     from .seat import Seat
 
 __all__ = ["release_allocation", "submit_allocations"]
@@ -36,49 +37,96 @@ def submit_allocations(
     state: PartitionState,
     submissions: Sequence[AllocationSubmission],
 ) -> tuple[AllocationRejection, ...]:
-    """Take asks and allocations, in order; return those that are not taken, and why."""
+    """Take asks and allocations, in order; return those that are not taken, and why.
+
+    Neighbouring asks of one application are taken in one step.
+    """
     rejections = []
+    batch = _AskBatch(state)
     for submission in submissions:
-        reason = _submit(state, submission)
+        if submission.node_id or FOREIGN_TAG in submission.tags:
+            batch.flush()
+            reason = _submit(state, submission)
+        else:
+            reason = _refusal(state, submission)
+            if reason is None:
+                batch.add(submission)
         if reason is not None:
             rejections.append(
                 AllocationRejection(submission.allocation_key, submission.application_id, reason),
             )
+    batch.flush()
     return tuple(rejections)
 
 
+@final
+class _AskBatch:
+    """Asks of one application that have come one after the other."""
+
+    def __init__(self, state: PartitionState) -> None:
+        self._state = state
+        self._seat: Seat | None = None
+        self._asks: list[Ask] = []
+
+    def add(self, submission: AllocationSubmission) -> None:
+        """Keep an ask, and take those of another application in."""
+        seat = self._state.seats[submission.application_id]
+        if seat is not self._seat:
+            self.flush()
+            self._seat = seat
+        self._asks.append(_ask(self._state, submission))
+
+    def flush(self) -> None:
+        """Take the asks in; those whose keys are known change what is there."""
+        state, seat = self._state, self._seat
+        if seat is None or not self._asks:
+            return
+        asks, self._asks = self._asks, []
+        answer, known = seat.application.add_asks(asks, state.now_ns())
+        if len(known) < len(asks):
+            again = {id(ask) for ask in known}
+            state.add_pending(seat, *[ask for ask in asks if id(ask) not in again])
+            state.settle(seat, answer)
+        for ask in known:
+            _resize_known(state, seat, ask.allocation_key, ask.resource)
+
+
+def _resize_known(state: PartitionState, seat: Seat, key: str, resource: Resource) -> str | None:
+    """Give what is known by this key another size."""
+    placed = seat.application.allocation(key)
+    if placed is not None:
+        return _resize_allocation(state, seat, placed, resource)
+    record = seat.application.ask_record(key)
+    assert record is not None, "one of the two is known"
+    # A placed ask without an allocation has its swap under way, and gets its size and node from there.
+    if not record.placed and not equals(record.ask.resource, resource):
+        _resize_ask(state, seat, record.ask, resource)
+    return None
+
+
 def _submit(state: PartitionState, submission: AllocationSubmission) -> str | None:
-    if state.state is ObjectState.STOPPED:
-        return f"partition {state.name} is stopped; cannot process allocation {submission.allocation_key}"
+    """Take an existing, external or foreign allocation."""
     if FOREIGN_TAG in submission.tags:
         return _submit_foreign(state, submission)
     reason = _refusal(state, submission)
     if reason is not None:
         return reason
     seat = state.seats[submission.application_id]
-    ask_known = seat.application.ask_record(submission.allocation_key)
-    placed = seat.application.allocation(submission.allocation_key)
-    if ask_known is None and placed is None:
-        ask = _ask(state, submission)
-        if submission.node_id:
-            _recover(state, seat, ask, submission.node_id)
-        else:
-            _add_ask(state, seat, ask)
+    key = submission.allocation_key
+    if seat.application.ask_record(key) is None and seat.application.allocation(key) is None:
+        _recover(state, seat, _ask(state, submission), submission.node_id)
         return None
-    if placed is not None:
-        return _resize_allocation(state, seat, placed, submission)
-    assert ask_known is not None, "one of the two is known"
-    if ask_known.placed:
-        return None  # Its swap is under way: it gets its size and node from there.
-    if not equals(ask_known.ask.resource, submission.resource):
-        _resize_ask(state, seat, ask_known.ask, submission)
-    if submission.node_id:
+    reason = _resize_known(state, seat, key, submission.resource)
+    record = seat.application.ask_record(key)
+    if reason is None and record is not None and not record.placed:
         _place_externally(state, seat, submission)
-    return None
+    return reason
 
 
 def _refusal(state: PartitionState, submission: AllocationSubmission) -> str | None:
     """Return why a submission is turned away, `None` if it is taken."""
+    if state.state is ObjectState.STOPPED:
+        return f"partition {state.name} is stopped; cannot process allocation {submission.allocation_key}"
     if submission.placeholder and not submission.task_group_name:
         return f"placeholder {submission.allocation_key} has no task group name"
     if submission.application_id not in state.seats:
@@ -115,12 +163,6 @@ def _ask(state: PartitionState, submission: AllocationSubmission) -> Ask:
         allow_preempt_other=submission.allow_preempt_other,
         required_node=required_node,
     )
-
-
-def _add_ask(state: PartitionState, seat: Seat, ask: Ask) -> None:
-    answer = seat.application.add_ask(ask, state.now_ns())
-    state.add_pending(seat, ask)
-    state.settle(seat, answer)
 
 
 def _recover(state: PartitionState, seat: Seat, ask: Ask, node_id: str) -> None:
@@ -160,8 +202,8 @@ def _place_externally(state: PartitionState, seat: Seat, submission: AllocationS
 # ---------------------------------------------------------------------------------------- resizing
 
 
-def _resize_ask(state: PartitionState, seat: Seat, ask: Ask, submission: AllocationSubmission) -> None:
-    answer = seat.application.resize_ask(ask.allocation_key, submission.resource)
+def _resize_ask(state: PartitionState, seat: Seat, ask: Ask, resource: Resource) -> None:
+    answer = seat.application.resize_ask(ask.allocation_key, resource)
     assert answer is not None, "the ask waits: please report"
     state.remove_pending(seat, ask)
     state.add_pending(seat, answer.asks[0].ask)
@@ -172,16 +214,16 @@ def _resize_allocation(
     state: PartitionState,
     seat: Seat,
     allocation: Allocation,
-    submission: AllocationSubmission,
+    resource: Resource,
 ) -> str | None:
     """Give an allocation another size in place: whatever the quotas, and whatever room the node has."""
     before = allocation.ask.resource
-    if equals(before, submission.resource):
+    if equals(before, resource):
         return None
     node = state.nodes.get(allocation.node_id)
     if node is None:
         return f"failed to find node {allocation.node_id}"
-    answer = seat.application.resize_allocation(allocation.ask.allocation_key, submission.resource)
+    answer = seat.application.resize_allocation(allocation.ask.allocation_key, resource)
     assert answer is not None, "the allocation is placed: please report"
     resized = answer.allocations[0]
     after = resized.ask.resource

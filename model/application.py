@@ -22,12 +22,12 @@ from .placed import Placed
 from .reservations import Reservation, Reservations
 from .resource_combinations import component_wise_max, prune
 from .resource_comparisons import is_zero
-from .resources import EMPTY, add, subtract
+from .resources import EMPTY, add, fits, subtract, take_away
 from .task_groups import TaskGroups
 from .tracked_resource import TrackedResource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .allocation import Allocation, Ask
     from .ask_walk import AskWalk, Candidate
@@ -44,6 +44,13 @@ __all__ = ["INT32_MIN", "Application"]
 
 INT32_MIN: Final = -(2**31)
 _SECOND_NS: Final = 1_000_000_000
+
+
+def _less(total: Resource, part: Resource) -> Resource:
+    """Return a sum without one of its parts."""
+    left = take_away(total, part)
+    assert left is not None, f"{part!r} is no part of {total!r}: please report"
+    return left
 
 
 @final
@@ -92,17 +99,26 @@ class Application:
     # ------------------------------------------------------------------------------------- asks
 
     @writes
-    def add_ask(self, ask: Ask, now_ns: int) -> Answer:
-        """Take an ask in. The key must be unknown."""
+    def add_asks(self, asks: Sequence[Ask], now_ns: int) -> tuple[Answer, tuple[Ask, ...]]:
+        """Take asks in, in order; return also those whose keys are known, which are not taken."""
         effects: list[Effect] = []
-        if self._life.state in (ApplicationState.NEW, ApplicationState.COMPLETING):
+        known = []
+        pending = self._pending
+        for ask in asks:
+            if ask.allocation_key in self._asks or ask.allocation_key in self._placed:
+                known.append(ask)
+                continue
+            self._asks.add(ask)
+            pending = add(pending, ask.resource)
+            if ask.created_at_ns < self._submitted_at_ns:
+                self._submitted_at_ns = ask.created_at_ns
+            if ask.placeholder:
+                self._task_groups.count_placeholder(ask)
+        idle = self._life.state in (ApplicationState.NEW, ApplicationState.COMPLETING)
+        if idle and len(known) < len(asks):
             self._life.handle(ApplicationEvent.RUN, now_ns, effects)
-        self._asks.add(ask)
-        self._pending = add(self._pending, ask.resource)
-        self._submitted_at_ns = min(self._submitted_at_ns, ask.created_at_ns)
-        if ask.placeholder:
-            self._task_groups.count_placeholder(ask)
-        return self._answer(effects)
+        self._pending = pending
+        return self._answer(effects), tuple(known)
 
     @writes
     def remove_ask(self, allocation_key: str, now_ns: int) -> Answer:
@@ -133,7 +149,7 @@ class Application:
         reservations = []
         for record in removed:
             if not record.placed:
-                self._pending = prune(subtract(self._pending, record.ask.resource))
+                self._pending = _less(self._pending, record.ask.resource)
             reservation = self._reservations.remove(record.ask.allocation_key)
             if reservation is not None:
                 reservations.append(reservation)
@@ -198,7 +214,7 @@ class Application:
             return None
         effects: list[Effect] = []
         self._asks.place(record)
-        self._pending = prune(subtract(self._pending, record.ask.resource))
+        self._pending = _less(self._pending, record.ask.resource)
         reservation = self._reservations.remove(allocation.ask.allocation_key)
         self._add_allocation(allocation, now_ns, effects)
         return self._answer(effects, reservations=() if reservation is None else (reservation,))
@@ -233,7 +249,7 @@ class Application:
             if not first_replacement or self._life.state is ApplicationState.COMPLETING:
                 self._life.handle(ApplicationEvent.RUN, now_ns, effects)
             self._allocated = add(self._allocated, ask.resource)
-            self._most_used = component_wise_max(self._most_used, self._allocated)
+            self._note_most(self._allocated)
         self._placed[ask.allocation_key] = Placed(allocation)
 
     def _add_placeholder(self, allocation: Allocation, now_ns: int, effects: list[Effect]) -> None:
@@ -245,7 +261,11 @@ class Application:
             life.start_timer(TimerKind.PLACEHOLDER, due_ns, effects)
         if self.gang_settings.is_complete(total):
             life.handle(ApplicationEvent.RUN, now_ns, effects)
-        self._most_used = component_wise_max(self._most_used, total)
+        self._note_most(total)
+
+    def _note_most(self, used: Resource) -> None:
+        most = self._most_used
+        self._most_used = used if fits(used, most) else component_wise_max(most, used)
 
     # ------------------------------------------------------------------------------ allocations
 
@@ -262,8 +282,11 @@ class Application:
         effects: list[Effect] = []
         preempted = self._placed[allocation_key].preempted
         allocation, ended = self._end_allocation(allocation_key, termination, now_ns, effects)
-        victims = (allocation,) if preempted else ()
-        return self._answer(effects, allocations=(allocation,), preempted=victims, ended=ended)
+        answer = self._answer(effects, allocations=(allocation,))
+        answer.ended = ended
+        if preempted:
+            answer.preempted = (allocation,)
+        return answer
 
     def _end_allocation(
         self,
@@ -278,7 +301,7 @@ class Application:
         if allocation.ask.placeholder:
             event = self._placeholder_ended(allocation, termination)
         else:
-            self._allocated = prune(subtract(self._allocated, allocation.ask.resource))
+            self._allocated = _less(self._allocated, allocation.ask.resource)
             event = self._real_ended()
         if event is not None:
             self._life.handle(event, now_ns, effects)
@@ -290,7 +313,7 @@ class Application:
         return ApplicationEvent.COMPLETE if self._has_nothing_real() else None
 
     def _placeholder_ended(self, allocation: Allocation, termination: TerminationType) -> ApplicationEvent | None:
-        self._placeholder_allocated = prune(subtract(self._placeholder_allocated, allocation.ask.resource))
+        self._placeholder_allocated = _less(self._placeholder_allocated, allocation.ask.resource)
         gang.count_end(self._task_groups, allocation.ask, termination)
         if not is_zero(self._placeholder_allocated):
             return None
@@ -332,8 +355,11 @@ class Application:
         self._life.stop_timer(TimerKind.PLACEHOLDER)
         if self._life.state is ApplicationState.COMPLETING:
             self._life.linger(now_ns, effects)
-        ended = ended or leaving
-        return self._answer(effects, allocations=removed, preempted=victims, swaps=swaps, ended=ended)
+        answer = self._answer(effects, allocations=removed)
+        answer.preempted = victims
+        answer.swaps = swaps
+        answer.ended = ended or leaving
+        return answer
 
     @writes
     def resize_allocation(self, allocation_key: str, resource: Resource) -> Answer | None:
@@ -445,7 +471,7 @@ class Application:
         if record is None or record.placed or placed is None or placed.released or placed.preempted:
             return None
         self._asks.place(record)
-        self._pending = prune(subtract(self._pending, record.ask.resource))
+        self._pending = _less(self._pending, record.ask.resource)
         reservation = self._reservations.remove(record.ask.allocation_key)
         placed.released = True
         placed.swap = allocation
@@ -619,18 +645,13 @@ class Application:
         *,
         asks: tuple[AskRecord, ...] = (),
         allocations: tuple[Allocation, ...] = (),
-        preempted: tuple[Allocation, ...] = (),
         reservations: tuple[Reservation, ...] = (),
-        swaps: tuple[Allocation, ...] = (),
-        ended: bool = False,
     ) -> Answer:
-        return Answer(
-            application_facts(self),
-            tuple(effects),
-            asks=asks,
-            allocations=allocations,
-            preempted=preempted,
-            reservations=reservations,
-            swaps=swaps,
-            ended=ended,
-        )
+        answer = Answer(application_facts(self), tuple(effects))
+        if asks:
+            answer.asks = asks
+        if allocations:
+            answer.allocations = allocations
+        if reservations:
+            answer.reservations = reservations
+        return answer

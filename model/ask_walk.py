@@ -132,7 +132,7 @@ class AskWalk:
         for group in self.skipped:
             if not group.records:
                 continue
-            last: AskOrder = group.records.keys()[-1]
+            last = group.records.last_key()
             mark = last if until is None else min(last, until)
             if group.attempted_until is None or mark > group.attempted_until:
                 group.attempted_until = mark

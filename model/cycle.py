@@ -143,7 +143,7 @@ class _LeafVisit:
         if seat.facts.state is not ApplicationState.ACCEPTED:
             return True
         seat.runnable_in_queue = queue_quota.has_place_for(self.leaf, seat.application_id) is None
-        seat.runnable_by_user = self.state.limits.can_run(self.leaf.path, seat.application_id, seat.user)
+        seat.runnable_by_user = self.state.may_start(seat)
         return seat.runnable_in_queue and seat.runnable_by_user
 
     # ----------------------------------------------------------------------------- an application
@@ -156,7 +156,7 @@ class _LeafVisit:
             queue_path=self.leaf.path,
             queue_headroom=self.headroom,
             user_name=seat.user.name,
-            user_headroom=state.limits.headroom(self.leaf.path, seat.application_id, seat.user),
+            user_headroom=state.user_headroom(seat),
             preemption=False,
             backoff_count=settings.backoff_count,
             reservations_on=state.around.reservations_on,

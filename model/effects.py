@@ -102,33 +102,24 @@ class ApplicationFacts:
 
 @final
 class Answer:
-    """What a change of an application gave: its facts, what follows, and what it let go of."""
+    """What a change of an application gave: its facts, what follows, and what it let go of.
 
-    __slots__ = ("allocations", "asks", "effects", "ended", "facts", "preempted", "reservations", "swaps")
+    Most answers say little: what is not set on one is the class's own empty value.
+    """
 
-    def __init__(
-        self,
-        facts: ApplicationFacts,
-        effects: tuple[Effect, ...] = (),
-        *,
-        asks: tuple[AskRecord, ...] = (),
-        allocations: tuple[Allocation, ...] = (),
-        preempted: tuple[Allocation, ...] = (),
-        reservations: tuple[Reservation, ...] = (),
-        swaps: tuple[Allocation, ...] = (),
-        ended: bool = False,
-    ) -> None:
+    asks: tuple[AskRecord, ...] = ()
+    """Asks that were removed or changed."""
+    allocations: tuple[Allocation, ...] = ()
+    """Allocations that were removed, or made."""
+    preempted: tuple[Allocation, ...] = ()
+    """Those of the removed allocations that had been chosen as victims."""
+    reservations: tuple[Reservation, ...] = ()
+    """Reservations that were dropped."""
+    swaps: tuple[Allocation, ...] = ()
+    """Allocations that were to replace placeholders that are gone: they hold room on their nodes."""
+    ended: bool = False
+    """Nothing is left: the application no longer counts as running for its user."""
+
+    def __init__(self, facts: ApplicationFacts, effects: tuple[Effect, ...]) -> None:
         self.facts = facts
         self.effects = effects
-        self.asks = asks
-        """Asks that were removed."""
-        self.allocations = allocations
-        """Allocations that were removed, or made."""
-        self.preempted = preempted
-        """Those of the removed allocations that had been chosen as victims."""
-        self.reservations = reservations
-        """Reservations that were dropped."""
-        self.swaps = swaps
-        """Allocations that were to replace placeholders that are gone: they hold room on their nodes."""
-        self.ended = ended
-        """Nothing is left: the application no longer counts as running for its user."""

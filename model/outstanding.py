@@ -10,7 +10,6 @@ from .resources import component_wise_min, fits_undefined_unlimited, subtract_on
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState
-    from .queue import Queue
     from .resources import Resource
     from .seat import Seat
 
@@ -24,12 +23,12 @@ def outstanding_asks(state: PartitionState) -> None:
     for leaf in state.tree.leaves_in_order():
         room = headroom_without_root(leaf)
         for seat in list(leaf.seats):
-            room = _visit(state, leaf, seat, room)
+            room = _visit(state, seat, room)
 
 
-def _visit(state: PartitionState, leaf: Queue, seat: Seat, room: Resource | None) -> Resource | None:
+def _visit(state: PartitionState, seat: Seat, room: Resource | None) -> Resource | None:
     """Report the asks of one application that fit; return the room of the queue that they leave."""
-    user_room = state.limits.headroom(leaf.path, seat.application_id, seat.user)
+    user_room = state.user_headroom(seat)
     own_room = component_wise_min(room, user_room) if room is not None else user_room
     for ask, told in seat.application.outstanding():
         resource = ask.resource

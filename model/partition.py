@@ -106,7 +106,7 @@ class Partition:
         state.tree.load(config.root)
         state.limits.update(config.root)
         for queue in state.tree:
-            queue.seats.rebuild(queue)
+            queue.seats.rebuild()
             state.tree.refresh(queue)
             queue.seats.rest = None
         state.changes += 1

@@ -167,7 +167,7 @@ class PartitionState:
         if answer.effects:
             self._follow(seat, answer)
         if seat.application_id in self.seats:
-            queue.seats.refresh(seat, queue)
+            queue.seats.refresh(seat)
             self.tree.refresh(queue)
 
     def _follow(self, seat: Seat, answer: Answer) -> None:
@@ -224,13 +224,31 @@ class PartitionState:
         self.completed[serial] = seat.application
         self.unseat(seat)
 
+    # ------------------------------------------------------------------------------------- limits
+
+    def user_headroom(self, seat: Seat) -> Resource | None:
+        """Return how much more an application's user and group may use, `None` if they are not limited."""
+        if seat.looked_at and not self.limits.is_limited:
+            return None
+        seat.looked_at = True
+        return self.limits.headroom(seat.queue.path, seat.application_id, seat.user)
+
+    def may_start(self, seat: Seat) -> bool:
+        """Tell whether the numbers of running applications of its user and group let an application start."""
+        if seat.looked_at and not self.limits.is_limited:
+            return True
+        return self.limits.can_run(seat.queue.path, seat.application_id, seat.user)
+
     # ------------------------------------------------------------------------------------- counting
 
-    def add_pending(self, seat: Seat, ask: Ask) -> None:
-        """Count a new waiting ask in its queues."""
+    def add_pending(self, seat: Seat, *asks: Ask) -> None:
+        """Count new waiting asks in their queues."""
+        total = EMPTY
+        for ask in asks:
+            total = add(total, ask.resource)
+            seat.queue.seats.count_size(ask.resource, 1)
         for level in seat.queue.above:
-            level.add_pending(ask.resource)
-        seat.queue.seats.count_size(ask.resource, 1)
+            level.add_pending(total)
         self.disturb(seat.queue)
 
     def remove_pending(self, seat: Seat, ask: Ask) -> None:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
-from sortedcontainers import SortedDict, SortedList
+from sortedcontainers import SortedDict
+
+from .ordered_map import OrderedMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +46,7 @@ class AskRecord:
     __slots__ = (
         "ask",
         "attempted",
+        "group",
         "log",
         "order",
         "placed",
@@ -56,6 +59,8 @@ class AskRecord:
     def __init__(self, ask: Ask, order: AskOrder) -> None:
         self.ask = ask
         self.order = order
+        self.group: AskGroup | None = None
+        """Where it waits."""
         self.placed = False
         """An allocation has been made of it, or is being swapped in for a placeholder."""
         self.attempted = False
@@ -100,20 +105,18 @@ class AskGroup:
 
     def __init__(self, shape: AskShape) -> None:
         self.shape = shape
-        self.records: SortedDict[AskOrder, AskRecord] = SortedDict()
+        self.records: OrderedMap[AskOrder, AskRecord] = OrderedMap()
         self.head: AskOrder = (0, 0, 0)
         self.attempted_until: AskOrder | None = None
         """All asks up to this one count as attempted, because one before them stood for all."""
 
     def first(self) -> AskRecord:
         """Return the ask that goes first."""
-        record: AskRecord = self.records[self.head]
-        return record
+        return self.records[self.head]
 
     def after(self, order: AskOrder) -> Iterator[AskRecord]:
         """Walk the asks behind a place in the order."""
-        for key in self.records.irange(minimum=order, inclusive=(False, True)):
-            yield self.records[key]
+        return self.records.after(order)
 
     def was_attempted(self, record: AskRecord) -> bool:
         """Tell whether scheduling looked for room for the ask or for one that stands for it."""
@@ -160,7 +163,7 @@ class PendingAsks:
     def __init__(self) -> None:
         self.records: dict[str, AskRecord] = {}
         self.groups: dict[AskShape, AskGroup] = {}
-        self._heads: SortedList[tuple[AskOrder, AskShape]] = SortedList(key=_head_order)
+        self._heads: OrderedMap[AskOrder, AskGroup] = OrderedMap()
         self._ages = _Ages()
 
     def __contains__(self, allocation_key: str) -> bool:
@@ -172,7 +175,7 @@ class PendingAsks:
 
     def group_of(self, record: AskRecord) -> AskGroup | None:
         """Return the group that an ask waits in, `None` if it does not wait."""
-        return None if record.placed else self.groups.get(shape_of(record.ask))
+        return record.group
 
     def waiting(self) -> Iterator[AskRecord]:
         """Walk the waiting asks in order."""
@@ -187,11 +190,11 @@ class PendingAsks:
 
     def walk(self) -> list[tuple[AskOrder, AskGroup]]:
         """Return the groups by the order of their first asks."""
-        return [(order, self.groups[shape]) for order, shape in self._heads]
+        return [(group.head, group) for group in self._heads.values()]
 
     def max_priority(self) -> int | None:
         """Return the highest priority among the waiting asks, `None` if nothing waits."""
-        return -self._heads[0][0][0] if self._heads else None
+        return -self._heads.first_key()[0] if self.groups else None
 
     # ---------------------------------------------------------------------------------- changes
 
@@ -243,26 +246,29 @@ class PendingAsks:
         if group is None:
             group = self.groups[shape] = AskGroup(shape)
             group.head = order
-            self._heads.add((order, shape))
+            self._heads[order] = group
         elif order < group.head:
-            self._heads.remove((group.head, shape))
+            del self._heads[group.head]
             group.head = order
-            self._heads.add((order, shape))
+            self._heads[order] = group
         group.records[order] = record
+        record.group = group
 
     def _unqueue(self, record: AskRecord) -> None:
-        shape = shape_of(record.ask)
-        group = self.groups[shape]
+        group = record.group
+        assert group is not None, f"ask {record.ask.allocation_key} does not wait: please report"
         record.attempted = group.was_attempted(record)
-        del group.records[record.order]
+        record.group = None
+        records = group.records
+        del records[record.order]
         if record.order != group.head:
             return
-        self._heads.remove((group.head, shape))
-        if group.records:
-            group.head = group.records.keys()[0]
-            self._heads.add((group.head, shape))
+        del self._heads[group.head]
+        if records:
+            group.head = records.first_key()
+            self._heads[group.head] = group
         else:
-            del self.groups[shape]
+            del self.groups[group.shape]
 
     def validate(self) -> None:
         """Assert that the groups hold exactly the waiting asks, and that their heads are first."""
@@ -270,9 +276,6 @@ class PendingAsks:
         grouped = {r.ask.allocation_key for g in self.groups.values() for r in g.records.values()}
         assert waiting == grouped, f"waiting asks {waiting ^ grouped} are lost or doubled"
         for group in self.groups.values():
-            assert group.head == group.records.keys()[0], "the head of a group is not its first ask"
+            assert group.head == group.records.first_key(), "the head of a group is not its first ask"
         assert len(self._heads) == len(self.groups), "a group has no place in the order"
 
-
-def _head_order(entry: tuple[AskOrder, AskShape]) -> AskOrder:
-    return entry[0]

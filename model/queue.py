@@ -19,11 +19,10 @@ from .resource_comparisons import is_zero
 from .resources import (
     EMPTY,
     add,
-    fits,
     strictly_greater_than_zero,
     subtract,
     subtract_only_existing,
-    subtract_reporting_negative,
+    take_away,
 )
 
 if TYPE_CHECKING:
@@ -147,10 +146,11 @@ class Queue:
     @writes
     def discharge(self, resource: Resource) -> None:
         """Count the resource as allocated no longer."""
-        assert fits(self.allocated, resource), (
+        left = take_away(self.allocated, resource)
+        assert left is not None, (
             f"queue {self.path}: {resource!r} is released but {self.allocated!r} is allocated: please report"
         )
-        self.allocated = prune(subtract(self.allocated, resource))
+        self.allocated = left
 
     @writes
     def add_pending(self, resource: Resource) -> None:
@@ -160,9 +160,11 @@ class Queue:
     @writes
     def remove_pending(self, resource: Resource) -> None:
         """Count the resource as waiting no longer."""
-        left, negative = subtract_reporting_negative(self.pending, resource)
-        assert not negative, f"queue {self.path}: pending of {negative} would be below zero: please report"
-        self.pending = prune(left)
+        left = take_away(self.pending, resource)
+        assert left is not None, (
+            f"queue {self.path}: {resource!r} waits no longer but {self.pending!r} waits: please report"
+        )
+        self.pending = left
 
     @writes
     def add_preempting(self, resource: Resource) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from sortedcontainers import SortedDict
-
+from .ordered_map import OrderedMap
 from .queue_properties import SortPolicy
 from .resources import strictly_greater_than_zero
 from .shares import fair_share, shares
@@ -48,14 +47,16 @@ class ChildOrder:
     """The children of a parent queue that have something waiting."""
 
     def __init__(self) -> None:
-        self._children: SortedDict[ChildKey, Queue] = SortedDict()
+        self._children: OrderedMap[ChildKey, Queue] = OrderedMap()
         self._keys: dict[str, ChildKey] = {}
+        self.stale: dict[str, Queue] = {}
+        """Children that changed since they were given their places: most change often between walks."""
         self.version = -1
         """Of the limits that the shares were computed with."""
 
     def __iter__(self) -> Iterator[Queue]:
         """Walk the children in order; the walk must end before the order changes."""
-        return iter(self._children.values())
+        return self._children.values()
 
     def place(self, name: str, key: ChildKey | None, child: Queue) -> None:
         """Give a child its place, `None` for one with nothing waiting."""
@@ -80,9 +81,12 @@ class SeatOrder:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Seat] = {}
-        self._order: SortedDict[SeatKey, Seat] = SortedDict()
-        self._priorities: SortedDict[int, int] = SortedDict()
+        self._order: OrderedMap[SeatKey, Seat] = OrderedMap()
+        self._stale: dict[str, Seat] = {}
+        """Applications that changed since they were given their places."""
+        self._priorities: dict[int, int] = {}
         """Priority -> how many applications have it as their highest."""
+        self._highest = _INT32_MIN
         self._counted: dict[str, int] = {}
         self.sizes: dict[Resource, int] = {}
         """Size -> how many waiting asks in this leaf have it."""
@@ -97,7 +101,11 @@ class SeatOrder:
 
     def __iter__(self) -> Iterator[Seat]:
         """Walk the applications in order; the walk must end before the order changes."""
-        return iter(self._order.values())
+        if self._stale:
+            for seat in self._stale.values():
+                self._place(seat)
+            self._stale.clear()
+        return self._order.values()
 
     def get(self, application_id: str) -> Seat | None:
         """Return the seat of an application."""
@@ -110,6 +118,7 @@ class SeatOrder:
     def remove(self, seat: Seat) -> None:
         """Let an application go."""
         del self.by_id[seat.application_id]
+        self._stale.pop(seat.application_id, None)
         self._unplace(seat)
         self._count(seat.application_id, None)
         self.placeholder_seats.pop(seat.application_id, None)
@@ -117,17 +126,20 @@ class SeatOrder:
 
     def max_priority(self) -> int:
         """Return the highest priority of all waiting asks, the lowest possible one if nothing waits."""
-        priority: int = self._priorities.keys()[-1] if self._priorities else _INT32_MIN
-        return priority
+        return self._highest
 
-    def refresh(self, seat: Seat, queue: Queue) -> None:
-        """Give an application its place by its facts."""
+    def refresh(self, seat: Seat) -> None:
+        """Have an application find its place by its facts, before the next walk."""
         facts = seat.facts
         name = seat.application_id
         self._count(name, facts.max_priority if facts.max_priority != _INT32_MIN else None)
         _keep(self.placeholder_seats, seat, present=bool(facts.placeholder_allocated))
         _keep(self.reserved_seats, seat, present=bool(facts.reserved))
-        key = _seat_key(seat, queue) if strictly_greater_than_zero(facts.pending) else None
+        self._stale[name] = seat
+
+    def _place(self, seat: Seat) -> None:
+        pending = seat.facts.pending
+        key = _seat_key(seat, seat.queue) if strictly_greater_than_zero(pending) else None
         if key == seat.key:
             return
         self._unplace(seat)
@@ -135,12 +147,11 @@ class SeatOrder:
             self._order[key] = seat
             seat.key = key
 
-    def rebuild(self, queue: Queue) -> None:
+    def rebuild(self) -> None:
         """Order everything anew: the policy of the queue may have changed."""
         for seat in self.by_id.values():
             self._unplace(seat)
-        for seat in self.by_id.values():
-            self.refresh(seat, queue)
+        self._stale.update(self.by_id)
 
     def _unplace(self, seat: Seat) -> None:
         if seat.key is not None:
@@ -159,6 +170,7 @@ class SeatOrder:
         if priority is not None:
             self._priorities[priority] = self._priorities.get(priority, 0) + 1
             self._counted[name] = priority
+        self._highest = max(self._priorities, default=_INT32_MIN)
 
     def count_size(self, resource: Resource, change: int) -> None:
         """Count waiting asks of a size that came (positive) or went (negative)."""
@@ -173,7 +185,7 @@ class SeatOrder:
 def _keep(seats: dict[str, Seat], seat: Seat, *, present: bool) -> None:
     if present:
         seats[seat.application_id] = seat
-    else:
+    elif seats:
         seats.pop(seat.application_id, None)
 
 

@@ -178,6 +178,7 @@ class QueueTree:
             del parent.children[queue.name]
             del self._by_path[queue.path]
             parent.child_order.place(queue.name, None, queue)
+            parent.child_order.stale.pop(queue.name, None)
             self._fair_max.pop(queue.path, None)
             self.refresh(parent)
             removed.append(queue)
@@ -199,7 +200,7 @@ class QueueTree:
                 return
             if priority_changed:
                 priority_changed = parent.refresh_priority()
-            self._place(parent, level)
+            parent.child_order.stale[level.name] = level
 
     def _place(self, parent: Queue, child: Queue) -> None:
         waits = strictly_greater_than_zero(child.pending) and child.state is not ObjectState.STOPPED
@@ -218,11 +219,15 @@ class QueueTree:
 
     def children_in_order(self, parent: Queue) -> Iterator[Queue]:
         """Walk the children with something waiting, those first that go first."""
-        if parent.child_order.version != self._version:
-            for child in parent.children.values():
+        order = parent.child_order
+        if order.version != self._version:
+            order.stale.update(parent.children)
+            order.version = self._version
+        if order.stale:
+            for child in order.stale.values():
                 self._place(parent, child)
-            parent.child_order.version = self._version
-        return iter(parent.child_order)
+            order.stale.clear()
+        return iter(order)
 
     def leaves_in_order(self) -> Iterator[Queue]:
         """Walk the leaves with something waiting, as the scheduler visits them."""

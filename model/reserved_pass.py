@@ -43,12 +43,12 @@ def place_reserved(state: PartitionState) -> bool:
 def _may_start(state: PartitionState, leaf: Queue, seat: Seat) -> bool:
     if queue_quota.has_place_for(leaf, seat.application_id) is not None:
         return False
-    return state.limits.can_run(leaf.path, seat.application_id, seat.user)
+    return state.may_start(seat)
 
 
 def _try_application(state: PartitionState, leaf: Queue, seat: Seat) -> bool:
     queue_room = queue_quota.headroom(leaf)
-    user_room = state.limits.headroom(leaf.path, seat.application_id, seat.user)
+    user_room = state.user_headroom(seat)
     elsewhere: list[Ask] = []
     for reservation, record in seat.application.reserved_asks():
         if record is None:

@@ -37,6 +37,7 @@ __all__ = [
     "subtract_eliminating_negative",
     "subtract_only_existing",
     "subtract_reporting_negative",
+    "take_away",
 ]
 
 
@@ -165,6 +166,26 @@ def subtract(left: Resource | None, right: Resource | None) -> Resource:
             rest[name] = value
         else:
             rest[name] = subtract_quantity(before, quantity)
+    resource = _new(Resource)
+    resource._quantities = rest
+    return resource
+
+
+def take_away(left: Resource, right: Resource) -> Resource | None:
+    """Subtract what is contained in the left side; types of which nothing is left are dropped.
+
+    Returns:
+        `None` if some type would fall below zero.
+    """
+    rest = left._quantities.copy()
+    for name, quantity in right._quantities.items():
+        value = rest.get(name, 0) - quantity
+        if value > 0:
+            rest[name] = value
+        elif value == 0:
+            rest.pop(name, None)
+        else:
+            return None
     resource = _new(Resource)
     resource._quantities = rest
     return resource

@@ -25,6 +25,7 @@ class Seat:
         "backoff_until_ns",
         "facts",
         "key",
+        "looked_at",
         "queue",
         "runnable_by_user",
         "runnable_in_queue",
@@ -48,6 +49,8 @@ class Seat:
         self.key: SeatKey | None = None
         """Its place in the queue's order, `None` while nothing of it waits."""
         self.backoff_until_ns: int | None = None
+        self.looked_at = False
+        """Its user has been looked up in the queue's limits, which lists the user there."""
         self.runnable_in_queue = True
         self.runnable_by_user = True
 

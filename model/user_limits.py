@@ -90,6 +90,11 @@ class UserLimits:
         kept = frozenset(limits.named("group"))
         self._groups = {name: tree for name, tree in self._groups.items() if name in kept}
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether any queue has a limit for anybody."""
+        return bool(self._limits)
+
     def has_limits_for(self, user: User) -> bool:
         """Tell whether any limit can apply to a user, in whichever queue; cheap while there are none."""
         return bool(self._limits) and self._limits.may_limit(user.name, user.groups)

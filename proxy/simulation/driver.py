@@ -26,7 +26,7 @@ QUIET_LIMIT_NS: Final = 20 * 60 * 10**9
 _VIRTUAL_TIME_MAX_NS: Final = 200 * 365 * 86_400 * 10**9
 """Times of the scheduler interface are signed 64-bit nanoseconds since 1970: they end in the year 2262."""
 
-_ROUNDS_AT_ONE_MOMENT_MAX: Final = 100_000
+_ROUNDS_AT_ONE_MOMENT_MAX: Final = 10_000
 
 
 class SimulationError(LicorneError):

@@ -100,7 +100,7 @@ def _table(report: SimulationReport) -> Table:
     """Return the figures by queue and in total."""
     rare = [name for name in _RARE_COLUMNS if getattr(report.total, name)]
     counts = ["submitted", "placed", "waiting", "completed", *rare]
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, show_footer=len(report.queues) > 1)
+    table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=len(report.queues) > 1)
     table.add_column("\nqueue", "total", overflow="fold")
     for name, footer in zip(counts, _counts(report.total, counts), strict=True):
         table.add_column(f"\n{name}", footer, justify="right")

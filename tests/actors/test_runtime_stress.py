@@ -6,13 +6,15 @@ minutes. What cannot be met by chance is rehearsed in `test_interleavings.py`.
 
 from __future__ import annotations
 
-import faulthandler
 import random
 import sys
 import threading
+import traceback
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from licorne.actors.failure import DeadLetter
     from licorne.actors.reference import PooledRef
 
-HANG_SECONDS = 120
-"""After this time without an end the stacks of all threads are shown."""
+HANG_SECONDS = 300
+"""A thread that has not ended after this time hangs; the stacks of all threads are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +55,9 @@ class Load:
     params=[
         pytest.param((2, 1, None), id="two workers"),
         pytest.param((1, 1, 1e-6), id="one worker, eager switches"),
-        pytest.param((0, 40, 1e-6), id="long, no worker", marks=pytest.mark.soak),
-        pytest.param((1, 40, None), id="long, one worker", marks=pytest.mark.soak),
-        pytest.param((3, 40, 1e-6), id="long, eager switches", marks=pytest.mark.soak),
+        pytest.param((0, 15, 1e-6), id="long, no worker", marks=pytest.mark.soak),
+        pytest.param((1, 15, None), id="long, one worker", marks=pytest.mark.soak),
+        pytest.param((3, 15, 1e-6), id="long, eager switches", marks=pytest.mark.soak),
     ]
 )
 def load(request: pytest.FixtureRequest) -> Iterator[Load]:
@@ -64,12 +66,13 @@ def load(request: pytest.FixtureRequest) -> Iterator[Load]:
     dead: list[DeadLetter] = []
     before = sys.getswitchinterval()
     sys.setswitchinterval(switch_interval or before)
-    faulthandler.dump_traceback_later(HANG_SECONDS * scale, exit=True)
-    with Dispatcher(workers=workers, name="stress", on_dead_letter=dead.append) as dispatcher:
+    dispatcher = Dispatcher(workers=workers, name="stress", on_dead_letter=dead.append)
+    try:
         yield Load(dispatcher=dispatcher, scale=scale, dead=dead)
         assert {} == WAIT_GRAPH._waits
-    faulthandler.cancel_dump_traceback_later()
-    sys.setswitchinterval(before)
+    finally:
+        sys.setswitchinterval(before)
+        dispatcher.shutdown(timeout_seconds=HANG_SECONDS if workers else None)
 
 
 def together(*parts: Callable[[], None]) -> None:
@@ -86,9 +89,15 @@ def together(*parts: Callable[[], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(HANG_SECONDS)
+        if thread.is_alive():
+            pytest.fail("a thread hangs:\n" + all_stacks())
     if errors:
         raise errors[0]
+
+
+def all_stacks() -> str:
+    return "\n".join("".join(traceback.format_stack(frame)) for frame in sys._current_frames().values())
 
 
 class Serial(PooledActor):
@@ -121,10 +130,11 @@ def test_messages_are_serial_in_order_and_complete(load: Load) -> None:
     """Six threads mix tells, inline asks, futures, proxies and deadlines on five actors."""
     targets = [load.dispatcher.start(Serial) for _ in range(5)]
     proxies = [target.proxy() for target in targets]
-    each, workers = 250 * load.scale, load.dispatcher._pool.thread_count()
+    each, workers = 4000 * load.scale, load.dispatcher._pool.thread_count()
 
     def send(number: int, rng: random.Random) -> None:
-        sender, serials, pending = f"sender {number}", [0] * len(targets), list[tuple[Future[int], int]]()
+        sender, serials = f"sender {number}", [0] * len(targets)
+        pending: list[tuple[Future[int], int]] = []
         for _ in range(each):
             which = min(rng.randrange(8), len(targets) - 1)  # the last one is hot
             serials[which] += 1
@@ -176,7 +186,7 @@ def test_nested_asks_from_many_threads_all_end(load: Load) -> None:
     nodes = [start(Level, [], f"node {number}") for number in range(6)]
     applications = [start(Level, nodes, f"application {number}") for number in range(4)]
     partitions = [start(Level, applications, f"partition {number}") for number in range(2)]
-    each, failed = 150 * load.scale, Counter[str]()
+    each, failed = 1500 * load.scale, Counter[str]()
 
     def ask(number: int, rng: random.Random) -> None:
         sender, serials = f"client {number}", [0, 0]
@@ -207,53 +217,63 @@ def test_nested_asks_from_many_threads_all_end(load: Load) -> None:
     assert [5 * each, 5 * each, 6 * each - failed.total()] == totals
 
 
+class Victim(Serial):
+    """Counts its ends."""
+
+    def __init__(self, ends: list[int]) -> None:
+        super().__init__()
+        self.ends = ends
+
+    def on_stop(self) -> None:
+        self.ends.append(self.total)
+
+
+@dataclass(slots=True)
+class Race:
+    """What the threads around a stop have seen."""
+
+    ref: PooledRef[Victim]
+    answered: list[int]
+    accepted: int = 0
+    refused: int = 0
+
+    def ask(self) -> None:
+        """Ask until the actor is dead."""
+        with suppress(ActorDeadError):
+            while True:
+                serial = len(self.answered) + 1
+                self.answered.append(self.ref.call(Serial.hit, "asker", serial))
+
+    def tell(self) -> None:
+        """Tell until the actor is dead."""
+        try:
+            while self.accepted < 1000:
+                self.ref.send(Serial.hit, "teller", self.accepted + 1)
+                self.accepted += 1
+        except ActorDeadError:
+            self.refused = 1
+
+    def stop(self, after: int, stopped: list[bool]) -> None:
+        """Stop the actor once some asks were answered."""
+        while len(self.answered) < after:
+            pass
+        stopped.append(self.ref.stop(block=True))
+
+
 def test_asks_and_tells_that_race_with_stops_are_all_accounted_for(load: Load) -> None:
     """Each is answered, refused, handled or a dead letter; nobody hangs, and `on_stop` runs once."""
-
-    class Victim(Serial):
-        def __init__(self, ends: list[int]) -> None:
-            super().__init__()
-            self.ends = ends
-
-        def on_stop(self) -> None:
-            self.ends.append(self.total)
-
-    def ask(ref: PooledRef[Victim], answered: list[int]) -> None:
-        while True:
-            try:
-                answered.append(ref.call(Serial.hit, f"{threading.get_ident()}", len(answered) + 1))
-            except ActorDeadError:
-                return
-
-    def tell(ref: PooledRef[Victim], accepted: list[int]) -> None:
-        while len(accepted) < 1000:
-            try:
-                ref.send(Serial.hit, "teller", len(accepted) + 1)
-                accepted.append(1)
-            except ActorDeadError:
-                accepted.append(0)
-                return
-
-    def stop(ref: PooledRef[Victim], after: int, answered: list[int], stopped: list[bool]) -> None:
-        while len(answered) < after:
-            pass
-        stopped.append(ref.stop(block=True))
-
     ends: list[int] = []
-    for round_number in range(30 * load.scale):
+    rounds = 30 * load.scale
+    for number in range(rounds):
         load.dead.clear()
-        ref = load.dispatcher.start(Victim, ends)
-        answered: list[int] = []
-        accepted: list[int] = []
+        race = Race(load.dispatcher.start(Victim, ends), [])
         stopped: list[bool] = []
-        stops = [partial(stop, ref, round_number % 4, answered, stopped)] * 2
-        together(partial(ask, ref, answered), partial(tell, ref, accepted), *stops)
+        together(race.ask, race.tell, *[partial(race.stop, number % 4, stopped)] * 2)
         load.dispatcher.run_pending()
 
-        assert (2, True, False) == (len(stopped), True in stopped, ref.is_alive())
-        refused = accepted.count(0)
-        assert len(answered) + sum(accepted) == ends[-1] + len(load.dead) - refused
-    assert 30 * load.scale == len(ends)
+        assert (2, True, False) == (len(stopped), True in stopped, race.ref.is_alive())
+        assert len(race.answered) + race.accepted == ends[-1] + len(load.dead) - race.refused
+    assert rounds == len(ends)
 
 
 class Peer(PooledActor):
@@ -286,7 +306,7 @@ def test_cycles_raise_in_one_asker(load: Load, size: int) -> None:
             outcomes.append(-1)
 
     closed = 0
-    for _ in range(25 * load.scale):
+    for _ in range(40 * load.scale):
         peers = [load.dispatcher.start(Peer) for _ in range(size)]
         for number, peer in enumerate(peers):
             peer.call(Peer.link, peers[(number + 1) % size])
@@ -307,13 +327,13 @@ def test_cycles_raise_in_one_asker(load: Load, size: int) -> None:
 def test_crossing_asks_down_a_line_never_look_like_a_cycle(load: Load) -> None:
     """Six threads hammer a chain of six actors from random ends."""
     chain = [load.dispatcher.start(Peer) for _ in range(6)]
-    for peer, following in zip(chain, chain[1:], strict=False):
+    for peer, following in pairwise(chain):
         peer.call(Peer.link, following)
 
     proxies = [peer.proxy() for peer in chain]
 
     def hammer(rng: random.Random) -> None:
-        for _ in range(150 * load.scale):
+        for _ in range(1500 * load.scale):
             first = rng.randrange(6)
             hops = rng.randrange(6 - first)
             assert hops == chain[first].call(Peer.relay, hops)
@@ -339,7 +359,7 @@ def test_a_flooded_mailbox_refuses_and_loses_nothing(load: Load) -> None:
 
     def flood(number: int) -> None:
         serial = 0
-        for _ in range(200 * load.scale):
+        for _ in range(6000 * load.scale):
             try:
                 ref.send(Serial.hit, f"flood {number}", serial + 1)
                 serial += 1
@@ -348,9 +368,9 @@ def test_a_flooded_mailbox_refuses_and_loses_nothing(load: Load) -> None:
         accepted.append(serial)
 
     def urge() -> None:
-        for serial in range(100 * load.scale):
+        for serial in range(3000 * load.scale):
             ref.tell(Invocation(Serial.hit, ("urgent", serial + 1), {}), control=True)
-        accepted.append(100 * load.scale)
+        accepted.append(3000 * load.scale)
 
     together(*(partial(flood, number) for number in range(4)), urge)
 
@@ -384,7 +404,7 @@ def test_nested_asks_with_deadlines_get_stand_ins(load: Load) -> None:
         refs: list[PooledRef[Below]] = []
         for _ in range(5):
             refs.append(load.dispatcher.start(Below, refs[-1] if refs else None))
-        for _ in range(15 * load.scale):
+        for _ in range(30 * load.scale):
             depth = rng.randrange(5)
             assert depth == refs[depth].call(Below.down)
 
@@ -408,7 +428,7 @@ def test_sturdy_actors_outlive_all_failures(load: Load) -> None:
             return self.failed, self.total, self.problems
 
     ref = load.dispatcher.start(Sturdy)
-    each = 100 * load.scale
+    each = 2000 * load.scale
 
     def send(number: int) -> None:
         for serial in range(each):
@@ -422,7 +442,7 @@ def test_sturdy_actors_outlive_all_failures(load: Load) -> None:
 
 def test_ten_thousand_actors_start_work_and_stop_without_a_thread_each(load: Load) -> None:
     """They are told and asked from three threads at once, and then all are gone."""
-    count = 10_000 if load.scale > 1 else 5_000
+    count = 10_000
     threads_before = threading.active_count()
     refs = [load.dispatcher.start(Serial) for _ in range(count)]
 

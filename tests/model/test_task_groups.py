@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from builders import TEN, a_resource, an_ask
-from licorne.model.resources import Resource
+
 from licorne.model.task_groups import TaskGroups
+
+if TYPE_CHECKING:
+    from licorne.model.resources import Resource
 
 
 def count(groups: TaskGroups, name: str, resource: Resource = TEN) -> None:

@@ -1,0 +1,92 @@
+"""Carrying out a preemption: mark the victims, count them, ask the RM to end them, and remember why.
+
+To mark is to check again: an allocation that has gone since it was chosen, or that the RM has been asked
+to end, cannot be marked. Then nothing at all happens, and whoever decided may decide again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from .messages import AllocationsReleased, Release, TerminationType
+from .preemption_loops import loop_of
+from .preemption_records import VictimRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .partition_state import PartitionState
+    from .preemption_records import PreemptionRecord
+    from .victims import Victim
+
+__all__ = ["mark_all", "release_all", "remember", "still_going", "victim_record"]
+
+
+def mark_all(victims: Sequence[Victim]) -> Victim | None:
+    """Mark all of them as preempted, or none; return the first that cannot be marked, `None` on success."""
+    for position, victim in enumerate(victims):
+        if not victim.seat.application.mark_preempted(victim.key):
+            for marked in victims[:position]:
+                marked.seat.application.unmark_preempted(marked.key)
+            return victim
+    return None
+
+
+def release_all(state: PartitionState, victims: Sequence[Victim], text: str) -> None:
+    """Count marked victims as being preempted, and ask the RM once to end all of them."""
+    for victim in victims:
+        for level in victim.queue.above:
+            level.add_preempting(victim.resource)
+    releases = tuple(
+        Release(
+            partition=state.name,
+            application_id=victim.seat.application_id,
+            allocation_key=victim.key,
+            termination=TerminationType.PREEMPTED_BY_SCHEDULER,
+            message=text,
+        )
+        for victim in victims
+    )
+    state.around.announce(AllocationsReleased(releases))
+
+
+def release_by_application(state: PartitionState, victims: Sequence[Victim], text: str) -> None:
+    """Do the same with one message to the RM for each application."""
+    ordered = sorted(victims, key=lambda victim: victim.seat.application_id)
+    for _, group in groupby(ordered, key=lambda victim: victim.seat.application_id):
+        release_all(state, list(group), text)
+
+
+def victim_record(victim: Victim, reason: str) -> VictimRecord:
+    """Return what is remembered of a victim."""
+    return VictimRecord(
+        allocation_key=victim.key,
+        application_id=victim.seat.application_id,
+        queue_path=victim.queue.path,
+        node_id=victim.allocation.node_id,
+        resource=victim.resource,
+        reason=reason,
+    )
+
+
+def remember(state: PartitionState, record: PreemptionRecord) -> None:
+    """Keep a record to be explained, and note whether it is a round of a loop."""
+    loop = loop_of(record, state.preemptions, lambda earlier: _waits_in_vain(state, earlier))
+    state.preemptions.add(replace(record, loop=loop) if loop else record)
+
+
+def _waits_in_vain(state: PartitionState, record: PreemptionRecord) -> bool:
+    seat = state.seats.get(record.application_id)
+    ask = None if seat is None else seat.application.ask_record(record.allocation_key)
+    return ask is not None and not ask.placed and not still_going(state, record)
+
+
+def still_going(state: PartitionState, record: PreemptionRecord) -> bool:
+    """Tell whether any victim of a preemption has not gone yet."""
+    for victim in record.victims:
+        seat = state.seats.get(victim.application_id)
+        if seat is not None and seat.application.allocation(victim.allocation_key) is not None:
+            return True
+    return False

@@ -1,0 +1,71 @@
+"""Finds preemptions that go round in a circle.
+
+A preemption *came to nothing* when its victims are gone and its ask still waits, because somebody else was
+admitted to the room, or when its ask was placed and was then a victim itself. A preemption is a *loop* when
+it takes from an application, for a queue, what an earlier one took from the same application for the same
+queue and which came to nothing: the RM has asked for the victim again, the scheduler has admitted it
+again, and everything is where it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .preemption_records import PreemptionCause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .preemption_records import PreemptionLog, PreemptionRecord
+
+__all__ = ["LOOP_WINDOW_NS", "loop_of"]
+
+LOOP_WINDOW_NS: Final = 10 * 60 * 1_000_000_000
+"""A preemption that came to nothing longer ago than this is no reason to call the next one a loop."""
+
+
+def loop_of(
+    record: PreemptionRecord,
+    log: PreemptionLog,
+    waits_in_vain: Callable[[PreemptionRecord], bool],
+) -> str:
+    """Say why a preemption that is about to be remembered is a loop; the empty text if it is none.
+
+    Args:
+        record: The new preemption.
+        log: Those before it.
+        waits_in_vain: Tells of an earlier one whether its ask waits although its victims are gone.
+    """
+    if record.cause is PreemptionCause.QUOTA:
+        return ""
+    taken_from = {victim.application_id for victim in record.victims}
+    since: dict[str, PreemptionRecord] = {}
+    for earlier in reversed(tuple(log)):
+        if record.time_ns - earlier.time_ns > LOOP_WINDOW_NS:
+            break
+        same_claim = earlier.cause is record.cause and earlier.queue_path == record.queue_path
+        again = sorted({victim.application_id for victim in earlier.victims} & taken_from)
+        if same_claim and again:
+            why = _came_to_nothing(earlier, since, waits_in_vain)
+            if why:
+                return (
+                    f"{', '.join(again)} was preempted for {earlier.allocation_key} of {record.queue_path} "
+                    f"already, and {why}"
+                )
+        for victim in earlier.victims:
+            since[victim.allocation_key] = earlier
+    return ""
+
+
+def _came_to_nothing(
+    earlier: PreemptionRecord,
+    since: dict[str, PreemptionRecord],
+    waits_in_vain: Callable[[PreemptionRecord], bool],
+) -> str:
+    """Say how an earlier preemption came to nothing; `since` has the victims of the later ones."""
+    later = since.get(earlier.allocation_key)
+    if later is not None:
+        return f"that was then preempted itself, for {later.queue_path}"
+    if waits_in_vain(earlier):
+        return "that still waits: its room was given to somebody else"
+    return ""

@@ -1,0 +1,109 @@
+"""What preemption has done, kept to be explained: for whom, for which guarantee, whom, and why that one."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .resources import Resource
+
+__all__ = ["RECORDS_MAX", "PreemptionCause", "PreemptionLog", "PreemptionRecord", "VictimRecord"]
+
+RECORDS_MAX: Final = 256
+"""Preemptions remembered by a partition; at the bound the oldest is forgotten."""
+
+
+class PreemptionCause(Enum):
+    """What victims have to go for."""
+
+    GUARANTEE = "a queue is owed its guarantee"
+    REQUIRED_NODE = "an ask can run on one node only"
+    QUOTA = "a queue uses more than its maximum, which was lowered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VictimRecord:
+    """One victim, and why that one."""
+
+    allocation_key: str
+    application_id: str
+    queue_path: str
+    node_id: str
+    resource: Resource
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptionRecord:
+    """One preemption: a decision that was carried out as a whole.
+
+    `allocation_key` and `application_id` are those of the ask, empty where a maximum is enforced.
+    `queue_path` is the queue whose guarantee is served, whose maximum is enforced, or which the ask is in.
+    """
+
+    time_ns: int
+    cause: PreemptionCause
+    queue_path: str
+    allocation_key: str = ""
+    application_id: str = ""
+    node_id: str = ""
+    reason: str
+    victims: tuple[VictimRecord, ...]
+    loop: str = ""
+    """Why this preemption repeats one that came to nothing; empty for all others."""
+
+    def explain(self) -> tuple[str, ...]:
+        """Return the explanation, a sentence a line: first the ask and its claim, then each victim."""
+        lines = [self.reason]
+        lines += [
+            f"{victim.allocation_key} of {victim.application_id} in {victim.queue_path} on {victim.node_id}: "
+            f"{victim.reason}"
+            for victim in self.victims
+        ]
+        if self.loop:
+            lines.append(f"loop: {self.loop}")
+        return tuple(lines)
+
+
+@final
+class PreemptionLog:
+    """The preemptions of a partition, the last `RECORDS_MAX` of them, and how many were loops."""
+
+    def __init__(self) -> None:
+        self._records: deque[PreemptionRecord] = deque(maxlen=RECORDS_MAX)
+        self.loops = 0
+        """Preemptions that repeated one that came to nothing, forgotten ones included."""
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[PreemptionRecord]:
+        """Walk the preemptions, the oldest first."""
+        return iter(tuple(self._records))
+
+    def add(self, record: PreemptionRecord) -> None:
+        """Remember a preemption."""
+        self._records.append(record)
+        self.loops += bool(record.loop)
+
+    def last_for(self, allocation_key: str, application_id: str) -> PreemptionRecord | None:
+        """Return the last preemption for an ask, `None` if there is none or it is forgotten."""
+        for record in reversed(self._records):
+            if record.allocation_key == allocation_key and record.application_id == application_id:
+                return record
+        return None
+
+    def explain(self, allocation_key: str) -> tuple[str, ...]:
+        """Explain every remembered preemption that an allocation key took part in, as ask or as victim."""
+        return tuple(
+            line
+            for record in self._records
+            if record.allocation_key == allocation_key
+            or any(victim.allocation_key == allocation_key for victim in record.victims)
+            for line in record.explain()
+        )

@@ -1,0 +1,80 @@
+"""Which node it is to be: the RM's predicates judge the solutions, and the mildest one is taken."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .queue_preemption_nodes import NodeSolution
+    from .surroundings import Predicates
+    from .victims import Victim
+
+__all__ = ["JUDGED_AT_ONCE", "JudgedNode", "choose_node"]
+
+JUDGED_AT_ONCE: Final = 10
+"""So many solutions are compared; the next ones are looked at only if none of these is mild."""
+
+
+class JudgedNode(NamedTuple):
+    """A node that the RM agrees to, and who has to go there."""
+
+    node_id: str
+    needed: tuple[Victim, ...]
+    """Those without whom the node has no room."""
+    demanded: tuple[Victim, ...]
+    """Those that the RM's predicates want gone as well."""
+
+    @property
+    def severity(self) -> tuple[bool, bool, int]:
+        """How hard it is: whether it takes allocations that opted out, or originators, and how many."""
+        asks = [victim.allocation.ask for victim in (*self.needed, *self.demanded)]
+        return (
+            not all(ask.allow_preempt_self for ask in asks),
+            any(ask.originator for ask in asks),
+            len(asks),
+        )
+
+    @property
+    def is_mild(self) -> bool:
+        """Whether it takes neither originators nor what opted out."""
+        return self.severity[:2] == (False, False)
+
+
+def choose_node(
+    allocation_key: str,
+    solutions: Iterator[NodeSolution],
+    predicates: Predicates | None,
+) -> JudgedNode | None:
+    """Return the mildest solution that the RM agrees to, of equals the first.
+
+    The solutions come with the fewest victims first. They are judged in batches: a batch with a mild
+    solution is the last one.
+    """
+    best: JudgedNode | None = None
+    while batch := list(islice(solutions, JUDGED_AT_ONCE)):
+        for solution in batch:
+            if best is not None and best.is_mild and best.severity[2] <= solution.needed:
+                return best  # No later one is milder.
+            judged = _judge(allocation_key, solution, predicates)
+            if judged is not None and (best is None or judged.severity < best.severity):
+                best = judged
+        if best is not None and best.is_mild:
+            return best
+    return best
+
+
+def _judge(allocation_key: str, solution: NodeSolution, predicates: Predicates | None) -> JudgedNode | None:
+    needed = solution.victims[: solution.needed]
+    if predicates is None:
+        return JudgedNode(solution.node_id, needed, ())
+    if not solution.victims:
+        reason = predicates.refuse(allocation_key, solution.node_id, allocate=True)
+        return JudgedNode(solution.node_id, (), ()) if reason is None else None
+    keys = tuple(victim.key for victim in solution.victims)
+    index = predicates.preemption_index(allocation_key, solution.node_id, keys, solution.start_index)
+    if index is None or index >= len(keys):
+        return None
+    return JudgedNode(solution.node_id, needed, solution.victims[solution.needed : index + 1])

@@ -1,0 +1,165 @@
+"""Where the room could be: for each node, which victims on it would make it fit the ask.
+
+A solution lists the victims that are needed, each of them, and behind them spare ones that the RM's
+predicates may ask for in addition. Solutions come in order of how many victims they need, then of their
+node's id, and no more of them are worked out than are looked at.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from .queue_preemption_guarantees import Ledger
+from .resource_comparisons import equals_or_empty
+from .resources import add, fits, fits_actual, subtract_eliminating_negative
+from .victims import needed_only, total_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .allocation import Ask
+    from .queue_preemption_guarantees import QueueFacts
+    from .queue_preemption_pool import VictimPool
+    from .resources import Resource
+    from .victims import Victim
+
+__all__ = ["NodeRoom", "NodeSolution", "NodeSolver"]
+
+
+class NodeRoom(NamedTuple):
+    """A node that may be reserved for the ask, and what it has available."""
+
+    node_id: str
+    available: Resource
+
+
+class NodeSolution(NamedTuple):
+    """A node that fits the ask once the first `needed` of the victims are gone."""
+
+    needed: int
+    node_id: str
+    victims: tuple[Victim, ...]
+
+    @property
+    def start_index(self) -> int:
+        """The index of the last victim that is needed, -1 for none."""
+        return self.needed - 1
+
+
+@final
+class NodeSolver:
+    """Works out the solutions for one ask."""
+
+    def __init__(self, ask: Ask, ask_leaf: QueueFacts, pool: VictimPool, *, nodes_tried: bool) -> None:
+        self._ask = ask
+        self._ask_leaf = ask_leaf
+        self._pool = pool
+        self._nodes_tried = nodes_tried
+        self._on_node: dict[str, list[Victim]] = {}
+        for victim in pool.victims:
+            self._on_node.setdefault(victim.allocation.node_id, []).append(victim)
+
+    def solutions(self, rooms: Sequence[NodeRoom]) -> Iterator[NodeSolution]:
+        """Yield the solutions, those with the fewest victims first."""
+        waiting: list[tuple[int, str, NodeRoom]] = []
+        for room in rooms:
+            fewest = self._fewest(room)
+            if fewest is not None:
+                heappush(waiting, (fewest, room.node_id, room))
+        ready: list[tuple[int, str, NodeSolution]] = []
+        while waiting or ready:
+            if waiting and (not ready or waiting[0][:2] < ready[0][:2]):
+                _, node_id, room = heappop(waiting)
+                solution = self._solve(room)
+                if solution is not None:
+                    heappush(ready, (solution.needed, node_id, solution))
+            else:
+                yield heappop(ready)[2]
+
+    def _fewest(self, room: NodeRoom) -> int | None:
+        """Return how many victims a node needs at least, `None` if it is of no use; cheap."""
+        if fits(room.available, self._ask.resource):
+            # With room on the node it is the queue that has none: nodes that were tried in vain stay so.
+            return None if self._nodes_tried else 0
+        victims = self._on_node.get(room.node_id, ())
+        fewest = 1
+        for name, quantity in self._ask.resource.items():
+            lack = quantity - room.available.get(name) if quantity > 0 else 0
+            count = 0
+            for size in sorted((victim.resource.get(name) for victim in victims), reverse=True):
+                if lack <= 0:
+                    break
+                lack -= size
+                count += 1
+            if lack > 0:
+                return None
+            fewest = max(fewest, count)
+        return fewest
+
+    def _solve(self, room: NodeRoom) -> NodeSolution | None:
+        if fits(room.available, self._ask.resource):
+            return NodeSolution(0, room.node_id, ())
+        ordered = self._lawful(self._useful(room))
+        available = room.available
+        for position, victim in enumerate(ordered, start=1):
+            available = add(available, victim.resource)
+            if fits(available, self._ask.resource):
+                return self._without_needless(room, ordered[:position], ordered[position:])
+        return None
+
+    def _useful(self, room: NodeRoom) -> list[Victim]:
+        """Return the victims on a node: first those that reduce what it lacks, in order, then the others.
+
+        What goes is counted to the ask's queue, as if it took it over: as soon as that would lift the queue
+        above its guarantee no further victim is looked at.
+        """
+        asked = self._ask.resource
+        ledger = Ledger(self._ask_leaf)
+        available = room.available
+        lack = subtract_eliminating_negative(asked, available)
+        head: list[Victim] = []
+        tail: list[Victim] = []
+        for victim in self._on_node.get(room.node_id, ()):
+            facts = self._pool.facts[victim.queue.path]
+            if not ledger.may_lose(facts, victim.resource, asked):
+                continue
+            ledger.take(facts, victim.resource)
+            remaining = ledger.remaining(self._ask_leaf)
+            if remaining is None or not fits_actual(remaining, victim.resource):
+                break
+            after = add(available, victim.resource)
+            lack_after = subtract_eliminating_negative(asked, after)
+            if equals_or_empty(lack, lack_after):
+                ledger.put(facts, victim.resource)
+                tail.append(victim)
+            else:
+                ledger.put(self._ask_leaf, victim.resource)
+                available, lack = after, lack_after
+                head.append(victim)
+        return head + tail
+
+    def _lawful(self, victims: list[Victim]) -> list[Victim]:
+        """Return those of the victims that may go one after the other without harm to a guarantee."""
+        ledger = Ledger(self._ask_leaf)
+        kept = []
+        for victim in victims:
+            facts = self._pool.facts[victim.queue.path]
+            if ledger.may_lose(facts, victim.resource, self._ask.resource):
+                ledger.take(facts, victim.resource)
+                kept.append(victim)
+        return kept
+
+    def _without_needless(
+        self,
+        room: NodeRoom,
+        enough: list[Victim],
+        spare: list[Victim],
+    ) -> NodeSolution:
+        needed = needed_only(
+            enough,
+            lambda victims: fits(add(room.available, total_of(victims)), self._ask.resource),
+        )
+        kept = {victim.key for victim in needed}
+        left_out = [victim for victim in enough if victim.key not in kept]
+        return NodeSolution(len(needed), room.node_id, (*needed, *left_out, *spare))

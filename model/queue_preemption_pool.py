@@ -1,0 +1,113 @@
+"""Who may become a victim of a queue that is owed its guarantee: the fence, and the pool inside it.
+
+Preemption looks for victims below the *fence root*: from the ask's leaf upwards the first queue that is a
+preemption fence, or that has no room for the ask under its own maximum and those above it (what is
+outside it would not help), or the root. On the way up and down the priority of the ask is translated, queue
+by queue, into what it counts as there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from .queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf, is_within
+from .queue_properties import PreemptionPolicy, PriorityPolicy
+from .queue_quota import maximum_of_path
+from .resource_comparisons import matches_any, strictly_greater_or_equal_only_existing
+from .resources import add
+from .victims import queue_order, victims_of
+
+if TYPE_CHECKING:
+    from .allocation import Ask
+    from .queue import Queue
+    from .victims import Victim
+
+__all__ = ["VictimPool", "collect_victims", "fence_root"]
+
+
+class VictimPool(NamedTuple):
+    """The possible victims in their order, and the queues they are counted in."""
+
+    victims: tuple[Victim, ...]
+    facts: dict[str, QueueFacts]
+    """By the path of the leaf."""
+
+
+def fence_root(leaf: Queue, ask: Ask) -> tuple[Queue, dict[str, int]]:
+    """Find the fence root of an ask, and what its priority counts as in each queue up to it, by path."""
+    priority = ask.priority
+    priorities: dict[str, int] = {}
+    for level in leaf.above:
+        settings = level.settings
+        if settings.priority_policy is PriorityPolicy.FENCE:
+            priority = settings.priority_offset
+        else:
+            priority += settings.priority_offset
+        priorities[level.path] = priority
+        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask):
+            return level, priorities
+    return leaf.above[-1], priorities
+
+
+def _has_room(queue: Queue, ask: Ask) -> bool:
+    """Tell whether a queue could take the ask as well, by its own maximum and those above."""
+    limit = maximum_of_path(queue)
+    if limit is None:
+        return True
+    return strictly_greater_or_equal_only_existing(limit, add(queue.allocated, ask.resource))
+
+
+def collect_victims(leaf: Queue, ask: Ask, facts_of: QueueFactsOf) -> VictimPool:
+    """Collect what may be preempted for an ask; never anything of its own leaf."""
+    root, priorities = fence_root(leaf, ask)
+    search = _Search(leaf, ask, facts_of, priorities)
+    if root is not leaf:
+        search.visit(root, priorities[root.path], fenced=False)
+    search.victims.sort(key=queue_order)
+    return VictimPool(tuple(search.victims), search.facts)
+
+
+class _Search:
+    """One walk down from the fence root."""
+
+    def __init__(self, leaf: Queue, ask: Ask, facts_of: QueueFactsOf, priorities: dict[str, int]) -> None:
+        self.leaf = leaf
+        self.ask = ask
+        self.facts_of = facts_of
+        self.priorities = priorities
+        self.ledger = Ledger(facts_of(leaf))
+        self.victims: list[Victim] = []
+        self.facts: dict[str, QueueFacts] = {}
+
+    def visit(self, queue: Queue, priority: int, *, fenced: bool) -> None:
+        """Collect below a queue; `fenced`: whatever its priority, because a fence above decided."""
+        if queue is self.leaf or not queue.allocated:
+            return
+        if queue.is_leaf:
+            self._visit_leaf(queue, priority, fenced=fenced)
+            return
+        for name in sorted(queue.children):
+            child = queue.children[name]
+            settings = child.settings
+            if child.path in self.priorities:
+                self.visit(child, self.priorities[child.path], fenced=False)
+            elif settings.priority_policy is PriorityPolicy.FENCE:
+                if settings.priority_offset <= priority:
+                    self.visit(child, priority, fenced=True)
+            else:
+                self.visit(child, priority - settings.priority_offset, fenced=fenced)
+
+    def _visit_leaf(self, queue: Queue, priority: int, *, fenced: bool) -> None:
+        if queue.settings.preemption_policy is PreemptionPolicy.DISABLED:
+            return
+        facts = self.facts_of(queue)
+        if is_within(self.ledger.remaining(facts)):
+            return
+        before = len(self.victims)
+        for seat in queue.seats.by_id.values():
+            for victim in victims_of(seat):
+                ask = victim.allocation.ask
+                if (fenced or ask.priority <= priority) and matches_any(self.ask.resource, ask.resource):
+                    self.victims.append(victim)
+        if len(self.victims) > before:
+            self.facts[queue.path] = facts

@@ -1,0 +1,140 @@
+"""Preemption for an ask that can run on one node only, such as a member of a daemon set.
+
+The node is reserved for the ask already. Everything on it may have to go that does not itself depend on
+the node and whose priority is no higher: queues, guarantees, fences and switches mean nothing here. What
+foreign allocations use stays used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .preemption_acts import mark_all, release_all, remember, still_going, victim_record
+from .preemption_records import PreemptionCause, PreemptionRecord
+from .resource_comparisons import matches_any
+from .resource_texts import describe
+from .resources import add, fits
+from .victims import Victim, described, needed_only, required_node_order, total_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .allocation import Ask
+    from .node_order import NodeSeat
+    from .partition_state import PartitionState
+    from .pending_asks import AskRecord
+    from .resources import Resource
+    from .seat import Seat
+
+__all__ = ["choose_for_required_node", "preempt_for_required_node"]
+
+NO_HELP: Final = "No fit on required node, preemption does not help"
+
+
+def choose_for_required_node(
+    ask: Ask,
+    available: Resource,
+    candidates: Sequence[Victim],
+) -> tuple[Victim, ...] | None:
+    """Decide which allocations of a node must go so that the ask fits there.
+
+    Args:
+        ask: What is to run on the node.
+        available: What the node has left now; the reservation holds it for the ask.
+        candidates: The allocations on the node that may still be chosen.
+
+    Returns:
+        The victims in the order they were chosen; without any one of them the ask would not fit. `None`
+        if all candidates together are not enough.
+    """
+
+    def is_enough(victims: Sequence[Victim]) -> bool:
+        return fits(add(available, total_of(victims)), ask.resource)
+
+    eligible = [
+        victim
+        for victim in candidates
+        if victim.allocation.ask.priority <= ask.priority and matches_any(ask.resource, victim.resource)
+    ]
+    chosen: list[Victim] = []
+    for victim in sorted(eligible, key=required_node_order):
+        if is_enough(chosen):
+            break
+        chosen.append(victim)
+    return needed_only(chosen, is_enough) if is_enough(chosen) else None
+
+
+def preempt_for_required_node(state: PartitionState, seat: Seat, record: AskRecord, node: NodeSeat) -> bool:
+    """Make room on the node that an ask must run on; return whether victims were asked to go.
+
+    The caller has seen that the ask is within all quotas and that the node has no room. An ask that has
+    preempted before waits until its victims are gone; only if their room went to another ask of this node
+    may it preempt again.
+    """
+    ask = record.ask
+    if record.preemption_triggered:
+        before = state.preemptions.last_for(ask.allocation_key, seat.application_id)
+        if before is None or still_going(state, before):
+            return False
+    candidates = _on_node(state, node)
+    while True:
+        victims = choose_for_required_node(ask, node.available, candidates)
+        if not victims:
+            seat.application.note_refusal(ask.allocation_key, NO_HELP, state.now_ns())
+            return False
+        going = mark_all(victims)
+        if going is None:
+            break
+        candidates.remove(going)
+    _carry_out(state, seat, ask, node, victims)
+    return True
+
+
+def _on_node(state: PartitionState, node: NodeSeat) -> list[Victim]:
+    """Return the allocations on a node that may be chosen; marking them finds those on their way out."""
+    found = []
+    for allocation in node.node.facts().allocations:
+        seat = state.seats.get(allocation.ask.application_id)
+        key = allocation.ask.allocation_key
+        if seat is None or seat.application.allocation(key) is None:
+            continue  # It is to take the place of a placeholder elsewhere.
+        victim = Victim(allocation, seat, preempted=seat.application.is_preempted(key))
+        if victim.is_free:
+            found.append(victim)
+    return found
+
+
+def _carry_out(
+    state: PartitionState,
+    seat: Seat,
+    ask: Ask,
+    node: NodeSeat,
+    victims: tuple[Victim, ...],
+) -> None:
+    now_ns = state.now_ns()
+    key = ask.allocation_key
+    text = f"preempting allocations to free up resources to run daemon set ask: {key}"
+    release_all(state, victims, text)
+    seat.application.note_preemption(key, now_ns, triggered=True)
+    reason = (
+        f"{key} of {seat.application_id} asks for {describe(ask.resource)} and can run on {node.node_id} only, "
+        f"which has {describe(node.available)} left"
+    )
+    record = PreemptionRecord(
+        time_ns=now_ns,
+        cause=PreemptionCause.REQUIRED_NODE,
+        queue_path=seat.queue.path,
+        allocation_key=key,
+        application_id=seat.application_id,
+        node_id=node.node_id,
+        reason=reason,
+        victims=tuple(victim_record(victim, _why(victim, ask, node)) for victim in victims),
+    )
+    remember(state, record)
+
+
+def _why(victim: Victim, ask: Ask, node: NodeSeat) -> str:
+    return (
+        f"{described(victim)}; of what runs on {node.node_id} with a priority up to {ask.priority} it is next in "
+        f"the order, and without its {describe(victim.resource)} the ask would not fit"
+    )

@@ -1,0 +1,167 @@
+"""Victims: allocations that may have to go for something else, and the orders in which they go.
+
+All orders are total: where the rules leave a tie, the allocation key decides, so that the same state gives
+the same victims. Willing allocations (their policy allows it) go before those that opted out, and
+originators, which take their whole application with them, go last.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from .resource_comparisons import type_match_percent
+from .resources import EMPTY, Resource, add
+from .shares import shares
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from .allocation import Allocation
+    from .queue import Queue
+    from .seat import Seat
+
+__all__ = [
+    "Reluctance",
+    "Victim",
+    "described",
+    "needed_only",
+    "quota_order",
+    "queue_order",
+    "required_node_order",
+    "total_of",
+    "victims_of",
+]
+
+_HOUR_NS: Final = 3600 * 1_000_000_000
+
+VictimOrder: TypeAlias = "tuple[int | str | tuple[float, ...], ...]"
+"""The smallest goes first."""
+
+
+class Reluctance(IntEnum):
+    """How much speaks against an allocation as a victim; the lowest goes first."""
+
+    WILLING = 0
+    OPTED_OUT = 1
+    ORIGINATOR = 2
+
+
+class Victim(NamedTuple):
+    """An allocation that may have to go, as it was when preemption looked: a value."""
+
+    allocation: Allocation
+    seat: Seat
+    preempted: bool = False
+    """It has been chosen before, for something else."""
+    released: bool = False
+    """The RM has been asked to end it already."""
+
+    @property
+    def key(self) -> str:
+        """The allocation key."""
+        return self.allocation.ask.allocation_key
+
+    @property
+    def resource(self) -> Resource:
+        """What its end gives back."""
+        return self.allocation.ask.resource
+
+    @property
+    def queue(self) -> Queue:
+        """The leaf that it is counted in."""
+        return self.seat.queue
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it may still be chosen: it is not on its way out, and is not bound to its node."""
+        return not (self.preempted or self.released or self.allocation.ask.required_node)
+
+    @property
+    def reluctance(self) -> Reluctance:
+        """What speaks against it, an originator before all."""
+        ask = self.allocation.ask
+        if ask.originator:
+            return Reluctance.ORIGINATOR
+        return Reluctance.WILLING if ask.allow_preempt_self else Reluctance.OPTED_OUT
+
+
+def victims_of(seat: Seat) -> Iterator[Victim]:
+    """Walk the allocations of an application that may still be chosen."""
+    for placed in seat.application.allocations():
+        victim = Victim(placed.allocation, seat, placed.preempted, placed.released)
+        if victim.is_free:
+            yield victim
+
+
+def total_of(victims: Iterable[Victim]) -> Resource:
+    """Return what all of them give back."""
+    total = EMPTY
+    for victim in victims:
+        total = add(total, victim.resource)
+    return total
+
+
+def needed_only(
+    victims: Sequence[Victim],
+    is_enough: Callable[[Sequence[Victim]], bool],
+) -> tuple[Victim, ...]:
+    """Leave out every victim without whom the others are enough, the last in the order first.
+
+    `is_enough` must hold for all of them, and for every larger set where it holds for a smaller one. Then
+    it holds for the result, and for no smaller part of the result.
+    """
+    kept = list(victims)
+    for victim in reversed(victims):
+        others = [other for other in kept if other is not victim]
+        if is_enough(others):
+            kept = others
+    return tuple(kept)
+
+
+# --------------------------------------------------------------------------------------- the orders
+
+
+def required_node_order(victim: Victim) -> VictimOrder:
+    """Order by reluctance, priority (lowest first), age (youngest first) and size (smallest first)."""
+    ask = victim.allocation.ask
+    size = sum(ask.resource.values())
+    return (victim.reluctance, ask.priority, -ask.created_at_ns, size, ask.allocation_key)
+
+
+def queue_order(victim: Victim) -> VictimOrder:
+    """Order for a queue below its guarantee: the willing first, then non-originators, then the youngest."""
+    ask = victim.allocation.ask
+    return (not ask.allow_preempt_self, ask.originator, -ask.created_at_ns, ask.allocation_key)
+
+
+def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOrder:
+    """Order for a queue above its maximum: by reluctance, then by how well they serve the target.
+
+    Args:
+        victim: The allocation.
+        target: What is to be given back.
+        maximum: The maximum of the queue: shares are measured with it.
+    """
+    ask = victim.allocation.ask
+    wanted = Resource({name: quantity for name, quantity in ask.resource.items() if quantity and name in target})
+    return (
+        victim.reluctance,
+        -type_match_percent(ask.resource, target),
+        ask.priority,
+        -(ask.created_at_ns // _HOUR_NS),
+        tuple(reversed(shares(wanted, maximum))),
+        -ask.created_at_ns,
+        ask.allocation_key,
+    )
+
+
+def described(victim: Victim) -> str:
+    """Say in words what the orders look at."""
+    ask = victim.allocation.ask
+    words = {
+        Reluctance.WILLING: "it allows preemption",
+        Reluctance.OPTED_OUT: "it opted out of preemption, but nothing willing was enough",
+        Reluctance.ORIGINATOR: "it is an originator, but nothing else was enough",
+    }
+    return f"priority {ask.priority}, {words[victim.reluctance]}"

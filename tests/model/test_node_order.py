@@ -1,0 +1,455 @@
+"""The order of nodes by policy, and the search for room in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import TEN, a_node, a_resource
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from licorne.model.node_order import DEFAULT_WEIGHTS, NodeOrder, NodeSeat, NodeSortPolicy
+from licorne.model.resources import EMPTY, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FAIR = NodeSortPolicy.FAIR
+BINPACKING = NodeSortPolicy.BINPACKING
+
+
+def a_seat(
+    node_id: str, *, capacity: Resource = TEN, available: Resource | None = None, schedulable: bool = True
+) -> NodeSeat:
+    """Return the seat of a node, everything of which is available unless said otherwise."""
+    node = a_node(node_id, capacity=capacity)
+    seat = NodeSeat(node, node_id, node.instance_type, capacity, schedulable=schedulable)
+    if available is not None:
+        seat.available = available
+    return seat
+
+
+def an_order(
+    *seats: NodeSeat, policy: NodeSortPolicy = FAIR, weights: Mapping[str, float] | None = None
+) -> NodeOrder:
+    order = NodeOrder(policy, weights or {})
+    for seat in seats:
+        order.add(seat)
+    return order
+
+
+def memory(quantity: int) -> Resource:
+    return a_resource(memory=quantity)
+
+
+def names(order: NodeOrder) -> list[str]:
+    order.validate()
+    return [seat.node_id for seat in order]
+
+
+def used(node_id: str, quantity: int) -> NodeSeat:
+    """Return the seat of a node of ten of which so much is used."""
+    return a_seat(node_id, available=memory(10 - quantity))
+
+
+def first_fit(order: NodeOrder, resource: Resource) -> str | None:
+    seat = order.first_fit(resource)
+    order.validate()
+    return None if seat is None else seat.node_id
+
+
+# ------------------------------------------------------------------------------------------- the order
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"), [(FAIR, ["idle", "half", "busy"]), (BINPACKING, ["busy", "half", "idle"])]
+)
+def test_the_policy_decides_which_usage_goes_first(policy: NodeSortPolicy, expected: list[str]) -> None:
+    """Fair starts with the emptiest node, binpacking with the fullest."""
+    order = an_order(used("half", 5), used("busy", 9), used("idle", 0), policy=policy)
+
+    assert expected == names(order)
+
+
+@pytest.mark.parametrize("policy", list(NodeSortPolicy))
+def test_nodes_of_equal_usage_are_ordered_by_id(policy: NodeSortPolicy) -> None:
+    """The lower id goes first under both policies."""
+    order = an_order(*(used(name, 5) for name in ("c", "a", "d", "b")), policy=policy)
+
+    assert ["a", "b", "c", "d"] == names(order)
+
+
+def test_usage_is_a_share_of_the_node() -> None:
+    """A large node with more in use goes before a small one with a larger part in use."""
+    large = a_seat("large", capacity=memory(100), available=memory(60))
+    small = a_seat("small", capacity=memory(10), available=memory(5))
+
+    assert ["large", "small"] == names(an_order(small, large))
+
+
+def test_without_weights_memory_and_cores_count_the_same() -> None:
+    """The default weights know two types; what else is used does not matter."""
+    size = a_resource(memory=10, vcore=10, gpu=10)
+    cores = a_seat("cores", capacity=size, available=a_resource(memory=10, vcore=4, gpu=10))
+    both = a_seat("both", capacity=size, available=a_resource(memory=8, vcore=8, gpu=10))
+    gpus = a_seat("gpus", capacity=size, available=a_resource(memory=10, vcore=10, gpu=0))
+
+    assert {"vcore": 1.0, "memory": 1.0} == DEFAULT_WEIGHTS
+    assert ["gpus", "both", "cores"] == names(an_order(cores, both, gpus))
+
+
+def test_configured_weights_replace_the_default_ones_completely() -> None:
+    """With a weight for one type alone no other type counts."""
+    size = a_resource(memory=10, gpu=10)
+    memory_used = a_seat("memory", capacity=size, available=a_resource(memory=1, gpu=10))
+    gpu_used = a_seat("gpu", capacity=size, available=a_resource(memory=10, gpu=9))
+
+    assert ["memory", "gpu"] == names(an_order(memory_used, gpu_used, weights={"gpu": 1.0}))
+
+
+def test_usage_is_the_weighted_mean() -> None:
+    """Three parts memory, one part cores: 0.75 x 0.4 is more than 0.25 x 1.0."""
+    size = a_resource(memory=10, vcore=10)
+    memory_used = a_seat("memory", capacity=size, available=a_resource(memory=6, vcore=10))
+    cores_used = a_seat("cores", capacity=size, available=a_resource(memory=10))
+
+    order = an_order(memory_used, cores_used, weights={"memory": 3.0, "vcore": 1.0})
+
+    assert ["cores", "memory"] == names(order)
+    assert pytest.approx(0.25) == cores_used.key[0]
+    assert pytest.approx(0.3) == memory_used.key[0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "score"), [({"memory": 0.0}, 0.0), ({"disk": 1.0}, 0.0), ({"memory": 1.0, "disk": 1.0}, 0.9)]
+)
+def test_types_without_weight_or_that_a_node_lacks_do_not_count(
+    weights: dict[str, float], score: float
+) -> None:
+    """Only types with a weight that the node has go into the mean; without any the node counts as idle."""
+    seat = used("node", 9)
+
+    an_order(seat, weights=weights)
+
+    assert pytest.approx(score) == seat.key[0]
+
+
+def test_the_order_follows_every_change() -> None:
+    """What a node gives away or gets back moves it; the others stay."""
+    seats = {name: used(name, 0) for name in ("a", "b", "c")}
+    order = an_order(*seats.values())
+
+    order.take(seats["a"], memory(4))
+    after_a = names(order)
+    order.take(seats["b"], memory(8))
+    after_b = names(order)
+    order.give(seats["a"], memory(10))
+
+    assert (["b", "c", "a"], ["c", "b", "a"]) == (after_a, after_b)
+    assert ["a", "c", "b"] == names(order)
+
+
+def test_another_policy_orders_anew() -> None:
+    """Policy and weights change together, and what had no room is searched for again."""
+    order = an_order(used("half", 5), used("busy", 9))
+    order.first_fit(memory(11))
+
+    order.set_policy(BINPACKING, {})
+
+    assert (["busy", "half"], {}) == (names(order), order.closed)
+
+
+def test_nodes_are_also_listed_by_name() -> None:
+    """All of them, whatever their usage."""
+    order = an_order(used("b", 0), used("c", 5), used("a", 9))
+
+    assert ["a", "b", "c"] == [seat.node_id for seat in order.by_name()]
+    assert 3 == len(order)
+
+
+def test_a_node_that_is_taken_out_is_gone() -> None:
+    """It is in no order any more; the answer is its seat."""
+    order = an_order(used("a", 0), used("b", 0))
+
+    assert "a" == order.remove("a").node_id
+    assert (["b"], None, 1) == (names(order), order.get("a"), len(order))
+
+
+def test_a_node_is_taken_in_once() -> None:
+    """To add a known node is a mistake of ours."""
+    order = an_order(used("a", 0))
+
+    with pytest.raises(AssertionError, match="node a is known"):
+        order.add(used("a", 0))
+
+
+# ------------------------------------------------------------------------------------------- searching
+
+
+def test_the_first_node_with_room_is_found() -> None:
+    """Nodes in order; full ones are passed over."""
+    order = an_order(used("half", 5), used("busy", 9), used("idle", 0), policy=BINPACKING)
+
+    assert ["busy", "half", "idle", None] == [first_fit(order, memory(n)) for n in (1, 5, 6, 11)]
+
+
+def test_every_type_must_fit() -> None:
+    """A type that a node does not have is none of it."""
+    order = an_order(a_seat("plain"), a_seat("gpu", capacity=a_resource(memory=5, gpu=1)))
+
+    assert "gpu" == first_fit(order, a_resource(memory=5, gpu=1))
+    assert first_fit(order, a_resource(memory=6, gpu=1)) is None
+
+
+def test_cordoned_and_reserved_nodes_are_passed_over() -> None:
+    """They are in the order, but nothing is placed on them by the way."""
+    order = an_order(a_seat("a", schedulable=False), a_seat("b"), a_seat("c"))
+    seat = order.get("b")
+    assert seat is not None
+
+    order.set_reserved(seat, reserved=True)
+
+    assert (["a", "b", "c"], "c") == (names(order), first_fit(order, TEN))
+
+
+def test_all_fitting_nodes_are_walked_in_order() -> None:
+    """The walk gives those with room, and only those."""
+    order = an_order(used("c", 2), used("b", 9), used("a", 4), a_seat("d", schedulable=False))
+
+    assert ["c", "a"] == [seat.node_id for seat in order.fitting(memory(5))]
+
+
+def test_a_size_without_room_is_remembered_until_a_node_gains_room() -> None:
+    """It is closed at once for the next one who asks, and opened by room for it, not by less."""
+    seat = used("a", 8)
+    order = an_order(seat)
+    order.first_fit(memory(5))
+
+    order.give(seat, memory(4))
+    still = memory(5) in order.closed
+    order.give(seat, memory(5))
+
+    assert still
+    assert {} == order.closed
+    assert "a" == first_fit(order, memory(5))
+
+
+@pytest.mark.parametrize("by", ["add", "give", "give_unscored", "unreserve", "uncordon", "grow"])
+def test_whatever_makes_room_opens_a_closed_size(by: str) -> None:
+    """A new node, room on a known one, the end of a reservation, a node that may be used again."""
+    seat = a_seat("a", available=memory(0))
+    order = an_order(seat)
+    if by in ("unreserve", "uncordon"):
+        order.give(seat, TEN)
+        order.set_reserved(seat, reserved=by == "unreserve")
+        order.set_schedulable(seat, schedulable=by != "uncordon")
+    assert first_fit(order, TEN) is None
+
+    match by:
+        case "add":
+            order.add(a_seat("b"))
+        case "give":
+            order.give(seat, TEN)
+        case "give_unscored":
+            order.give_unscored(seat, TEN)
+        case "grow":
+            seat.capacity = memory(20)
+            order.give(seat, TEN)
+        case "unreserve":
+            order.set_reserved(seat, reserved=False)
+        case _:
+            order.set_schedulable(seat, schedulable=True)
+
+    assert first_fit(order, TEN) is not None
+
+
+def test_only_so_many_sizes_are_remembered() -> None:
+    """At the bound the oldest is forgotten, and searched for again."""
+    order = an_order(used("a", 9))
+
+    for quantity in range(2, 302):
+        order.first_fit(memory(quantity))
+
+    assert 256 == len(order.closed)
+    assert (True, False) == (memory(301) in order.closed, memory(2) in order.closed)
+    assert first_fit(order, memory(2)) is None
+
+
+def test_the_node_to_reserve_is_the_one_that_lacks_least() -> None:
+    """Usable nodes that are large enough, by what they lack; among equals the order decides."""
+    order = an_order(
+        used("far", 9),
+        used("near", 6),
+        used("same", 6),
+        a_seat("small", capacity=memory(4)),
+        a_seat("cordoned", schedulable=False),
+    )
+
+    assert ["near", "same", "far"] == [seat.node_id for seat in order.best_to_reserve(memory(8))]
+
+
+# ---------------------------------------------------------------------------------- more than one block
+
+
+@pytest.mark.parametrize("policy", list(NodeSortPolicy))
+def test_many_nodes_are_in_order_however_they_come(policy: NodeSortPolicy) -> None:
+    """Seven hundred nodes split the order into blocks; it stays one order."""
+    order = an_order(policy=policy)
+    seats = [used(f"n{number:03}", number * 7 % 10) for number in range(700)]
+
+    for seat in seats:
+        order.add(seat)
+
+    sign = 1 if policy is FAIR else -1
+    expected = sorted(seats, key=lambda seat: (-sign * seat.available.get("memory"), seat.node_id))
+    assert [seat.node_id for seat in expected] == names(order)
+
+
+def test_room_is_found_in_the_last_block() -> None:
+    """One free node among seven hundred full ones is found, and given up when it is full too."""
+    order = an_order(*(used(f"n{number:03}", 10) for number in range(700)), policy=BINPACKING)
+    seat = order.get("n400")
+    assert seat is not None
+
+    order.give(seat, memory(3))
+    found = first_fit(order, memory(3))
+    order.take(seat, EMPTY)
+
+    assert ("n400", None) == (found, first_fit(order, memory(3)))
+
+
+def test_a_block_that_is_emptied_leaves_no_gap() -> None:
+    """Nodes can all be taken out, in any order, and come again."""
+    order = an_order(*(used(f"n{number:03}", number % 10) for number in range(500)))
+    for number in range(0, 500, 2):
+        order.remove(f"n{number:03}")
+    half = names(order)
+    for number in range(1, 500, 2):
+        order.remove(f"n{number:03}")
+
+    assert 250 == len(half)
+    assert [] == names(order)
+    assert first_fit(order, memory(1)) is None
+
+    order.add(used("again", 0))
+
+    assert "again" == first_fit(order, TEN)
+
+
+# --------------------------------------------------------------------------- compared with a plain list
+
+
+class _PlainNode:
+    """What a node is in the list that is searched from its start each time."""
+
+    def __init__(self, seat: NodeSeat) -> None:
+        self.seat = seat
+        self.scored = seat.available
+
+    def key(self, policy: NodeSortPolicy) -> tuple[float, str]:
+        """Return (score, id), by the room at the time of the last scoring."""
+        usage = 1.0 - self.scored.get("memory") / self.seat.capacity.get("memory")
+        return (usage if policy is FAIR else 1.0 - usage, self.seat.node_id)
+
+    def has_room(self, quantity: int) -> bool:
+        seat = self.seat
+        usable = seat.schedulable and not seat.reserved
+        return usable and seat.available.get("memory") >= quantity and seat.capacity.get("memory") >= quantity
+
+
+class OrderMachine(RuleBasedStateMachine):
+    """The order beside a list that does what the rules say, in the simplest way."""
+
+    names = st.integers(0, 700).map(lambda number: f"n{number:03}")
+    quantities = st.integers(-2, 10)
+
+    @initialize(
+        policy=st.sampled_from(NodeSortPolicy), count=st.sampled_from([0, 3, 190, 500]), used=quantities
+    )
+    def begin(self, policy: NodeSortPolicy, count: int, used: int) -> None:
+        """Start with few nodes or many, all with the same room."""
+        self.policy = policy
+        self.order = NodeOrder(policy, {})
+        self.plain: dict[str, _PlainNode] = {}
+        for number in range(count):
+            self.join(f"n{number:03}", used)
+
+    @rule(name=names, quantity=quantities)
+    def join(self, name: str, quantity: int) -> None:
+        """Take a node in."""
+        if name not in self.plain:
+            seat = a_seat(name, available=memory(quantity))
+            self.order.add(seat)
+            self.plain[name] = _PlainNode(seat)
+
+    def pick(self, place: int) -> _PlainNode | None:
+        return list(self.plain.values())[place % len(self.plain)] if self.plain else None
+
+    @rule(place=st.integers(0, 999))
+    def leave(self, place: int) -> None:
+        """Take a node out."""
+        node = self.pick(place)
+        if node is not None:
+            self.order.remove(node.seat.node_id)
+            del self.plain[node.seat.node_id]
+
+    @rule(place=st.integers(0, 999), quantity=quantities, scored=st.booleans())
+    def change_room(self, place: int, quantity: int, *, scored: bool) -> None:
+        """Give or take room; some changes leave a node in its place."""
+        node = self.pick(place)
+        if node is None:
+            return
+        grows = quantity >= node.seat.available.get("memory")
+        room = memory(quantity)
+        if not scored:
+            self.order.give_unscored(node.seat, room)
+            return
+        (self.order.give if grows else self.order.take)(node.seat, room)
+        node.scored = room
+
+    @rule(place=st.integers(0, 999), value=st.booleans(), cordon=st.booleans())
+    def change_use(self, place: int, *, value: bool, cordon: bool) -> None:
+        """Cordon or reserve a node, or the opposite. Who cordons a node also scores it."""
+        node = self.pick(place)
+        if node is None:
+            return
+        if cordon:
+            self.order.set_schedulable(node.seat, schedulable=value)
+            node.scored = node.seat.available
+        else:
+            self.order.set_reserved(node.seat, reserved=value)
+
+    @rule(quantity=st.integers(1, 11))
+    def place(self, quantity: int) -> None:
+        """Take room on the first node that fits, as the scheduler does."""
+        seat = self.order.first_fit(memory(quantity))
+        if seat is not None:
+            room = memory(seat.available.get("memory") - quantity)
+            self.order.take(seat, room)
+            self.plain[seat.node_id].scored = room
+
+    @rule(policy=st.sampled_from(NodeSortPolicy))
+    def reload(self, policy: NodeSortPolicy) -> None:
+        """Order by a policy, which scores every node."""
+        self.policy = policy
+        self.order.set_policy(policy, {})
+        for node in self.plain.values():
+            node.scored = node.seat.available
+
+    @invariant()
+    def the_first_fit_is_that_of_the_list(self) -> None:
+        """For every size the order finds what the list finds, and walks in the same order."""
+        if not hasattr(self, "order"):
+            return
+        self.order.validate()
+        walk = sorted(self.plain.values(), key=lambda node: node.key(self.policy))
+        assert [node.seat.node_id for node in walk] == [seat.node_id for seat in self.order]
+        for quantity in (1, 4, 8, 10, 11):
+            expected = next((node.seat for node in walk if node.has_room(quantity)), None)
+            assert expected is self.order.first_fit(memory(quantity))
+
+
+TestOrderIsThatOfAPlainList = OrderMachine.TestCase
+TestOrderIsThatOfAPlainList.settings = settings(deadline=None, max_examples=30, stateful_step_count=25)

@@ -1,0 +1,188 @@
+"""Simulations on the scheduler itself: what its resource manager wrote down is what it says of itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from simulation_builders import a_node, a_task, a_workload, an_application, shared_data
+
+from licorne.proxy.simulation.books import Books
+from licorne.proxy.simulation.driver import Driver, NoProgress
+from licorne.proxy.simulation.openb import OpenbMode, read_openb
+from licorne.proxy.simulation.report import document_of
+from licorne.proxy.simulation.scenario import read_scenario
+from licorne.proxy.simulation.scheduler_core import SchedulerCore, open_scheduler_core
+from licorne.proxy.simulation.simulated_rm import SimulatedRM
+from licorne.proxy.simulation.simulation import simulate
+from licorne.proxy.simulation.swf import read_swf
+from licorne.proxy.simulation.transcript_input import read_timed_transcript
+from licorne.proxy.simulation.workload import GangStyle
+
+if TYPE_CHECKING:
+    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.simulation.report import JsonDocument, SimulationReport
+    from licorne.proxy.simulation.transcript_input import Transcript
+    from licorne.proxy.simulation.workload import Workload
+
+_ROOT = Path(__file__).resolve().parents[3]
+_EXAMPLE = _ROOT / "examples" / "daily.yaml"
+_CONFORMANCE = _ROOT / "tests" / "conformance"
+_ONE_QUEUE = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+
+
+def _simulated(work: Workload | Transcript, engine: EngineName = "direct") -> SimulationReport:
+    return simulate(
+        work,
+        open_scheduler_core,
+        engine=engine,
+        configuration=None,
+        progress=NoProgress(),
+        stopwatch=time.perf_counter,
+    )
+
+
+def _figures(report: SimulationReport) -> JsonDocument:
+    """Return everything that must not differ from run to run."""
+    return document_of(replace(report, wall_seconds=1.0, engine=""))
+
+
+def _in_the_scheduler(core: SchedulerCore) -> tuple[int, int]:
+    """Return how many asks wait and how many allocations there are in the scheduler's own view."""
+    snapshot = json.loads(json.dumps(core._scheduler.snapshot()))
+    applications = snapshot["applications"]["default"]
+    return (
+        sum(len(application.get("requests", ())) for application in applications),
+        sum(len(application.get("allocations", ())) for application in applications),
+    )
+
+
+def test_the_bundled_example_places_and_completes_everything() -> None:
+    """It is what `make run` shows."""
+    report = _simulated(read_scenario(_EXAMPLE))
+
+    assert report.total.submitted == report.total.placed == report.total.completed
+    assert ((), ()) == (report.rejections, report.surprises)
+    assert report.total.waits is not None
+    assert report.total.waits.max_ns > 0
+
+
+def test_both_engines_make_the_same_decisions() -> None:
+    """Every figure but the real time is equal."""
+    workload = read_scenario(_EXAMPLE)
+
+    assert _figures(_simulated(workload)) == _figures(_simulated(workload, "actors"))
+
+
+def test_the_books_agree_with_the_scheduler_in_the_end() -> None:
+    """What waits and what runs is the same on both sides."""
+    applications = [
+        an_application(
+            a_task(f"t{n}", at=n, cores=n % 5 + 1, duration=None if n % 3 else 40, pieces=n % 3 + 1),
+            name=f"a{n}",
+            at=n,
+        )
+        for n in range(40)
+    ]
+    workload = a_workload(*applications, nodes=(a_node("n1", vcore=30), a_node("n2", vcore=12)))
+    core, books = SchedulerCore("direct"), Books()
+
+    traffic = SimulatedRM(workload, core, books, _ONE_QUEUE)
+    Driver(core, traffic, books, progress=NoProgress(), stopwatch=time.perf_counter).run()
+
+    core._scheduler.validate()
+    assert (len(books.waiting), len(books.running)) == _in_the_scheduler(core)
+    assert min(len(books.waiting), len(books.running)) > 5
+    assert {} == books.surprises
+    core.close()
+
+
+def test_a_gang_waits_until_all_of_it_has_room() -> None:
+    """Half of it would have had room at once."""
+    gang = an_application(a_task("t", cores=5, pieces=2), name="gang", gang=GangStyle.SOFT)
+    before = an_application(a_task("before", cores=6), name="before")
+
+    report = _simulated(replace(a_workload(before, gang), default_configuration=_ONE_QUEUE))
+
+    assert report.total.waits is not None
+    assert (3, 60) == (report.total.completed, report.total.waits.max_ns // 10**9)
+
+
+def test_a_gang_that_never_has_room_is_given_up_and_starts_what_fits() -> None:
+    """The scheduler's timer for placeholders is part of the simulation."""
+    gang = an_application(a_task("t", cores=6, pieces=2), name="gang", gang=GangStyle.SOFT)
+
+    report = _simulated(replace(a_workload(gang), default_configuration=_ONE_QUEUE))
+
+    assert (2, 2) == (report.total.submitted, report.total.completed)
+
+
+def test_a_queue_that_does_not_exist_rejects_its_applications() -> None:
+    """Every task is accounted for, and the reason is told."""
+    queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: other}]}]}]"
+    report = _simulated(replace(a_workload(an_application(a_task(pieces=4))), default_configuration=queues))
+
+    assert (4, 4) == (report.total.submitted, report.total.rejected)
+    assert 4 == report.rejections[0].count
+
+
+@pytest.mark.parametrize("name", ["gang/replace", "nodes/grow", "preemption/basic", "mixes/mix-4"])
+def test_a_recorded_transcript_is_simulated(name: str) -> None:
+    """Its lines are said, and every ask is somewhere in the end."""
+    total = _simulated(read_timed_transcript(_CONFORMANCE / f"{name}.jsonl")).total
+
+    assert total.submitted > 0
+    assert total.submitted == (
+        total.waiting + total.running + total.completed + total.rejected + total.withdrawn
+    )
+
+
+def test_the_first_pods_of_openb_are_packed() -> None:
+    """There is room for all of the first ones."""
+    nodes = shared_data("openb/openb_node_list_all_node.csv")
+    workload = read_openb(nodes, shared_data("openb/openb_pod_list_default.csv"))
+
+    report = _simulated(replace(workload, applications=workload.applications[:400]))
+
+    assert (1523, 400, 400) == (report.nodes, report.total.placed, report.total.running)
+
+
+def test_the_first_jobs_of_wagap_run() -> None:
+    """With their queues and users."""
+    workload = read_swf(shared_data("swf/wagap-2013.swf"))
+    report = _simulated(replace(workload, applications=workload.applications[:300]))
+
+    assert report.total.submitted == report.total.completed
+    assert {"root.q_1d", "root.q_2w"} <= set(report.queues)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mode", list(OpenbMode))
+def test_all_pods_of_openb(mode: OpenbMode) -> None:
+    """8,152 pods on 1,523 nodes; packed in order, nearly all devices are in use."""
+    nodes = shared_data("openb/openb_node_list_all_node.csv")
+    report = _simulated(read_openb(nodes, shared_data("openb/openb_pod_list_default.csv"), mode))
+
+    assert 8152 == report.total.submitted == report.total.placed + report.total.waiting
+    assert () == report.surprises
+    if mode is OpenbMode.PACKING:
+        shares = {one.resource: one.peak_permille for one in report.total.utilization}
+        assert shares["gpu"] > 900
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("name", "tasks", "never"), [("hpc2n", 31_905, 0), ("wagap-2013", 19_194, 1)])
+def test_a_whole_log_runs_to_its_end(name: str, tasks: int, never: int) -> None:
+    """Only what is larger than every node is left."""
+    report = _simulated(read_swf(shared_data(f"swf/{name}.swf")))
+
+    assert (tasks, tasks - never, never) == (
+        report.total.submitted,
+        report.total.completed,
+        report.total.waiting,
+    )
+    assert ((), ()) == (report.rejections, report.surprises)
