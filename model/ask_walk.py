@@ -61,6 +61,8 @@ class AskWalk:
         "backoff_due",
         "current",
         "entries",
+        "first",
+        "is_whole",
         "missed_for_all",
         "now_ns",
         "preemption",
@@ -95,6 +97,9 @@ class AskWalk:
         self.backoff_count = backoff_count
         self.reservations_on = reservations_on
         self.entries: list[_Entry] | None = None
+        self.first: AskGroup | None = None
+        self.is_whole = False
+        """Not only the group that goes first takes part."""
         self.current: tuple[AskRecord, AskGroup, CandidateKind] | None = None
         """The ask that the partition was given last."""
         self.missed_for_all = False
@@ -147,11 +152,37 @@ def next_candidate(
 ) -> Candidate | None:
     """Return the next ask to try, `None` when no further one is worth trying."""
     if walk.entries is None:
-        walk.entries = [(order, None, group) for order, group in asks.walk()]
+        first = asks.first_group()
+        walk.first = first
+        walk.entries = [] if first is None else [(first.head, None, first)]
     elif walk.current is not None:
+        if not walk.is_whole:
+            _add_other_groups(walk, asks)
         _leave_missed(walk, asks, reservations)
         if walk.backoff_due:
             return None
+    while True:
+        candidate = _next_entry(walk, task_groups, reservations)
+        if candidate is not None:
+            return candidate
+        if walk.is_whole:
+            break
+        _add_other_groups(walk, asks)
+    walk.mark_attempted(None)
+    return None
+
+
+def _add_other_groups(walk: AskWalk, asks: PendingAsks) -> None:
+    """Have all groups take part: most walks end with the first ask of the first group."""
+    assert walk.entries is not None, "the walk has begun"
+    walk.is_whole = True
+    for order, group in asks.walk():
+        if group is not walk.first:
+            heappush(walk.entries, (order, None, group))
+
+
+def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservations) -> Candidate | None:
+    """Judge the entries in order until one is worth a try."""
     entries = walk.entries
     while entries:
         order, kind, group = heappop(entries)
@@ -169,7 +200,6 @@ def next_candidate(
                 record.preemption_triggered,
                 record.preemption_checked_ns,
             )
-    walk.mark_attempted(None)
     return None
 
 

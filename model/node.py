@@ -14,7 +14,7 @@ from .allocation import UNKNOWN_INSTANCE_TYPE
 from .marks import reads, writes
 from .resource_combinations import prune
 from .resource_comparisons import equals
-from .resources import EMPTY, add, fits, subtract
+from .resources import EMPTY, add, fits, subtract, take_away
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,23 +76,21 @@ class Node:
     @writes
     def try_add(self, allocation: Allocation) -> Resource | None:
         """Place the allocation if it fits; return what is available afterwards, or `None`."""
-        resource = allocation.ask.resource
-        if not fits(self._available, resource):
-            return None
-        return self._place(allocation, resource)
+        available = take_away(self._available, allocation.ask.resource)
+        return None if available is None else self._place(allocation, available)
 
     @writes
     def add(self, allocation: Allocation) -> Resource:
         """Place the allocation whether or not it fits; return what is available afterwards."""
-        return self._place(allocation, allocation.ask.resource)
+        return self._place(allocation, prune(subtract(self._available, allocation.ask.resource)))
 
-    def _place(self, allocation: Allocation, resource: Resource) -> Resource:
+    def _place(self, allocation: Allocation, available: Resource) -> Resource:
         key = allocation.ask.allocation_key
         assert key not in self._allocations, f"{key} is already on node {self.node_id}: please report"
         self._allocations[key] = allocation
-        self._allocated = add(self._allocated, resource)
-        self._available = prune(subtract(self._available, resource))
-        return self._available
+        self._allocated = add(self._allocated, allocation.ask.resource)
+        self._available = available
+        return available
 
     @writes
     def remove(self, allocation_key: str) -> Resource:

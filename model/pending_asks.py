@@ -188,6 +188,10 @@ class PendingAsks:
         """Whether any ask waits."""
         return bool(self.groups)
 
+    def first_group(self) -> AskGroup | None:
+        """Return the group whose first ask goes first, `None` if nothing waits."""
+        return self._heads[self._heads.first_key()] if self.groups else None
+
     def walk(self) -> list[tuple[AskOrder, AskGroup]]:
         """Return the groups by the order of their first asks."""
         return [(group.head, group) for group in self._heads.values()]

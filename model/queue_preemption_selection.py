@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from .queue_preemption_guarantees import Ledger, QueueFacts, is_within
 from .queue_preemption_judgement import JudgedNode, choose_node
 from .queue_preemption_nodes import NodeRoom, NodeSolver
-from .resources import EMPTY, Resource, fits, fits_actual, subtract
+from .resources import Resource, add, fits, fits_actual
 from .victims import Victim, needed_only, total_of
 
 if TYPE_CHECKING:
@@ -139,18 +139,15 @@ def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | N
     """Choose who goes in addition so that the queues have room; `None` if that is not to be had."""
     on_node = (*node.needed, *node.demanded)
     given = total_of(on_node)
-
-    def is_enough(victims: Sequence[Victim]) -> bool:
-        return fits(subtract(given, _negated(total_of(victims))), view.lack)
-
-    chosen: list[Victim] = []
-    if is_enough(chosen):
+    if fits(given, view.lack):
         return ()
     ledger = Ledger(view.leaf)
     for victim in on_node:
         ledger.take(view.pool.facts[victim.queue.path], victim.resource)
         ledger.put(view.leaf, victim.resource)
     taken = {victim.key for victim in on_node}
+    chosen: list[Victim] = []
+    back = given
     for victim in view.pool.victims:
         if victim.key in taken or not _helps(view.lack, victim):
             continue
@@ -163,13 +160,10 @@ def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | N
             return None
         ledger.put(view.leaf, victim.resource)
         chosen.append(victim)
-        if is_enough(chosen):
-            return needed_only(chosen, is_enough)
+        back = add(back, victim.resource)
+        if fits(back, view.lack):
+            return needed_only(chosen, given=given, wanted=view.lack)
     return None
-
-
-def _negated(resource: Resource) -> Resource:
-    return subtract(EMPTY, resource)
 
 
 def _helps(lack: Resource, victim: Victim) -> bool:

@@ -14,7 +14,7 @@ from .preemption_records import PreemptionCause, PreemptionRecord
 from .resource_comparisons import matches_any
 from .resource_texts import describe
 from .resources import add, fits
-from .victims import Victim, described, needed_only, required_node_order, total_of
+from .victims import Victim, described, needed_only, required_node_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,23 +45,21 @@ def choose_for_required_node(
 
     Returns:
         The victims in the order they were chosen; without any one of them the ask would not fit. `None`
-        if all candidates together are not enough.
+        if all candidates together are not enough. The ask does not fit what is available.
     """
-
-    def is_enough(victims: Sequence[Victim]) -> bool:
-        return fits(add(available, total_of(victims)), ask.resource)
-
     eligible = [
         victim
         for victim in candidates
         if victim.allocation.ask.priority <= ask.priority and matches_any(ask.resource, victim.resource)
     ]
     chosen: list[Victim] = []
+    room = available
     for victim in sorted(eligible, key=required_node_order):
-        if is_enough(chosen):
-            break
         chosen.append(victim)
-    return needed_only(chosen, is_enough) if is_enough(chosen) else None
+        room = add(room, victim.resource)
+        if fits(room, ask.resource):
+            return needed_only(chosen, given=available, wanted=ask.resource)
+    return None
 
 
 def preempt_for_required_node(state: PartitionState, seat: Seat, record: AskRecord, node: NodeSeat) -> bool:

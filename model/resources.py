@@ -175,10 +175,12 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     """Subtract what is contained in the left side; types of which nothing is left are dropped.
 
     Returns:
-        `None` if some type would fall below zero.
+        `None` if some type would fall below zero. A type with quantity zero on the right is not looked at.
     """
     rest = left._quantities.copy()
     for name, quantity in right._quantities.items():
+        if not quantity:
+            continue
         value = rest.get(name, 0) - quantity
         if value > 0:
             rest[name] = value

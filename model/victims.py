@@ -11,11 +11,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .resource_comparisons import type_match_percent
-from .resources import EMPTY, Resource, add
+from .resources import EMPTY, Resource, add, fits, subtract
 from .shares import shares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from .allocation import Allocation
     from .queue import Queue
@@ -102,20 +102,26 @@ def total_of(victims: Iterable[Victim]) -> Resource:
     return total
 
 
-def needed_only(
-    victims: Sequence[Victim],
-    is_enough: Callable[[Sequence[Victim]], bool],
-) -> tuple[Victim, ...]:
+def needed_only(victims: Sequence[Victim], *, given: Resource, wanted: Resource) -> tuple[Victim, ...]:
     """Leave out every victim without whom the others are enough, the last in the order first.
 
-    `is_enough` must hold for all of them, and for every larger set where it holds for a smaller one. Then
-    it holds for the result, and for no smaller part of the result.
+    Args:
+        victims: Victims who are enough, in the order they were chosen in.
+        given: What there is without any of them.
+        wanted: What there has to be.
+
+    Returns:
+        Victims who are enough, and no smaller part of whom is: more victims never give less.
     """
-    kept = list(victims)
+    have = add(given, total_of(victims))
+    kept = []
     for victim in reversed(victims):
-        others = [other for other in kept if other is not victim]
-        if is_enough(others):
-            kept = others
+        without = subtract(have, victim.resource)
+        if fits(without, wanted):
+            have = without
+        else:
+            kept.append(victim)
+    kept.reverse()
     return tuple(kept)
 
 
