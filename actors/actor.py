@@ -153,7 +153,9 @@ class PooledActor(pykka.Actor):
             if reply is not None:
                 _answer_with(reply, error)
         else:
-            if reply is not None:
+            if type(letter.message) is _ActorStop:
+                self.actor_inbox.answer_last(letter)
+            elif reply is not None:
                 with suppress(Full):  # somebody else has answered
                     reply.set(response)
 

@@ -216,6 +216,16 @@ class Mailbox:
         with self._lock:
             self._closed = True
 
+    def answer_last(self, letter: Letter) -> None:
+        """As the owner who has closed it, put off an answer until all that is left has had one.
+
+        So when a stop has returned, every message is accounted for.
+        """
+        assert self._closed, f"{self} takes messages still"
+        if self._normal is None:
+            self._normal = deque()
+        self._normal.append(letter)
+
     def get(self) -> Letter:
         """As the owner, remove and return the first message, control messages before others."""
         letters = self._control or self._normal

@@ -20,7 +20,8 @@ from .application_state import ApplicationState
 from .ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
 from .object_state import ObjectState
 from .placeholder_pass import replace_placeholder
-from .placing import cancel_ordinary_reservations, commit, reserve
+from .placing import cancel_ordinary_reservations, commit, reserve, unreserve
+from .queue_preemption import AttemptBudget, preempt_for_queue
 from .refusals import RefusalReason
 from .reserved_pass import place_reserved
 from .resources import fits, strictly_greater_than_zero
@@ -93,13 +94,14 @@ def _rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
 class _LeafVisit:
     """One visit of a leaf: its applications in order, until one gives a result."""
 
-    __slots__ = ("denied", "headroom", "leaf", "mixed", "now_ns", "state", "until_ns")
+    __slots__ = ("attempts", "denied", "headroom", "leaf", "mixed", "now_ns", "state", "until_ns")
 
     def __init__(self, state: PartitionState, leaf: Queue, now_ns: int) -> None:
         self.state = state
         self.leaf = leaf
         self.now_ns = now_ns
         self.headroom = queue_quota.headroom(leaf)
+        self.attempts = AttemptBudget()
         self.denied = False
         """The RM's predicates stood in the way."""
         self.mixed = False
@@ -157,7 +159,7 @@ class _LeafVisit:
             queue_headroom=self.headroom,
             user_name=seat.user.name,
             user_headroom=state.user_headroom(seat),
-            preemption=False,
+            preemption=state.preemption_enabled,
             backoff_count=settings.backoff_count,
             reservations_on=state.around.reservations_on,
         )
@@ -193,7 +195,7 @@ class _LeafVisit:
             return self._try_required_node(seat, walk, candidate)
         if kind is CandidateKind.RESERVATION:
             return self._try_reservation(seat, walk, candidate)
-        return None
+        return self._preempt(seat, candidate, nodes_tried=False)
 
     def _try_nodes(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
         ask = candidate.ask
@@ -203,10 +205,8 @@ class _LeafVisit:
             node = nodes.first_fit(ask.resource)
             if node is not None and commit(self.state, seat, ask, node):
                 return True
-        elif ask.resource not in nodes.closed:
-            found = False
+        elif nodes.first_fit(ask.resource) is not None:
             for node in nodes.fitting(ask.resource):
-                found = True
                 reason = self.state.around.predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
                 if reason is None:
                     if commit(self.state, seat, ask, node):
@@ -214,13 +214,13 @@ class _LeafVisit:
                     break
                 denied = reason
                 seat.application.note_refusal(ask.allocation_key, reason, self.now_ns)
-            if not found:
-                nodes.first_fit(ask.resource)
         walk.missed_for_all = not denied and ask.resource in nodes.closed
         if denied:
             until_ns = self.now_ns + _WAITS_FOR_TIME_NS
             walk.refuse(RefusalReason.PREDICATES, "", ask, None, detail=denied, until_ns=until_ns)
         outcome = self._try_reservation(seat, walk, candidate)
+        if outcome is None and walk.preemption and ask.allow_preempt_other:
+            outcome = self._preempt(seat, candidate, nodes_tried=True)
         if outcome is None and not denied:
             walk.refuse(RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=self._reservation_due(walk, candidate))
         return outcome
@@ -244,6 +244,22 @@ class _LeafVisit:
                 return None
             return False if reserve(self.state, seat, ask, node, required=False) else None
         return None
+
+    def _preempt(self, seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> bool | None:
+        """Have victims make room for a queue that is owed its guarantee, and reserve the room for the ask."""
+        state = self.state
+        attempts = self.attempts
+        node = preempt_for_queue(state, seat, candidate, nodes_tried=nodes_tried, attempts=attempts)
+        if node is None:
+            self.mixed = True
+            if attempts.look_again_ns is not None:
+                self._wake_at(attempts.look_again_ns)
+            return None
+        if candidate.reserved_node != node.node_id:
+            if candidate.reserved_node:
+                unreserve(state, seat, candidate.ask.allocation_key)
+            reserve(state, seat, candidate.ask, node, required=False)
+        return False
 
     def _try_required_node(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
         ask = candidate.ask

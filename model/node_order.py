@@ -70,13 +70,15 @@ class NodeSeat:
 class _Block:
     """Some neighbouring seats, in order."""
 
-    __slots__ = ("keys", "room", "seats")
+    __slots__ = ("is_exact", "keys", "room", "seats")
 
     def __init__(self, keys: list[tuple[float, str]], seats: list[NodeSeat]) -> None:
         self.keys = keys
         self.seats = seats
         self.room: dict[str, int] | None = None
-        """Per type the most that a usable seat has; `None` when it must be measured again."""
+        """Per type the most that a usable seat has, or more; `None` when it must be measured again."""
+        self.is_exact = False
+        """The room is no more than that: a search that it has misled learns nothing by measuring again."""
 
     def measure(self) -> dict[str, int]:
         """Return and keep the most that any usable seat has available, per type."""
@@ -87,6 +89,7 @@ class _Block:
                     if quantity > room.get(name, 0):
                         room[name] = quantity
         self.room = room
+        self.is_exact = True
         return room
 
     def may_fit(self, resource: Resource) -> bool:
@@ -116,6 +119,7 @@ class _Block:
 
     def discard(self, key: tuple[float, str]) -> None:
         """Take the seat with that key out. The room stays too wide at worst: measured when it misleads."""
+        self.is_exact = False
         index = bisect_left(self.keys, key)
         assert self.keys[index] == key, f"node {key} is not where its key says: please report"
         del self.keys[index]
@@ -130,6 +134,8 @@ class NodeOrder:
         self._blocks: list[_Block] = []
         self._last_keys: list[tuple[float, str]] = []
         self._seats: dict[str, NodeSeat] = {}
+        self.gains = 0
+        """Counts the changes after which some node may have room that had none."""
         self.closed: dict[Resource, None] = {}
         """Resources for which no usable node has room now."""
         self.set_policy(policy, weights)
@@ -152,6 +158,7 @@ class NodeOrder:
 
     def set_policy(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
         """Order by another policy; an empty map of weights means the default ones."""
+        self.gains += 1
         self.policy = policy
         self.weights = dict(weights) or dict(DEFAULT_WEIGHTS)
         self._weighted = [(name, weight) for name, weight in self.weights.items() if weight]
@@ -191,7 +198,9 @@ class NodeOrder:
         does. The recorded core orders so, and what an RM sees placed where follows from the order.
         """
         seat.available = available
-        self._blocks[self._block_index(seat.key)].widen(seat)
+        block = self._blocks[self._block_index(seat.key)]
+        block.is_exact = False
+        block.widen(seat)
         self._open(seat)
 
     def set_reserved(self, seat: NodeSeat, *, reserved: bool) -> None:
@@ -210,6 +219,7 @@ class NodeOrder:
         self._open(seat)
 
     def _open(self, seat: NodeSeat) -> None:
+        self.gains += 1
         if self.closed and seat.usable:
             for resource in [closed for closed in self.closed if fits(seat.available, closed)]:
                 del self.closed[resource]
@@ -242,7 +252,7 @@ class NodeOrder:
                 ):
                     missed = False
                     yield seat
-            if missed:
+            if missed and not block.is_exact:
                 block.room = None
 
     def best_to_reserve(self, resource: Resource) -> list[NodeSeat]:
@@ -277,7 +287,9 @@ class NodeOrder:
             seat.key = (score, seat.node_id)
             self._insert(seat)
             return
-        self._blocks[self._block_index(seat.key)].widen(seat)
+        block = self._blocks[self._block_index(seat.key)]
+        block.is_exact = False
+        block.widen(seat)
 
     def _block_index(self, key: tuple[float, str]) -> int:
         index = bisect_left(self._last_keys, key)

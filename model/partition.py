@@ -24,6 +24,7 @@ from .partition_state import PartitionState
 from .partition_views import application_views, node_views, partition_view
 from .placement.placement import PlacementRules
 from .queue_views import queue_view
+from .quota_preemption import preempt_over_quota
 from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning
 
 if TYPE_CHECKING:
@@ -170,6 +171,12 @@ class Partition:
         """Tell the RM of asks that fit every quota and wait for room in the cluster, each once."""
         if not self._stopped:
             outstanding_asks(self._state)
+
+    @writes
+    def preempt_over_quota(self) -> None:
+        """Enforce maxima that were lowered and are due; to be called every second."""
+        if not self._stopped:
+            preempt_over_quota(self._state)
 
     @reads
     def next_look_ns(self) -> int | None:

@@ -16,6 +16,8 @@ from .node_order import NodeOrder, NodeSortPolicy
 from .object_state import ObjectState
 from .placement.placement import PlacementRules
 from .placement.rules import PlacementRulesError
+from .preemption_records import PreemptionLog
+from .queue_preemption_attempts import FruitlessAttempts
 from .queue_tree import QueueTree
 from .resource_combinations import prune
 from .resources import EMPTY, add, subtract
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from .effects import Answer
     from .queue import Queue
     from .reservations import Reservation
+    from .reserved_pass import ReservedRest
     from .resources import Resource
     from .surroundings import Surroundings
 
@@ -80,8 +83,12 @@ class PartitionState:
         self.reservations = 0
         self.changes = 0
         """Counts what may turn a refusal into a placement, other than a node that gains room."""
+        self.reserved_rest: ReservedRest | None = None
+        """Why the reserved asks need not be tried now."""
         self.node_changes = 0
         """Counts what may make a node reservable."""
+        self.preemptions = PreemptionLog()
+        self.fruitless_preemptions = FruitlessAttempts()
         self._serial = 0
         self._cleaning = False
 
@@ -191,12 +198,12 @@ class PartitionState:
     def _entered(self, seat: Seat, effect: StateEntered) -> None:
         queue = seat.queue
         if effect.left is ApplicationState.RUNNING:
+            self.changes += 1
             for level in queue.above:
                 level.count_running(seat.application_id, -1)
         if effect.entered is ApplicationState.RUNNING:
             for level in queue.above:
                 level.count_running(seat.application_id, 1)
-        self.changes += 1
         self.disturb(queue)
         self.announce_state(seat.application_id, effect)
 

@@ -132,9 +132,12 @@ class SeatOrder:
         """Have an application find its place by its facts, before the next walk."""
         facts = seat.facts
         name = seat.application_id
-        self._count(name, facts.max_priority if facts.max_priority != _INT32_MIN else None)
-        _keep(self.placeholder_seats, seat, present=bool(facts.placeholder_allocated))
-        _keep(self.reserved_seats, seat, present=bool(facts.reserved))
+        if self._counted.get(name, _INT32_MIN) != facts.max_priority:
+            self._count(name, facts.max_priority if facts.max_priority != _INT32_MIN else None)
+        if facts.placeholder_allocated or self.placeholder_seats:
+            _keep(self.placeholder_seats, seat, present=bool(facts.placeholder_allocated))
+        if facts.reserved or self.reserved_seats:
+            _keep(self.reserved_seats, seat, present=bool(facts.reserved))
         self._stale[name] = seat
 
     def _place(self, seat: Seat) -> None:

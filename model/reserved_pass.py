@@ -6,11 +6,12 @@ first. A reservation whose ask is gone, or that its quotas have barred for too l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
 from .application_state import ApplicationState
 from .placing import commit, unreserve
+from .required_node_preemption import preempt_for_required_node
 from .resources import fits, fits_undefined_unlimited
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from .resources import Resource
     from .seat import Seat
 
-__all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
+__all__ = ["RESERVATION_TIMEOUT_NS", "ReservedRest", "place_reserved"]
+
+_LOOK_AGAIN_NS: Final = 60 * 1_000_000_000
+"""How long a reservation may outlive its timeout while nothing else happens."""
 
 RESERVATION_TIMEOUT_NS: Final = 120 * 60 * 1_000_000_000
 """How long a reservation is kept for an ask that its quotas bar. The recorded core's setting says one
@@ -30,40 +34,108 @@ hour, and its check adds that hour twice; an RM sees two hours, so two hours it 
 
 
 def place_reserved(state: PartitionState) -> bool:
-    """Try the reserved asks, leaf by leaf; return whether one was placed."""
-    for leaf in state.tree.leaves_in_order():
-        for seat in list(leaf.seats.reserved_seats.values()):
-            if seat.facts.state is ApplicationState.ACCEPTED and not _may_start(state, leaf, seat):
-                continue
-            if _try_application(state, leaf, seat):
-                return True
-    return False
+    """Try the reserved asks, leaf by leaf; return whether one was placed.
 
-
-def _may_start(state: PartitionState, leaf: Queue, seat: Seat) -> bool:
-    if queue_quota.has_place_for(leaf, seat.application_id) is not None:
+    A pass that placed nothing is not repeated before something changes that it depended on.
+    """
+    rest = state.reserved_rest
+    if rest is not None and rest.holds(state):
         return False
-    return state.may_start(seat)
+    visit = _Visit(state)
+    placed = visit.run()
+    state.reserved_rest = None if placed or visit.restless else ReservedRest(state)
+    return placed
 
 
-def _try_application(state: PartitionState, leaf: Queue, seat: Seat) -> bool:
-    queue_room = queue_quota.headroom(leaf)
-    user_room = state.user_headroom(seat)
-    elsewhere: list[Ask] = []
-    for reservation, record in seat.application.reserved_asks():
-        if record is None:
-            unreserve(state, seat, reservation.allocation_key)
-            continue
-        ask = record.ask
-        if not _within(queue_room, user_room, ask.resource):
-            _expire(state, seat, reservation)
-            continue
-        node = state.nodes.get(reservation.node_id)
-        if node is not None and node.schedulable | bool(ask.required_node) and _place(state, seat, ask, node):
-            return True
-        if not ask.required_node:
-            elsewhere.append(ask)
-    return any(_place_elsewhere(state, seat, ask) for ask in elsewhere)
+@final
+class ReservedRest:
+    """Why the reserved asks need not be tried: nothing has changed since they were tried in vain."""
+
+    __slots__ = ("_seen", "_until_ns")
+
+    def __init__(self, state: PartitionState) -> None:
+        self._seen = _version(state)
+        self._until_ns = state.now_ns() + _LOOK_AGAIN_NS
+
+    def holds(self, state: PartitionState) -> bool:
+        """Tell whether that is still so."""
+        return self._seen == _version(state) and state.now_ns() < self._until_ns
+
+
+def _version(state: PartitionState) -> tuple[int, int, int]:
+    return (state.nodes.gains, state.changes, state.reservations)
+
+
+@final
+class _Visit:
+    """One pass over the reserved asks."""
+
+    __slots__ = ("_state", "restless")
+
+    def __init__(self, state: PartitionState) -> None:
+        self._state = state
+        self.restless = False
+        """The answer of the RM's predicates, or of preemption, may be another one the next time."""
+
+    def run(self) -> bool:
+        """Try the applications in order until an ask is placed; return whether one was."""
+        for leaf in self._state.tree.leaves_in_order():
+            for seat in list(leaf.seats.reserved_seats.values()):
+                if seat.facts.state is ApplicationState.ACCEPTED and not self._may_start(leaf, seat):
+                    continue
+                if self._try_application(leaf, seat):
+                    return True
+        return False
+
+    def _may_start(self, leaf: Queue, seat: Seat) -> bool:
+        return queue_quota.has_place_for(leaf, seat.application_id) is None and self._state.may_start(seat)
+
+    def _try_application(self, leaf: Queue, seat: Seat) -> bool:
+        state = self._state
+        queue_room = queue_quota.headroom(leaf)
+        user_room = state.user_headroom(seat)
+        elsewhere: list[Ask] = []
+        for reservation, record in seat.application.reserved_asks():
+            if record is None:
+                unreserve(state, seat, reservation.allocation_key)
+                continue
+            ask = record.ask
+            if not _within(queue_room, user_room, ask.resource):
+                _expire(state, seat, reservation)
+                continue
+            node = state.nodes.get(reservation.node_id)
+            if node is not None and ask.required_node and not fits(node.available, ask.resource):
+                self.restless = True
+                preempt_for_required_node(state, seat, record, node)
+                continue
+            usable = node is not None and (node.schedulable or bool(ask.required_node))
+            if node is not None and usable and self._place(seat, ask, node):
+                return True
+            if not ask.required_node:
+                elsewhere.append(ask)
+        return any(self._place_elsewhere(seat, ask) for ask in elsewhere)
+
+    def _place(self, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
+        state = self._state
+        if not (fits(node.available, ask.resource) and fits(node.capacity, ask.resource)):
+            return False
+        predicates = state.around.predicates
+        if predicates is not None:
+            reason = predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
+            if reason is not None:
+                self.restless = True
+                seat.application.note_refusal(ask.allocation_key, reason, state.now_ns())
+                return False
+        return commit(state, seat, ask, node)
+
+    def _place_elsewhere(self, seat: Seat, ask: Ask) -> bool:
+        nodes = self._state.nodes
+        node = nodes.first_fit(ask.resource)
+        if node is None:
+            return False
+        if self._state.around.predicates is None:
+            return self._place(seat, ask, node)
+        return any(self._place(seat, ask, node) for node in list(nodes.fitting(ask.resource)))
 
 
 def _within(queue_room: Resource | None, user_room: Resource | None, resource: Resource) -> bool:
@@ -73,22 +145,3 @@ def _within(queue_room: Resource | None, user_room: Resource | None, resource: R
 def _expire(state: PartitionState, seat: Seat, reservation: Reservation) -> None:
     if state.now_ns() - reservation.created_at_ns > RESERVATION_TIMEOUT_NS:
         unreserve(state, seat, reservation.allocation_key)
-
-
-def _place(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
-    if not (fits(node.available, ask.resource) and fits(node.capacity, ask.resource)):
-        return False
-    predicates = state.around.predicates
-    if predicates is not None:
-        reason = predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
-        if reason is not None:
-            seat.application.note_refusal(ask.allocation_key, reason, state.now_ns())
-            return False
-    return commit(state, seat, ask, node)
-
-
-def _place_elsewhere(state: PartitionState, seat: Seat, ask: Ask) -> bool:
-    if state.around.predicates is None:
-        node = state.nodes.first_fit(ask.resource)
-        return node is not None and _place(state, seat, ask, node)
-    return any(_place(state, seat, ask, node) for node in list(state.nodes.fitting(ask.resource)))

@@ -156,6 +156,7 @@ class Replay:
             elif second_ns <= target_ns:
                 self.scheduler.advance_to(second_ns)
                 self.scheduler.inspect_outstanding()
+                self.scheduler.preempt_over_quota()
             else:
                 self.scheduler.advance_to(target_ns)
                 return

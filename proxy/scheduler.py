@@ -301,6 +301,11 @@ class Scheduler:
         for partition in self._cluster.partitions():
             partition.inspect_outstanding()
 
+    def preempt_over_quota(self) -> None:
+        """Enforce maxima that were lowered and are due, where a partition is configured to."""
+        for partition in self._cluster.partitions():
+            partition.preempt_over_quota()
+
     def _virtual(self) -> VirtualClock:
         if not isinstance(self._clock, VirtualClock):
             raise LicorneError("this scheduler runs by itself: it has no virtual clock, and is not stepped")

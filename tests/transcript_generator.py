@@ -25,7 +25,15 @@ __all__ = ["random_transcript"]
 _CONFIRMATIONS: Final = ("TIMEOUT", "PLACEHOLDER_REPLACED", "PREEMPTED_BY_SCHEDULER")
 _TERMINATIONS: Final = ("STOPPED_BY_RM", "STOPPED_BY_RM", "UNKNOWN_TERMINATION_TYPE", *_CONFIRMATIONS)
 _WAITS: Final = ("10ms", "500ms", "1s", "2s", "2s", "3s", "5s", "5s", "11s", "31s")
-_ODD_QUEUES: Final = ("", "root.a", "root.b.c", "root", "unheard", f"root.{DYNAMIC_PARENT}.x", "root.bad name")
+_ODD_QUEUES: Final = (
+    "",
+    "root.a",
+    "root.b.c",
+    "root",
+    "unheard",
+    f"root.{DYNAMIC_PARENT}.x",
+    "root.bad name",
+)
 
 
 def random_transcript(seed: int, length: int = 60) -> list[str]:

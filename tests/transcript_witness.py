@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, load
 from licorne.proxy.replay import Replay
@@ -11,7 +11,7 @@ from licorne.proxy.scheduler import Scheduler
 from licorne.proxy.transcript import read_transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from licorne.proxy.scheduler import EngineName
     from licorne.proxy.transcript import Line
@@ -64,7 +64,7 @@ class Witness:
         self._asked: set[tuple[str, str]] = set()
         """All that were ever asked for."""
 
-    def __enter__(self) -> Witness:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,7 +81,13 @@ class Witness:
             try:
                 self._watch_line(line, json.loads(text)[line.verb])
             except Exception as error:
-                raise ContractError(f"{type(error).__name__}: {error}\nat line {line.number}: {text}") from error
+                raise ContractError(
+                    f"{type(error).__name__}: {error}\nat line {line.number}: {text}"
+                ) from error
+
+    def replay_unwatched(self, lines: list[str]) -> None:
+        """Replay without a check."""
+        self._replay.run(read_transcript("\n".join(lines), "transcript"))
 
     def _watch_line(self, line: Line, body: Any) -> None:
         before = self._usages() if line.verb in _QUIET else {}
@@ -230,21 +236,28 @@ def _check_growth(before: dict[str, _Usage], after: dict[str, _Usage]) -> None:
 def _left_over(document: Any) -> Iterator[str]:
     """Name everything that an empty cluster has not."""
     for partition in document["partitions"]:
-        for count in ("totalContainers", "totalNodes"):
-            if partition.get(count):
-                yield f"{count} of {partition['name']}: {partition[count]}"
-        if any(partition.get("capacity", {}).get("capacity", {}).values()):
-            yield f"capacity of {partition['name']}: {partition['capacity']}"
-    for root in document["queues"].values():
-        for queue in _tree(root):
-            for field in ("pendingResource", "preemptingResource", "runningApps", "allocatingAcceptedApps"):
-                if queue.get(field):
-                    yield f"{field} of {queue['queuename']}: {queue[field]}"
-    for holder in (*_all(document, "users"), *_all(document, "groups")):
-        for queue in _tree(holder["queues"]):
-            if queue.get("runningApplications"):
-                yield f"running applications of {holder}"
+        shown = {"capacity": partition.get("capacity", {}).get("capacity", {})}
+        shown |= {
+            count: partition[count] for count in ("totalContainers", "totalNodes") if count in partition
+        }
+        yield from _non_zero(f"partition {partition['name']}", shown)
+    for queue in _trees(document["queues"].values()):
+        fields = ("pendingResource", "preemptingResource", "runningApps", "allocatingAcceptedApps")
+        yield from _non_zero(f"queue {queue['queuename']}", {name: queue.get(name) for name in fields})
+    for part in ("users", "groups"):
+        holders = [holder for holders in document[part].values() for holder in holders]
+        for queue in _trees(holder["queues"] for holder in holders):
+            yield from _non_zero(
+                f"{part} of {queue['queuePath']}", {"runs": queue.get("runningApplications")}
+            )
 
 
-def _all(document: Any, part: str) -> list[Any]:
-    return [entry for entries in document[part].values() for entry in entries]
+def _non_zero(where: str, fields: dict[str, Any]) -> Iterator[str]:
+    for name, value in fields.items():
+        if any(value.values()) if isinstance(value, dict) else value:
+            yield f"{name} of {where}: {value}"
+
+
+def _trees(roots: Iterable[Any]) -> Iterator[Any]:
+    for root in roots:
+        yield from _tree(root)

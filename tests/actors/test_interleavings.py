@@ -308,6 +308,36 @@ def test_a_hook_runs_once_however_many_threads_get_its_future(
 
 
 @each_seed
+def test_a_hook_that_fails_once_is_run_again_by_one_of_the_getters(
+    seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure is raised in one thread, and none of the others sleeps for ever."""
+
+    def compute(runs: list[int], _timeout: float | None) -> int:
+        runs.append(1)
+        if len(runs) == 1:
+            raise KeyError
+        return len(runs)
+
+    def get(future: PooledFuture[int], values: list[int]) -> None:
+        try:
+            values.append(future.get())
+        except KeyError:
+            values.append(0)
+
+    def compute_later(future: PooledFuture[int], runs: list[int]) -> None:
+        future.set_get_hook(partial(compute, runs))
+
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch)
+        future, runs, values = PooledFuture[int](), list[int](), list[int]()
+
+        stage.run(*[partial(get, future, values)] * 3, partial(compute_later, future, runs))
+
+        assert ([1, 1], [0, 2, 2]) == (runs, sorted(values)), f"seed {seed}"
+
+
+@each_seed
 def test_an_actor_that_starts_handles_what_was_sent_before_and_meanwhile(
     seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from pykka import ActorDeadError
 from pykka._envelope import Envelope
+from pykka.messages import _ActorStop
 
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
@@ -15,6 +17,8 @@ from licorne.actors.future import PooledFuture
 from licorne.actors.waiting import Wait
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from licorne.actors.reference import AnyRef, PooledRef
 
 
@@ -199,6 +203,31 @@ def test_what_is_left_when_an_actor_stops_is_answered(stepped: Dispatcher) -> No
     assert (True, True) == (stopped.get(), stopped_too.get())
     with pytest.raises(ActorDeadError, match="stopped before handling the message"):
         too_late.get()
+
+
+def test_a_stop_is_answered_after_everything_else(stepped: Dispatcher) -> None:
+    """Who has waited for a stop finds all messages accounted for."""
+    ref = stepped.start(Recorder)
+    stopped = ref.ask(_ActorStop(), block=False)
+    too_late = ref.ask("too late", block=False)
+    order: list[str] = []
+    for name, future in (("stop", stopped), ("too late", too_late)):
+        future._waits = [_Noting(partial(order.append, name))]
+
+    stepped.run_pending()
+
+    assert ["too late", "stop"] == order
+
+
+class _Noting(Wait):
+    """A wait that notes its wake-up."""
+
+    def __init__(self, note: Callable[[], None]) -> None:
+        super().__init__(PooledFuture[object](), withdraws=False)
+        self.note = note
+
+    def wake(self) -> None:
+        self.note()
 
 
 def test_a_dead_actor_is_let_go_although_references_stay(stepped: Dispatcher) -> None:

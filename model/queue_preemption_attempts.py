@@ -1,0 +1,94 @@
+"""How often preemption is tried: bounds that keep a backlog that preemption cannot help from costing much.
+
+An ask is looked at again 15 seconds after it was looked at in vain, and a visit of a leaf makes ten
+attempts at most. Asks of equal size and priority in one leaf would all fail for the same reason: one of
+them stands for the others until something has changed, and for a second even then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+
+if TYPE_CHECKING:
+    from .ask_walk import Candidate
+    from .resources import Resource
+
+__all__ = [
+    "ATTEMPTS_MAX",
+    "CHECK_INTERVAL_NS",
+    "FRUITLESS_MAX",
+    "AttemptBudget",
+    "AttemptShape",
+    "FruitlessAttempts",
+    "due_ns",
+]
+
+ATTEMPTS_MAX: Final = 10
+"""Attempts during one visit of a leaf; the next visit has as many again."""
+
+CHECK_INTERVAL_NS: Final = 15_000_000_000
+"""How long an ask waits for the next attempt."""
+
+FRUITLESS_MAX: Final = 256
+"""Shapes that are remembered as tried in vain; at the bound the oldest is forgotten, and tried again."""
+
+_CHANGED_INTERVAL_NS: Final = 1_000_000_000
+"""How long a fruitless attempt stands for other asks although something has changed since."""
+
+ChangeStamp: TypeAlias = tuple[int, int, int]
+"""Counters of the partition: equal ones mean that nothing has changed in between."""
+
+
+class AttemptShape(NamedTuple):
+    """What decides an attempt besides the state of the partition."""
+
+    leaf: str
+    resource: Resource
+    priority: int
+    nodes_tried: bool
+
+
+@final
+class AttemptBudget:
+    """What one visit of a leaf may spend on preemption, and when it is worth looking again."""
+
+    __slots__ = ("left", "look_again_ns")
+
+    def __init__(self) -> None:
+        self.left = ATTEMPTS_MAX
+        self.look_again_ns: int | None = None
+        """When time alone may let the ask that was last refused preempt; `None` if only a change can."""
+
+
+@final
+class FruitlessAttempts:
+    """Which attempts were in vain, and whether they still stand for others of their shape."""
+
+    def __init__(self) -> None:
+        self._tried: dict[AttemptShape, tuple[int, ChangeStamp]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tried)
+
+    def note(self, shape: AttemptShape, now_ns: int, stamp: ChangeStamp) -> None:
+        """Remember an attempt that was in vain."""
+        self._tried.pop(shape, None)
+        if len(self._tried) >= FRUITLESS_MAX:
+            del self._tried[next(iter(self._tried))]
+        self._tried[shape] = (now_ns, stamp)
+
+    def until_ns(self, shape: AttemptShape, now_ns: int, stamp: ChangeStamp) -> int | None:
+        """Return until when a fruitless attempt stands for this one, `None` if this one is to be made."""
+        tried = self._tried.get(shape)
+        if tried is None:
+            return None
+        interval_ns = CHECK_INTERVAL_NS if tried[1] == stamp else _CHANGED_INTERVAL_NS
+        until_ns = tried[0] + interval_ns
+        return until_ns if now_ns < until_ns else None
+
+
+def due_ns(candidate: Candidate, delay_ns: int) -> int:
+    """Return from when on an ask may preempt: it is old enough, and the last attempt is long enough ago."""
+    due = candidate.ask.created_at_ns + delay_ns
+    checked_ns = candidate.preemption_checked_ns
+    return due if checked_ns is None else max(due, checked_ns + CHECK_INTERVAL_NS)

@@ -1,0 +1,69 @@
+"""The record of a preemption for a guarantee: whose guarantee it is, and why each victim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .preemption_acts import victim_record
+from .preemption_records import PreemptionCause, PreemptionRecord
+from .queue_preemption_guarantees import Ledger, QueueFacts
+from .resource_texts import describe
+from .victims import described
+
+if TYPE_CHECKING:
+    from .queue_preemption_selection import PreemptionPlan, PreemptionView
+    from .seat import Seat
+    from .victims import Victim
+
+__all__ = ["record_of"]
+
+
+def record_of(view: PreemptionView, plan: PreemptionPlan, seat: Seat, now_ns: int) -> PreemptionRecord:
+    """Return what is remembered of a plan that has been carried out."""
+    served = _with_guarantee(view.leaf)
+    assert served is not None, f"{view.leaf.path} preempts without a guarantee: please report"
+    ask = view.ask
+    reason = (
+        f"{ask.allocation_key} of {seat.application_id} asks for {describe(ask.resource)} in {view.leaf.path}: "
+        f"{_usage(served)}, and {_obstacle(view, plan)}"
+    )
+    node = plan.node_id
+    victims = [(victim, f"{node} would not fit the ask without it") for victim in plan.for_node]
+    victims += [(victim, f"the RM wants it gone from {node} as well") for victim in plan.demanded]
+    victims += [(victim, f"{view.leaf.path} would have no room without it") for victim in plan.for_queue]
+    return PreemptionRecord(
+        time_ns=now_ns,
+        cause=PreemptionCause.GUARANTEE,
+        queue_path=served.path,
+        allocation_key=ask.allocation_key,
+        application_id=seat.application_id,
+        node_id=node,
+        reason=reason,
+        victims=tuple(victim_record(victim, _why(view, victim, need)) for victim, need in victims),
+    )
+
+
+def _with_guarantee(queue: QueueFacts) -> QueueFacts | None:
+    """Return the lowest queue from this one up that has a guarantee: the one that is served or protected."""
+    level: QueueFacts | None = queue
+    while level is not None and level.guaranteed is None:
+        level = level.parent
+    return level
+
+
+def _usage(queue: QueueFacts) -> str:
+    return f"{queue.path} uses {describe(queue.used)} of a guarantee of {describe(queue.guaranteed)}"
+
+
+def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:
+    if view.lack and plan.for_node:
+        return f"neither its queues nor {plan.node_id} have room"
+    return "its queues have no room" if view.lack else f"{plan.node_id} has no room"
+
+
+def _why(view: PreemptionView, victim: Victim, need: str) -> str:
+    facts = view.pool.facts[victim.queue.path]
+    guaranteed = Ledger(view.leaf).remaining(facts) is not None
+    protected = _with_guarantee(facts) if guaranteed else None
+    excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)
+    return f"{excess}; {described(victim)}; next in the order of the youngest, and {need}"

@@ -1,0 +1,167 @@
+"""Enforcing a maximum that was lowered: what is above it goes, as far as it is above the guarantees.
+
+What a parent has to give back is shared out among its children in proportion to what each uses above its
+guarantee, down to the leaves. In a leaf the willing go first and originators last; what would give back
+more than the leaf's share is passed over. So a queue may stay a little above its maximum, and never falls
+below it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .preemption_acts import mark_all, release_by_application, remember, victim_record
+from .preemption_records import PreemptionCause, PreemptionRecord
+from .quota_preemption_timer import is_over_maximum
+from .resource_comparisons import matches_any
+from .resource_texts import describe
+from .resources import EMPTY, Resource, add, fits_undefined_unlimited, subtract, subtract_only_existing
+from .victims import described, quota_order, victims_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .partition_state import PartitionState
+    from .queue import Queue
+    from .victims import Victim
+
+__all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]
+
+
+def preempt_over_quota(state: PartitionState) -> None:
+    """Enforce every maximum whose time is due; to be called every second.
+
+    While a queue is enforced those below it are left alone, until the next call.
+    """
+    if state.quota_preemption_enabled:
+        _visit(state, state.tree.root, state.now_ns())
+
+
+def _visit(state: PartitionState, queue: Queue, now_ns: int) -> None:
+    due_ns = queue.quota_preemption_due_ns
+    if due_ns is not None and (due_ns <= now_ns or not is_over_maximum(queue)):
+        queue.quota_preemption_due_ns = None
+        if is_over_maximum(queue):
+            _enforce(state, queue, now_ns)
+            return
+    for name in sorted(queue.children):
+        _visit(state, queue.children[name], now_ns)
+
+
+def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
+    gone: list[Victim] = []
+    for leaf, target in shared_out(queue, over_maximum(queue)):
+        candidates = [victim for seat in leaf.seats.by_id.values() for victim in victims_of(seat)]
+        victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, _above_guarantees(leaf))
+        marked = [victim for victim in victims if mark_all((victim,)) is None]
+        text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
+        release_by_application(state, marked, text)
+        gone += marked
+    if gone:
+        remember(state, _record(queue, gone, now_ns))
+
+
+# -------------------------------------------------------------------------------------- how much
+
+
+def _used(queue: Queue) -> Resource:
+    """Return what a queue uses, less what is being preempted already."""
+    return subtract_only_existing(queue.allocated, queue.preempting)
+
+
+def _positive(resource: Resource) -> Resource:
+    return Resource({name: quantity for name, quantity in resource.items() if quantity > 0})
+
+
+def over_maximum(queue: Queue) -> Resource:
+    """Return what a queue uses above its own maximum and above every guarantee it is under."""
+    if queue.maximum is None:
+        return EMPTY
+    over = subtract(_used(queue), queue.maximum)
+    return _capped(Resource({name: over[name] for name in queue.maximum}), _above_guarantees(queue))
+
+
+def _above_guarantees(queue: Queue) -> Resource:
+    """Return what may go before this queue or one above it falls below its guarantee, for its types."""
+    above: dict[str, int] = {}
+    for level in queue.above:
+        used = _used(level)
+        for name, quantity in (level.guaranteed or EMPTY).items():
+            left = max(0, used.get(name) - quantity)
+            above[name] = min(left, above.get(name, left))
+    return Resource(above)
+
+
+def _capped(resource: Resource, cap: Resource) -> Resource:
+    """Return what is positive of a resource, and no more of each type than the cap names."""
+    return _positive(Resource({name: min(quantity, cap.get(name, quantity)) for name, quantity in resource.items()}))
+
+
+def shared_out(queue: Queue, target: Resource) -> list[tuple[Queue, Resource]]:
+    """Share out what a queue has to give back; return what each leaf below it has to."""
+    if not target:
+        return []
+    if queue.is_leaf:
+        return [(queue, target)]
+    children = [queue.children[name] for name in sorted(queue.children)]
+    above = {child.path: _above_own_guarantee(child) for child in children}
+    total = EMPTY
+    for resource in above.values():
+        total = add(total, resource)
+    shares: list[tuple[Queue, Resource]] = []
+    for child in children:
+        own = above[child.path]
+        part = {name: own[name] * wanted // total[name] for name, wanted in target.items() if name in own}
+        shares += shared_out(child, _capped(Resource(part), own))
+    return shares
+
+
+def _above_own_guarantee(queue: Queue) -> Resource:
+    return _positive(subtract(_used(queue), queue.guaranteed))
+
+
+# ------------------------------------------------------------------------------------------- whom
+
+
+def choose_for_quota(
+    candidates: Sequence[Victim],
+    target: Resource,
+    maximum: Resource,
+    above_guarantees: Resource,
+) -> tuple[Victim, ...]:
+    """Decide which allocations of a leaf go.
+
+    Args:
+        candidates: Those that may be chosen.
+        target: What the leaf has to give back; nothing goes that gives back more of any of these types.
+        maximum: The maximum that is enforced; sizes are measured with it.
+        above_guarantees: What may go, for the types that anything is guaranteed of.
+    """
+    chosen: list[Victim] = []
+    left = target
+    spare = above_guarantees
+    matching = [victim for victim in candidates if matches_any(victim.resource, target)]
+    for victim in sorted(matching, key=lambda victim: quota_order(victim, target, maximum)):
+        resource = victim.resource
+        helps = any(resource.get(name) > 0 for name in left)
+        if helps and fits_undefined_unlimited(left, resource) and fits_undefined_unlimited(spare, resource):
+            chosen.append(victim)
+            left = subtract_only_existing(left, resource)
+            spare = subtract_only_existing(spare, resource)
+    return tuple(chosen)
+
+
+def _record(queue: Queue, victims: Sequence[Victim], now_ns: int) -> PreemptionRecord:
+    return PreemptionRecord(
+        time_ns=now_ns,
+        cause=PreemptionCause.QUOTA,
+        queue_path=queue.path,
+        reason=f"{queue.path} used {describe(queue.allocated)}, more than its maximum of {describe(queue.maximum)}",
+        victims=tuple(
+            victim_record(
+                victim,
+                f"{described(victim)}; next in the order of {victim.queue.path}, and no more than it has to give back",
+            )
+            for victim in victims
+        ),
+    )

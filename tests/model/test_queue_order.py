@@ -1,0 +1,347 @@
+"""The orders that a queue keeps: of its children, and of its applications."""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import TEN, a_queue_tree, a_resource
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seats import a_leaf, a_seat, facts_of
+
+from licorne.model.application import INT32_MIN
+from licorne.model.queue_order import ChildOrder, SeatOrder, child_key
+from licorne.model.resources import EMPTY, Resource
+from licorne.model.shares import compare_usage_ratio
+
+if TYPE_CHECKING:
+    from licorne.model.effects import ApplicationFacts
+    from licorne.model.queue import Queue
+
+FIFO = "fifo"
+FAIR = "fair"
+
+
+def memory(quantity: int) -> Resource:
+    return a_resource(memory=quantity)
+
+
+# ----------------------------------------------------------------------------------------- of children
+
+
+def a_child(
+    name: str = "child", *, used: Resource = EMPTY, waits: Resource = TEN, priority: int = 0
+) -> Queue:
+    child = a_leaf()
+    child.name = name
+    child.charge(used)
+    child.add_pending(waits)
+    child.priority = priority
+    return child
+
+
+def in_order(*children: Queue, fair_max: Resource | None = None, by_priority: bool = True) -> list[str]:
+    """Return the names of children, those first that go first."""
+    ranked = sorted(children, key=lambda child: child_key(child, fair_max, by_priority=by_priority))
+    return [child.name for child in ranked]
+
+
+def test_children_go_by_priority_then_by_share() -> None:
+    """Where the parent sorts by priority."""
+    urgent = a_child("urgent", used=memory(9), priority=5)
+    idle = a_child("idle", used=memory(1))
+    busy = a_child("busy", used=memory(5))
+
+    assert ["urgent", "idle", "busy"] == in_order(busy, idle, urgent, fair_max=TEN)
+
+
+def test_children_go_by_share_then_by_priority() -> None:
+    """Where the parent does not sort by priority."""
+    urgent = a_child("urgent", used=memory(5), priority=5)
+    equal = a_child("equal", used=memory(5))
+    idle = a_child("idle", used=memory(1))
+
+    assert ["idle", "urgent", "equal"] == in_order(equal, urgent, idle, fair_max=TEN, by_priority=False)
+
+
+def test_a_share_is_measured_with_the_guarantee() -> None:
+    """Five of ten guaranteed is less than two of two."""
+    large = a_child("large", used=memory(5))
+    large.guaranteed = TEN
+    small = a_child("small", used=memory(2))
+    small.guaranteed = memory(2)
+
+    assert ["large", "small"] == in_order(small, large, fair_max=memory(100))
+
+
+@pytest.mark.parametrize("by_priority", [True, False])
+def test_of_equal_children_the_one_with_more_waiting_goes_first(by_priority: bool) -> None:  # noqa: FBT001 - a table
+    """Strictly more: in no type less. Then the name decides."""
+    much = a_child("much", waits=a_resource(memory=10, gpu=1))
+    little = a_child("little", waits=TEN)
+    same = a_child("as-little", waits=TEN)
+
+    assert ["much", "as-little", "little"] == in_order(little, much, same, by_priority=by_priority)
+
+
+def test_the_priority_is_that_which_the_parent_sees() -> None:
+    """After the child's offset."""
+    raised = a_child("raised")
+    raised.apply_properties({"priority.offset": "9"})
+
+    assert ["raised", "high"] == in_order(a_child("high", priority=5), raised)
+
+
+def test_children_take_their_places_and_leave_them() -> None:
+    """Only those with a key are in the order; a new key moves a child."""
+    order = ChildOrder()
+    children = {name: a_child(name) for name in ("a", "b", "c")}
+    for name, share in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
+        order.place(name, (share, 0.0, 0, name), children[name])
+    first = order.names()
+
+    order.place("b", (0.9, 0.0, 0, "b"), children["b"])
+    order.place("c", None, children["c"])
+    order.place("c", None, children["c"])
+
+    assert (["b", "c", "a"], ["a", "b"]) == (first, order.names())
+    assert [children["a"], children["b"]] == list(order)
+
+
+def test_a_stopped_child_is_passed_over() -> None:
+    """A draining one goes on."""
+    from licorne.model.object_state import ObjectEvent
+
+    tree = a_queue_tree("- name: a\n- name: b\n- name: c")
+    for name in "abc":
+        queue = tree.root.children[name]
+        queue.add_pending(TEN)
+    tree.root.children["a"].handle(ObjectEvent.STOP)
+    tree.root.children["b"].handle(ObjectEvent.REMOVE)
+
+    for name in "abc":
+        tree.refresh(tree.root.children[name])
+
+    assert ["b", "c"] == [queue.name for queue in tree.children_in_order(tree.root)]
+
+
+# -------------------------------------------------------------------------------------- of applications
+
+
+def a_leaf_with(policy: str, *, by_priority: bool = True, guaranteed: Resource | None = None) -> Queue:
+    """Return a leaf with a sort policy."""
+    text = "enabled" if by_priority else "disabled"
+    properties = {"application.sort.policy": policy, "application.sort.priority": text}
+    return a_leaf(properties, guaranteed=guaranteed)
+
+
+def seated(leaf: Queue, **facts: ApplicationFacts) -> list[str]:
+    """Seat applications in a leaf; return their names in order."""
+    for name, entry in facts.items():
+        a_seat(leaf, name, entry)
+    return [seat.application_id for seat in leaf.seats]
+
+
+def test_fifo_goes_by_priority_then_by_age() -> None:
+    """The default policy of leaves."""
+    order = seated(
+        a_leaf_with(FIFO),
+        young=facts_of(pending=TEN, age=1),
+        old=facts_of(pending=TEN, age=9),
+        urgent=facts_of(pending=TEN, age=0, priority=1),
+    )
+
+    assert ["urgent", "old", "young"] == order
+
+
+def test_fifo_without_priority_goes_by_age_then_by_priority() -> None:
+    """Of two of one age the urgent one goes first."""
+    order = seated(
+        a_leaf_with(FIFO, by_priority=False),
+        young=facts_of(pending=TEN, age=1, priority=9),
+        old=facts_of(pending=TEN, age=9),
+        urgent=facts_of(pending=TEN, age=9, priority=1),
+    )
+
+    assert ["urgent", "old", "young"] == order
+
+
+def test_fair_goes_by_priority_then_by_usage() -> None:
+    """The age does not matter while the usage differs."""
+    order = seated(
+        a_leaf_with(FAIR),
+        busy=facts_of(pending=TEN, allocated=memory(9), age=9),
+        idle=facts_of(pending=TEN, allocated=memory(1)),
+        urgent=facts_of(pending=TEN, allocated=memory(20), priority=1),
+    )
+
+    assert ["urgent", "idle", "busy"] == order
+
+
+def test_fair_without_priority_goes_by_usage_then_by_priority() -> None:
+    """Of two with one usage the urgent one goes first."""
+    order = seated(
+        a_leaf_with(FAIR, by_priority=False),
+        busy=facts_of(pending=TEN, allocated=memory(9), priority=9),
+        idle=facts_of(pending=TEN, allocated=memory(1)),
+        urgent=facts_of(pending=TEN, allocated=memory(1), priority=1),
+    )
+
+    assert ["urgent", "idle", "busy"] == order
+
+
+def test_usage_is_measured_with_the_queues_guarantee() -> None:
+    """Half of the guaranteed cores is more than a third of the guaranteed memory."""
+    order = seated(
+        a_leaf_with(FAIR, guaranteed=a_resource(memory=30, vcore=2)),
+        cores=facts_of(pending=TEN, allocated=a_resource(vcore=1)),
+        memory=facts_of(pending=TEN, allocated=memory(10)),
+    )
+
+    assert ["memory", "cores"] == order
+
+
+def test_placeholders_are_no_usage() -> None:
+    """An application with placeholders alone goes as one that has nothing."""
+    order = seated(
+        a_leaf_with(FAIR),
+        real=facts_of(pending=TEN, allocated=memory(1)),
+        gang=facts_of(pending=TEN, placeholder_allocated=memory(50)),
+    )
+
+    assert ["gang", "real"] == order
+
+
+@pytest.mark.parametrize("pending", [EMPTY, memory(0)])
+def test_applications_without_anything_waiting_are_not_in_the_order(pending: Resource) -> None:
+    """They are known all the same."""
+    leaf = a_leaf()
+
+    order = seated(leaf, idle=facts_of(pending=pending), waits=facts_of(pending=TEN))
+
+    assert (["waits"], 2) == (order, len(leaf.seats))
+    assert leaf.seats.get("idle") is not None
+
+
+def test_an_application_moves_with_its_facts() -> None:
+    """Into the order, within it, and out of it."""
+    leaf = a_leaf()
+    seated(leaf, a=facts_of(pending=TEN), b=facts_of(pending=TEN, priority=1))
+    seat = leaf.seats.by_id["a"]
+    orders = []
+    for facts in (facts_of(pending=TEN, priority=2), facts_of()):
+        seat.facts = facts
+        leaf.seats.refresh(seat)
+        orders.append([entry.application_id for entry in leaf.seats])
+
+    assert [["a", "b"], ["b"]] == orders
+
+
+def test_a_changed_policy_orders_anew() -> None:
+    """Old places mean nothing under the new policy."""
+    leaf = a_leaf_with(FIFO)
+    facts = {
+        "old": facts_of(pending=TEN, allocated=memory(9), age=9),
+        "young": facts_of(pending=TEN, allocated=memory(1)),
+    }
+    before = seated(leaf, **facts)
+
+    leaf.apply_properties({"application.sort.policy": FAIR})
+    leaf.seats.rebuild()
+
+    assert (["old", "young"], ["young", "old"]) == (before, [seat.application_id for seat in leaf.seats])
+
+
+def test_an_application_that_leaves_is_in_no_list() -> None:
+    """Neither in the order nor among those with placeholders or reservations, and its priority is gone."""
+    leaf = a_leaf()
+    facts = facts_of(pending=TEN, placeholder_allocated=TEN, reserved=1, priority=5)
+    seat = a_seat(leaf, "a", facts)
+    listed = (list(leaf.seats.placeholder_seats), list(leaf.seats.reserved_seats), leaf.seats.max_priority())
+
+    leaf.seats.remove(seat)
+
+    assert (["a"], ["a"], 5) == listed
+    assert ({}, {}, {}) == (leaf.seats.by_id, leaf.seats.placeholder_seats, leaf.seats.reserved_seats)
+    assert ([], INT32_MIN) == (list(leaf.seats), leaf.seats.max_priority())
+
+
+def test_the_highest_priority_counts_applications_not_just_values() -> None:
+    """One of two with the highest priority leaves, and it stays."""
+    leaf = a_leaf()
+    seats = [a_seat(leaf, name, facts_of(pending=TEN, priority=5)) for name in "ab"]
+    a_seat(leaf, "c", facts_of(pending=TEN, priority=3))
+
+    priorities = []
+    for seat in seats:
+        leaf.seats.remove(seat)
+        priorities.append(leaf.seats.max_priority())
+
+    assert [5, 3] == priorities
+
+
+def test_sizes_that_wait_are_counted() -> None:
+    """A size is forgotten with its last ask; fewer than none is a mistake of ours."""
+    order = SeatOrder()
+    for change in (1, 2, -3):
+        order.count_size(TEN, change)
+
+    assert {} == order.sizes
+    with pytest.raises(AssertionError, match="waits -1 times"):
+        order.count_size(TEN, -1)
+
+
+# ------------------------------------------------------------------------ compared with the plain rules
+
+USAGES = st.builds(
+    lambda memory, gpu: a_resource(**{"memory": memory} | ({"gpu": gpu} if gpu is not None else {})),
+    st.integers(0, 3),
+    st.none() | st.integers(0, 3),
+)
+APPLICATIONS = st.lists(st.tuples(USAGES, st.integers(-1, 1), st.integers(0, 2)), max_size=8)
+
+
+def plain_order(
+    facts: dict[str, ApplicationFacts], policy: str, guaranteed: Resource | None, *, by_priority: bool
+) -> list[str]:
+    """Order as the rules say, comparing pair by pair; the name decides what they leave open."""
+
+    def compare(left: str, right: str) -> int:
+        ours, theirs = facts[left], facts[right]
+        priority = theirs.max_priority - ours.max_priority
+        age = ours.submitted_at_ns - theirs.submitted_at_ns
+        if policy == FAIR:
+            second = compare_usage_ratio(ours.allocated, theirs.allocated, guaranteed)
+        else:
+            second, age = age, 0
+        steps = (priority, second, age) if by_priority else (second, priority, age)
+        return next((step for step in steps if step), -1 if left < right else 1)
+
+    return sorted(facts, key=cmp_to_key(compare))
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    APPLICATIONS,
+    st.sampled_from([FIFO, FAIR]),
+    st.booleans(),
+    st.sampled_from([None, memory(2), a_resource(memory=4, gpu=2)]),
+)
+def test_applications_are_in_the_order_of_the_rules(
+    rows: list[tuple[Resource, int, int]],
+    policy: str,
+    by_priority: bool,  # noqa: FBT001 - drawn
+    guaranteed: Resource | None,
+) -> None:
+    """For all four policies, whatever the usage, priority and age of the applications."""
+    facts = {
+        f"app-{number}": facts_of(pending=TEN, allocated=used, priority=priority, age=age)
+        for number, (used, priority, age) in enumerate(rows)
+    }
+    leaf = a_leaf_with(policy, by_priority=by_priority, guaranteed=guaranteed)
+
+    expected = plain_order(facts, policy, guaranteed, by_priority=by_priority)
+
+    assert expected == seated(leaf, **facts)

@@ -1,0 +1,68 @@
+"""The same transcript gives the same output, byte for byte, whatever runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from transcript_generator import random_transcript
+from transcript_witness import output_of
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
+RECORDED: Final = Path(__file__).parents[1] / "conformance"
+BIG_AREAS: Final = ("mixes",)
+SEEDS: Final = range(40)
+SOAK_SEEDS: Final = range(1_000, 2_000)
+
+
+def _scenarios() -> list[ParameterSet]:
+    """Return all recorded transcripts; the big ones are for the soak."""
+    paths = sorted(path for path in RECORDED.glob("*/*.jsonl") if not path.name.endswith(".expected.jsonl"))
+    return [
+        pytest.param(
+            path,
+            id=f"{path.parent.name}/{path.stem}",
+            marks=[pytest.mark.soak] if path.parent.name in BIG_AREAS else [],
+        )
+        for path in paths
+    ]
+
+
+def assert_agreement(text: str) -> None:
+    """Replay on both engines; the actors' one checks that every ask goes down."""
+    direct = output_of(text, "direct")
+    assert direct == output_of(text, "actors", check_direction=True)
+
+
+@pytest.mark.parametrize("path", _scenarios())
+def test_engines_agree_on_a_recorded_transcript(path: Path) -> None:
+    """Actors decide exactly what plain objects decide, and every ask between them goes down."""
+    assert_agreement(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_engines_agree_on_a_random_transcript(seed: int) -> None:
+    """Also where a resource manager talks nonsense."""
+    assert_agreement("\n".join(random_transcript(seed)))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK_SEEDS)
+def test_engines_agree_on_many_random_transcripts(seed: int) -> None:
+    """The same with seeds that the usual run has no time for."""
+    assert_agreement("\n".join(random_transcript(seed)))
+
+
+def test_the_same_transcript_gives_the_same_output_again() -> None:
+    """Nothing in the output depends on memory addresses, hashes or the wall clock."""
+    text = "\n".join(random_transcript(3))
+
+    assert output_of(text, "actors") == output_of(text, "actors")
+
+
+def test_a_replay_says_something() -> None:
+    """Two engines that stay silent would agree as well."""
+    assert len(output_of("\n".join(random_transcript(3)), "direct")) > 20
