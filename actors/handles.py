@@ -53,13 +53,14 @@ class EntityActor(PooledActor):
 class _Handle:
     """What stands for an entity elsewhere."""
 
-    __slots__ = ("_ref",)
+    __slots__ = ("_inbox", "_ref")
 
     _actor_class: ClassVar[type[EntityActor]]
     _functions: ClassVar[dict[str, Callable[..., Any]]]
 
     def __init__(self, ref: PooledRef[Any]) -> None:
         self._ref = ref
+        self._inbox: Any = ref.actor_inbox
 
 
 def _delegate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,17 +70,30 @@ def _delegate(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _ask(function: Callable[..., Any]) -> Callable[..., Any]:
+def _ask(function: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the handle's method: what `PooledRef.call` does, without its detours, since all asks come here."""
+
     def ask(handle: _Handle, *args: Any, **kwargs: Any) -> Any:
-        return handle._ref.call(function, *args, **kwargs)  # noqa: SLF001 - a handle's own reference
+        inbox = handle._inbox  # noqa: SLF001 - a handle's own
+        actor = inbox.enter() if inbox.direction is None else None
+        if actor is None:
+            return handle._ref.call(run, *args, **kwargs)  # noqa: SLF001 - a handle's own
+        try:
+            return function(actor.entity, *args, **kwargs)
+        except BaseException as error:
+            actor._raised_inline(error, run)  # noqa: SLF001 - an actor and its references are one
+            raise
+        finally:
+            inbox.leave()
 
     return ask
 
 
 def _make(entity_class: type) -> tuple[type[EntityActor], type[_Handle]]:
-    functions = {name: _delegate(getattr(entity_class, name)) for name in marked_methods(entity_class)}
+    methods = {name: getattr(entity_class, name) for name in marked_methods(entity_class)}
+    functions = {name: _delegate(method) for name, method in methods.items()}
     actor_class = type(f"{entity_class.__name__}Actor", (EntityActor,), {"rank": RANKS[entity_class]})
-    members: dict[str, Any] = {name: _ask(function) for name, function in functions.items()}
+    members: dict[str, Any] = {name: _ask(method, functions[name]) for name, method in methods.items()}
     members["__slots__"] = _IDENTITY[entity_class]
     members["__doc__"] = f"A {entity_class.__name__} that lives in an actor."
     members["_actor_class"] = actor_class

@@ -36,6 +36,7 @@ class PartitionActor(EntityActor):
         try:
             return super()._handle_receive(message)
         finally:
+            self.entity.flush()
             if type(message) is Invocation and message.method is not PartitionActor.work:
                 self._wake()
 

@@ -54,19 +54,25 @@ class RmLink:
         self._thread.start()
 
     def announce(self, announcement: Announcement) -> None:
-        """Queue an announcement; what comes after `close` reaches nobody."""
-        with self._changed:
-            if self._closed:
-                return
-            self._waiting.append(announcement)
-            if len(self._waiting) >= BACKLOG_MAX:
-                self._congested = True
-            if self._sleeps:
-                self._changed.notify()
+        """Queue an announcement, to be delivered after the next `flush`.
+
+        A partition flushes at the end of each of its turns: to wake the thread for every single
+        announcement would have the two threads fight for the interpreter all the time.
+        """
+        self._waiting.append(announcement)
+
+    def flush(self) -> None:
+        """Have what is queued delivered."""
+        if self._waiting:
+            with self._changed:
+                if self._sleeps:
+                    self._changed.notify()
 
     def is_congested(self) -> bool:
         """Tell whether the RM is so far behind that nothing more should be placed for it."""
         with self._changed:
+            if len(self._waiting) >= BACKLOG_MAX:
+                self._congested = True
             return self._congested
 
     def close(self) -> None:

@@ -75,6 +75,7 @@ class _AskBatch:
             self.flush()
             self._seat = seat
         self._asks.append(_ask(self._state, submission))
+        self._state.claim(submission.allocation_key, submission.application_id)
 
     def flush(self) -> None:
         """Take the asks in; those whose keys are known change what is there."""
@@ -97,9 +98,8 @@ def _resize_known(state: PartitionState, seat: Seat, key: str, resource: Resourc
     if placed is not None:
         return _resize_allocation(state, seat, placed, resource)
     record = seat.application.ask_record(key)
-    assert record is not None, "one of the two is known"
-    # A placed ask without an allocation has its swap under way, and gets its size and node from there.
-    if not record.placed and not equals(record.ask.resource, resource):
+    # What is known and neither placed nor waiting has its swap under way: its size and node are settled.
+    if record is not None and not record.placed and not equals(record.ask.resource, resource):
         _resize_ask(state, seat, record.ask, resource)
     return None
 
@@ -113,7 +113,7 @@ def _submit(state: PartitionState, submission: AllocationSubmission) -> str | No
         return reason
     seat = state.seats[submission.application_id]
     key = submission.allocation_key
-    if seat.application.ask_record(key) is None and seat.application.allocation(key) is None:
+    if not seat.application.knows(key):
         _recover(state, seat, _ask(state, submission), submission.node_id)
         return None
     reason = _resize_known(state, seat, key, submission.resource)
@@ -133,6 +133,9 @@ def _refusal(state: PartitionState, submission: AllocationSubmission) -> str | N
         return f"failed to find application {submission.application_id}"
     if submission.node_id and state.nodes.get(submission.node_id) is None:
         return f"failed to find node {submission.node_id}"
+    owner = state.owner_of(submission.allocation_key)
+    if owner not in ("", submission.application_id):
+        return f"allocation key {submission.allocation_key} is in use by application {owner}"
     if is_zero(submission.resource):
         return "allocation contains no resources"
     if has_negative(submission.resource):
@@ -168,6 +171,7 @@ def _ask(state: PartitionState, submission: AllocationSubmission) -> Ask:
 def _recover(state: PartitionState, seat: Seat, ask: Ask, node_id: str) -> None:
     """Take over an allocation that exists: whatever the quotas, and whatever room the node has."""
     allocation = _put_on_node(state, ask, node_id)
+    state.claim(ask.allocation_key, ask.application_id)
     queue_quota.charge(seat.queue, ask.resource)
     state.count_placed(seat, allocation)
     answer = seat.application.recover(allocation, state.now_ns())

@@ -84,6 +84,8 @@ class Application:
         self._life = Life()
         self._asks = PendingAsks()
         self._placed: dict[str, Placed] = {}
+        self._swapping: dict[str, str] = {}
+        """Key of the real allocation -> key of the placeholder that it is to replace."""
         self._task_groups = TaskGroups()
         self._reservations = Reservations()
         self._pending = EMPTY
@@ -105,7 +107,7 @@ class Application:
         known = []
         pending = self._pending
         for ask in asks:
-            if ask.allocation_key in self._asks or ask.allocation_key in self._placed:
+            if self.knows(ask.allocation_key):
                 known.append(ask)
                 continue
             self._asks.add(ask)
@@ -119,6 +121,13 @@ class Application:
             self._life.handle(ApplicationEvent.RUN, now_ns, effects)
         self._pending = pending
         return self._answer(effects), tuple(known)
+
+    @reads
+    def knows(self, allocation_key: str) -> bool:
+        """Tell whether the key is that of an ask, of an allocation, or of a swap that is under way."""
+        return (
+            allocation_key in self._asks or allocation_key in self._placed or allocation_key in self._swapping
+        )
 
     @writes
     def remove_ask(self, allocation_key: str, now_ns: int) -> Answer:
@@ -294,6 +303,8 @@ class Application:
         termination: TerminationType,
         now_ns: int,
         effects: list[Effect],
+        *,
+        fires: bool = True,
     ) -> tuple[Allocation, bool]:
         placed = self._placed.pop(allocation_key)
         allocation = placed.allocation
@@ -303,7 +314,7 @@ class Application:
         else:
             self._allocated = _less(self._allocated, allocation.ask.resource)
             event = self._real_ended()
-        if event is not None:
+        if event is not None and fires:
             self._life.handle(event, now_ns, effects)
         return allocation, event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL) and not self._placed
 
@@ -344,7 +355,7 @@ class Application:
         effects: list[Effect] = []
         removed = tuple(placed.allocation for placed in self._placed.values())
         victims = tuple(placed.allocation for placed in self._placed.values() if placed.preempted)
-        swaps = tuple(placed.swap for placed in self._placed.values() if placed.swap is not None)
+        swaps = self._drop_swaps()
         for placed in self._placed.values():
             self._track(placed, now_ns)
         self._placed.clear()
@@ -360,6 +371,17 @@ class Application:
         answer.swaps = swaps
         answer.ended = ended or leaving
         return answer
+
+    def _drop_swaps(self) -> tuple[Allocation, ...]:
+        """Give up all swaps that are under way; return the allocations that hold room for them."""
+        swaps = []
+        for placeholder_key in self._swapping.values():
+            placed = self._placed[placeholder_key]
+            assert placed.swap is not None, f"the swap of {placeholder_key} is lost: please report"
+            swaps.append(placed.swap)
+            placed.swap = None
+        self._swapping.clear()
+        return tuple(swaps)
 
     @writes
     def resize_allocation(self, allocation_key: str, resource: Resource) -> Answer | None:
@@ -475,6 +497,7 @@ class Application:
         reservation = self._reservations.remove(record.ask.allocation_key)
         placed.released = True
         placed.swap = allocation
+        self._swapping[allocation.ask.allocation_key] = placeholder_key
         return self._answer((), reservations=() if reservation is None else (reservation,))
 
     @reads
@@ -494,7 +517,16 @@ class Application:
             return None
         effects: list[Effect] = []
         real = placed.swap.in_place_of(placed.allocation, now_ns)
-        placeholder, _ = self._end_allocation(placeholder_key, termination, now_ns, effects)
+        del self._swapping[real.ask.allocation_key]
+        completing = self._life.state is ApplicationState.COMPLETING
+        placeholder, _ = self._end_allocation(
+            placeholder_key,
+            termination,
+            now_ns,
+            # A Completing application would be Completed before the real allocation counts.
+            effects,
+            fires=not completing,
+        )
         self._add_allocation(real, now_ns, effects, replaces=True)
         return self._answer(effects, allocations=(placeholder, real))
 
@@ -505,15 +537,13 @@ class Application:
         if placed is None or placed.swap is None:
             return None
         real, placed.swap = placed.swap, None
+        del self._swapping[real.ask.allocation_key]
         return real
 
     @reads
     def swap_onto(self, allocation_key: str) -> str:
         """Return the placeholder that the real allocation with this key is to replace, or the empty text."""
-        for key, placed in self._placed.items():
-            if placed.swap is not None and placed.swap.ask.allocation_key == allocation_key:
-                return key
-        return ""
+        return self._swapping.get(allocation_key, "")
 
     # --------------------------------------------------------------------------- state and timers
 
@@ -523,31 +553,29 @@ class Application:
         if not self._life.take_timer(kind, generation):
             return None
         effects: list[Effect] = []
-        removed: tuple[AskRecord, ...] = ()
-        reservations: tuple[Reservation, ...] = ()
         if kind is TimerKind.PLACEHOLDER:
-            removed, reservations = self._placeholders_timed_out(now_ns, effects)
-        elif self._life.state is ApplicationState.COMPLETING:
+            return self._placeholders_timed_out(now_ns, effects)
+        if self._life.state is ApplicationState.COMPLETING:
             if not gang.release_placeholders(self._placed, "releasing placeholders on app complete", effects):
                 self._life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
         else:
             self._life.handle(ApplicationEvent.EXPIRE, now_ns, effects)
-        return self._answer(effects, asks=removed, reservations=reservations)
+        return self._answer(effects)
 
-    def _placeholders_timed_out(
-        self,
-        now_ns: int,
-        effects: list[Effect],
-    ) -> tuple[tuple[AskRecord, ...], tuple[Reservation, ...]]:
+    def _placeholders_timed_out(self, now_ns: int, effects: list[Effect]) -> Answer:
         if self._life.state in (ApplicationState.RUNNING, ApplicationState.COMPLETING):
             text = "releasing allocated placeholders on placeholder timeout"
             gang.release_placeholders(self._placed, text, effects)
-            return (), ()
+            return self._answer(effects)
+        swaps = self._drop_swaps()
         self._life.handle(self.gang_settings.timeout_event, now_ns, effects, "ResourceReservationTimeout")
         removed = gang.give_up(self._asks, self._placed, self._task_groups, effects)
         dropped = [self._reservations.remove(record.ask.allocation_key) for record in removed]
         self._pending = EMPTY
-        return removed, tuple(reservation for reservation in dropped if reservation is not None)
+        reservations = tuple(reservation for reservation in dropped if reservation is not None)
+        answer = self._answer(effects, asks=removed, reservations=reservations)
+        answer.swaps = swaps
+        return answer
 
     @writes
     def fail(self, text: str, now_ns: int) -> Answer:

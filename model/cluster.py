@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, final
 
-from .configuration.reader import DEFAULT_CONFIGURATION, load
 from .configuration.checksum import checksum
+from .configuration.reader import (
+    DEFAULT_CONFIGURATION,
+    ConfigurationError,
+    load,
+    unusable_rule_problems,
+)
 from .errors import RequestError
 from .marks import reads, writes
 from .messages import full_partition_name, short_partition_name
@@ -91,6 +96,9 @@ class Cluster:
         if checksum(text) == manager.config.checksum:
             return dict(manager.partitions)
         config = load(text)
+        unusable = unusable_rule_problems(config)
+        if unusable:
+            raise ConfigurationError(unusable)
         wanted = {full_partition_name(entry.name, rm_id): entry for entry in config.partitions}
         for name, partition_config in wanted.items():
             partition = manager.partitions.get(name)

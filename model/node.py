@@ -75,7 +75,9 @@ class Node:
 
     @writes
     def try_add(self, allocation: Allocation) -> Resource | None:
-        """Place the allocation if it fits; return what is available afterwards, or `None`."""
+        """Place the allocation if it fits and its key is free; return what is available then, or `None`."""
+        if allocation.ask.allocation_key in self._allocations:
+            return None
         available = take_away(self._available, allocation.ask.resource)
         return None if available is None else self._place(allocation, available)
 

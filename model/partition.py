@@ -158,11 +158,13 @@ class Partition:
 
     def _rest(self) -> None:
         """Have the partition called where time alone may change an answer."""
+        if not self._state.tree.root.pending:
+            return
         look_ns = self.next_look_ns()
         if look_ns is not None and (self._look_ns is None or look_ns < self._look_ns):
             self._look_ns = look_ns
             self._around.call_at(look_ns, LookAgain())
-        if not self._inspecting and self._state.tree.root.pending:
+        if not self._inspecting:
             self._inspecting = True
             self._around.call_at(self._around.now_ns() + INSPECTION_DELAY_NS, Inspection())
 
@@ -185,6 +187,10 @@ class Partition:
         due = [rest.until_ns for rest in rests if rest is not None and rest.until_ns is not None]
         return min(due, default=None)
 
+    def flush(self) -> None:
+        """Have the RM hear what was announced; for the owner, at the end of a turn."""
+        self._around.flush()
+
     # --------------------------------------------------------------------------------------- timers
 
     @writes
@@ -205,6 +211,8 @@ class Partition:
             for record in answer.asks:
                 if not record.placed:
                     state.remove_pending(seat, record.ask)
+            for allocation in answer.swaps:
+                state.leave_node(allocation)
             state.drop_reservations(answer.reservations)
             state.settle(seat, answer)
             return

@@ -41,6 +41,9 @@ __all__ = ["CLEANING_INTERVAL_NS", "PartitionState"]
 CLEANING_INTERVAL_NS: Final = 10 * 1_000_000_000
 """How often queues that are empty are removed: at multiples of it since the partition was made."""
 
+_KEYS_BOUND_MIN: Final = 4096
+"""From how many keys on it is looked which of them are used; then again at twice as many as are."""
+
 
 def _rules(config: PartitionConfig) -> PlacementRules:
     """Return the rules of a configuration, the default ones where they cannot be used.
@@ -78,6 +81,9 @@ class PartitionState:
         self.rejected: dict[str, tuple[int, Application]] = {}
         """The latest rejected application of each id, with its serial."""
         self.foreign: dict[str, Allocation] = {}
+        self._keys: dict[str, str] = {}
+        """Allocation key -> the application that uses it, or has used it; see `owner_of`."""
+        self._keys_bound = _KEYS_BOUND_MIN
         self.allocations = 0
         self.placeholders = 0
         self.reservations = 0
@@ -160,6 +166,22 @@ class PartitionState:
                     effect.generation,
                 )
                 self.around.call_at(effect.due_ns, action)
+
+    def claim(self, allocation_key: str, application_id: str) -> None:
+        """Note whose key it is; now and then, forget the keys that nobody uses any more."""
+        self._keys[allocation_key] = application_id
+        if len(self._keys) > self._keys_bound:
+            self._keys = {key: name for key, name in self._keys.items() if self._uses(name, key)}
+            self._keys_bound = max(_KEYS_BOUND_MIN, 2 * len(self._keys))
+
+    def owner_of(self, allocation_key: str) -> str:
+        """Return the application that uses a key now, the empty text if none does."""
+        name = self._keys.get(allocation_key, "")
+        return name if name and self._uses(name, allocation_key) else ""
+
+    def _uses(self, application_id: str, allocation_key: str) -> bool:
+        seat = self.seats.get(application_id)
+        return seat is not None and seat.application.knows(allocation_key)
 
     def disturb(self, queue: Queue) -> None:
         """Note that something changed in a leaf, so that it is looked at again."""

@@ -101,7 +101,7 @@ def _refusal(
 
 
 def _may_try_again(state: PartitionState, seat: Seat, candidate: Candidate) -> bool:
-    """Tell whether an ask that has preempted may do so again: it has lost its node, and its victims are gone."""
+    """Tell whether an ask may preempt a second time: it has lost its node, and its victims are gone."""
     if candidate.reserved_node:
         return False
     before = state.preemptions.last_for(candidate.ask.allocation_key, seat.application_id)

@@ -98,7 +98,7 @@ class Ledger:
             level = level.parent
 
     def own_remaining(self, queue: QueueFacts) -> Resource | None:
-        """Return what a queue has left of its own guarantee, negative where it uses more; `None` without one."""
+        """Return what a queue has left of its own guarantee, `None` without one; negative for an excess."""
         guaranteed = queue.guaranteed
         if guaranteed is None:
             return None
@@ -135,12 +135,13 @@ class Ledger:
         return self.keeps_guarantees(queue, resource)
 
     def keeps_guarantees(self, queue: QueueFacts, resource: Resource) -> bool:
-        """Tell whether no queue from a leaf up, as far as the ask is not in it, would fall below its guarantee."""
+        """Tell whether a leaf and those above it that the ask is not in would keep their guarantees."""
         level: QueueFacts | None = queue
         while level is not None and not level.above_ask:
             own = self.own_remaining(level)
             if own is not None and any(
-                quantity > 0 and name in own and own[name] + quantity > 0 for name, quantity in resource.items()
+                quantity > 0 and name in own and own[name] + quantity > 0
+                for name, quantity in resource.items()
             ):
                 return False
             level = level.parent

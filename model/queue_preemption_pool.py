@@ -20,6 +20,7 @@ from .victims import queue_order, victims_of
 if TYPE_CHECKING:
     from .allocation import Ask
     from .queue import Queue
+    from .resources import Resource
     from .victims import Victim
 
 __all__ = ["VictimPool", "collect_victims", "fence_root"]
@@ -78,6 +79,8 @@ class _Search:
         self.ledger = Ledger(facts_of(leaf))
         self.victims: list[Victim] = []
         self.facts: dict[str, QueueFacts] = {}
+        self._shares_type: dict[Resource, bool] = {}
+        """By size, whether it names a type that the ask names; many allocations have the same size."""
 
     def visit(self, queue: Queue, priority: int, *, fenced: bool) -> None:
         """Collect below a queue; `fenced`: whatever its priority, because a fence above decided."""
@@ -107,7 +110,13 @@ class _Search:
         for seat in queue.seats.by_id.values():
             for victim in victims_of(seat):
                 ask = victim.allocation.ask
-                if (fenced or ask.priority <= priority) and matches_any(self.ask.resource, ask.resource):
+                if (fenced or ask.priority <= priority) and self._matches(ask.resource):
                     self.victims.append(victim)
         if len(self.victims) > before:
             self.facts[queue.path] = facts
+
+    def _matches(self, resource: Resource) -> bool:
+        matches = self._shares_type.get(resource)
+        if matches is None:
+            matches = self._shares_type[resource] = matches_any(self.ask.resource, resource)
+        return matches

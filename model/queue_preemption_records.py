@@ -24,8 +24,8 @@ def record_of(view: PreemptionView, plan: PreemptionPlan, seat: Seat, now_ns: in
     assert served is not None, f"{view.leaf.path} preempts without a guarantee: please report"
     ask = view.ask
     reason = (
-        f"{ask.allocation_key} of {seat.application_id} asks for {describe(ask.resource)} in {view.leaf.path}: "
-        f"{_usage(served)}, and {_obstacle(view, plan)}"
+        f"{ask.allocation_key} of {seat.application_id} asks for {describe(ask.resource)} "
+        f"in {view.leaf.path}: {_usage(served)}, and {_obstacle(view, plan)}"
     )
     node = plan.node_id
     victims = [(victim, f"{node} would not fit the ask without it") for victim in plan.for_node]

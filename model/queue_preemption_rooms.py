@@ -60,7 +60,9 @@ def rooms_for(
     nodes: Iterable[NodeSeat | None] = (
         map(state.nodes.get, with_victims)
         if nodes_tried
-        else (node for node in state.nodes if node.node_id in with_victims or fits(node.available, ask.resource))
+        else (
+            node for node in state.nodes if node.node_id in with_victims or fits(node.available, ask.resource)
+        )
     )
     return tuple(
         NodeRoom(node.node_id, node.available)

@@ -94,7 +94,9 @@ def _above_guarantees(queue: Queue) -> Resource:
 
 def _capped(resource: Resource, cap: Resource) -> Resource:
     """Return what is positive of a resource, and no more of each type than the cap names."""
-    return _positive(Resource({name: min(quantity, cap.get(name, quantity)) for name, quantity in resource.items()}))
+    return _positive(
+        Resource({name: min(quantity, cap.get(name, quantity)) for name, quantity in resource.items()})
+    )
 
 
 def shared_out(queue: Queue, target: Resource) -> list[tuple[Queue, Resource]]:
@@ -156,11 +158,14 @@ def _record(queue: Queue, victims: Sequence[Victim], now_ns: int) -> PreemptionR
         time_ns=now_ns,
         cause=PreemptionCause.QUOTA,
         queue_path=queue.path,
-        reason=f"{queue.path} used {describe(queue.allocated)}, more than its maximum of {describe(queue.maximum)}",
+        reason=(
+            f"{queue.path} uses {describe(queue.allocated)}, more than its maximum of {describe(queue.maximum)}"
+        ),
         victims=tuple(
             victim_record(
                 victim,
-                f"{described(victim)}; next in the order of {victim.queue.path}, and no more than it has to give back",
+                f"{described(victim)}; next in the order of {victim.queue.path}, "
+                "and no more than that has to give back",
             )
             for victim in victims
         ),

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .resources import Resource
 
-__all__ = ["QuotaSettings", "is_over_maximum", "quota_changed", "quota_settings", "quotas_changed", "usage_raised"]
+__all__ = [
+    "QuotaSettings",
+    "is_over_maximum",
+    "next_due_ns",
+    "quota_changed",
+    "quota_settings",
+    "quotas_changed",
+    "usage_raised",
+]
 
 
 class QuotaSettings(NamedTuple):
@@ -58,7 +66,9 @@ def quota_changed(queue: Queue, old_maximum: Resource | None, old_delay_ns: int,
 
 def quota_settings(queues: Iterable[Queue]) -> dict[str, QuotaSettings]:
     """Return the settings of queues by path: to be kept while a configuration is applied to them."""
-    return {queue.path: QuotaSettings(queue.maximum, queue.settings.quota_preemption_delay_ns) for queue in queues}
+    return {
+        queue.path: QuotaSettings(queue.maximum, queue.settings.quota_preemption_delay_ns) for queue in queues
+    }
 
 
 def quotas_changed(queues: Iterable[Queue], before: Mapping[str, QuotaSettings], now_ns: int) -> None:
@@ -87,3 +97,9 @@ def usage_raised(queue: Queue, now_ns: int) -> None:
         delay_ns = level.settings.quota_preemption_delay_ns
         if level.managed and delay_ns and level.quota_preemption_due_ns is None and is_over_maximum(level):
             level.quota_preemption_due_ns = now_ns + delay_ns
+
+
+def next_due_ns(queues: Iterable[Queue]) -> int | None:
+    """Return when the next maximum is to be enforced, `None` if none is."""
+    due = (queue.quota_preemption_due_ns for queue in queues)
+    return min((time_ns for time_ns in due if time_ns is not None), default=None)

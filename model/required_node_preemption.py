@@ -72,7 +72,7 @@ def preempt_for_required_node(state: PartitionState, seat: Seat, record: AskReco
     ask = record.ask
     if record.preemption_triggered:
         before = state.preemptions.last_for(ask.allocation_key, seat.application_id)
-        if before is None or still_going(state, before):
+        if before is not None and still_going(state, before):
             return False
     candidates = _on_node(state, node)
     while True:
@@ -115,8 +115,8 @@ def _carry_out(
     release_all(state, victims, text)
     seat.application.note_preemption(key, now_ns, triggered=True)
     reason = (
-        f"{key} of {seat.application_id} asks for {describe(ask.resource)} and can run on {node.node_id} only, "
-        f"which has {describe(node.available)} left"
+        f"{key} of {seat.application_id} asks for {describe(ask.resource)} and can run on "
+        f"{node.node_id} only, which has {describe(node.available)} left"
     )
     record = PreemptionRecord(
         time_ns=now_ns,
@@ -133,6 +133,6 @@ def _carry_out(
 
 def _why(victim: Victim, ask: Ask, node: NodeSeat) -> str:
     return (
-        f"{described(victim)}; of what runs on {node.node_id} with a priority up to {ask.priority} it is next in "
-        f"the order, and without its {describe(victim.resource)} the ask would not fit"
+        f"{described(victim)}; of what runs on {node.node_id} with a priority up to {ask.priority} "
+        f"it is next in the order, and without its {describe(victim.resource)} the ask would not fit"
     )

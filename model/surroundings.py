@@ -83,6 +83,8 @@ class Surroundings:
     """Have `Partition.on_timer` called with the action at that time."""
     announce: Callable[[Announcement], None]
     """Tell the RM; in order, and never while the partition waits for it."""
+    flush: Callable[[], None]
+    """Have the RM hear what was announced; called at the end of a turn."""
     is_congested: Callable[[], bool]
     """Whether the RM is so far behind that nothing more should be placed for it."""
     predicates: Predicates | None

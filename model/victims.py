@@ -26,8 +26,8 @@ __all__ = [
     "Victim",
     "described",
     "needed_only",
-    "quota_order",
     "queue_order",
+    "quota_order",
     "required_node_order",
     "total_of",
     "victims_of",
@@ -89,9 +89,8 @@ class Victim(NamedTuple):
 def victims_of(seat: Seat) -> Iterator[Victim]:
     """Walk the allocations of an application that may still be chosen."""
     for placed in seat.application.allocations():
-        victim = Victim(placed.allocation, seat, placed.preempted, placed.released)
-        if victim.is_free:
-            yield victim
+        if not (placed.preempted or placed.released or placed.allocation.ask.required_node):
+            yield Victim(placed.allocation, seat)
 
 
 def total_of(victims: Iterable[Victim]) -> Resource:
@@ -150,7 +149,9 @@ def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOr
         maximum: The maximum of the queue: shares are measured with it.
     """
     ask = victim.allocation.ask
-    wanted = Resource({name: quantity for name, quantity in ask.resource.items() if quantity and name in target})
+    wanted = Resource(
+        {name: quantity for name, quantity in ask.resource.items() if quantity and name in target}
+    )
     return (
         victim.reluctance,
         -type_match_percent(ask.resource, target),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
 from ..actors.rm_link import RmLink
@@ -36,12 +36,22 @@ class Manager:
     link: RmLink | None
     """Its thread; `None` in a stepped scheduler, which delivers when it is told to."""
     announce: Callable[[Announcement], None]
+    flush: Callable[[], None]
     predicates: Predicates | None
     partitions: Mapping[str, Partition] = field(default_factory=dict)
+
+    def say(self, announcement: Announcement) -> None:
+        """Tell the RM something on behalf of no partition."""
+        self.announce(announcement)
+        self.flush()
 
     def is_congested(self) -> bool:
         """Tell whether the RM is far behind with its callbacks."""
         return self.link is not None and self.link.is_congested()
+
+
+def _nothing() -> None:
+    """Flush nothing: a stepped scheduler delivers when it is told to."""
 
 
 @final
@@ -90,9 +100,9 @@ class Managers:
         predicates = predicates_of(callback)
         if self._outbox is None:
             link = RmLink(rm_id, deliver, lambda: self._relieved(rm_id))
-            manager = Manager(rm_id, link, link.announce, predicates)
+            manager = Manager(rm_id, link, link.announce, link.flush, predicates)
         else:
-            manager = Manager(rm_id, None, self._outbox.door(deliver), predicates)
+            manager = Manager(rm_id, None, self._outbox.door(deliver), _nothing, predicates)
         self._joining[rm_id] = manager
         return manager
 
@@ -103,7 +113,7 @@ class Managers:
     def enter(self, manager: Manager, partitions: Mapping[str, Partition]) -> Manager | None:
         """Have a manager in the table with its partitions; return the one whose place it takes."""
         before = self._table.get(manager.rm_id)
-        entered = Manager(manager.rm_id, manager.link, manager.announce, manager.predicates, partitions)
+        entered = replace(manager, partitions=partitions)
         self._joining.pop(manager.rm_id, None)
         self._table = {**self._table, manager.rm_id: entered}
         self._routes = {
@@ -145,6 +155,7 @@ class Managers:
             now_ns=clock.now_ns,
             call_at=call_at,
             announce=manager.announce,
+            flush=manager.flush,
             is_congested=manager.is_congested,
             predicates=manager.predicates,
             adopt_node=self._engine.adopt_node,

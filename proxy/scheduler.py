@@ -343,7 +343,7 @@ def _refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate
         )
         for update in creations
     )
-    manager.announce(NodesAnswered((), rejections))
+    manager.say(NodesAnswered((), rejections))
 
 
 def _refuse_applications(
@@ -359,7 +359,7 @@ def _refuse_applications(
         )
         for entry in submissions
     )
-    manager.announce(ApplicationsAnswered((), rejections))
+    manager.say(ApplicationsAnswered((), rejections))
 
 
 def _refuse_allocations(
@@ -376,4 +376,4 @@ def _refuse_allocations(
         )
         for entry in submissions
     )
-    manager.announce(AllocationsRejected(rejections))
+    manager.say(AllocationsRejected(rejections))

@@ -103,6 +103,7 @@ class Harness:
     ) -> None:
         self.announcements: list[Announcement] = []
         self.congested = False
+        self.flushes = 0
         self.released_handles: list[object] = []
         self.clock = VirtualClock(self._fire)
         self._live: set[tuple[str, str]] = set()
@@ -111,6 +112,7 @@ class Harness:
             now_ns=self.clock.now_ns,
             call_at=lambda due_ns, action: self.clock.call_at(due_ns, PARTITION, action),
             announce=self._hear,
+            flush=self._flush,
             is_congested=lambda: self.congested,
             predicates=predicates,
             adopt_node=lambda node: node,
@@ -125,20 +127,30 @@ class Harness:
     # -------------------------------------------------------------------------------------- nodes
 
     def nodes(
-        self, *node_ids: str, capacity: Resource = TEN, action: NodeAction = NodeAction.CREATE
+        self,
+        *node_ids: str,
+        capacity: Resource = TEN,
+        action: NodeAction = NodeAction.CREATE,
+        attributes: Mapping[str, str] | None = None,
     ) -> NodesAnswered:
         """Create nodes of one size, in one message; return the answer."""
         heard = len(self.announcements)
-        self._update_nodes(node_ids, action, capacity)
+        self._update_nodes(node_ids, action, capacity, attributes or {})
         return self._only(NodesAnswered, heard)
 
     def update_node(self, node_id: str, action: NodeAction, capacity: Resource | None = None) -> None:
         """Change, drain or remove a node."""
-        self._update_nodes((node_id,), action, capacity)
+        self._update_nodes((node_id,), action, capacity, {})
 
-    def _update_nodes(self, node_ids: tuple[str, ...], action: NodeAction, capacity: Resource | None) -> None:
+    def _update_nodes(
+        self,
+        node_ids: tuple[str, ...],
+        action: NodeAction,
+        capacity: Resource | None,
+        attributes: Mapping[str, str],
+    ) -> None:
         updates = [
-            NodeUpdate(node_id=node_id, action=action, attributes={}, resource=capacity)
+            NodeUpdate(node_id=node_id, action=action, attributes=attributes, resource=capacity)
             for node_id in node_ids
         ]
         self.partition.update_nodes(updates)
@@ -361,6 +373,9 @@ class Harness:
     def _fire(self, partition: str, action: TimerAction) -> None:
         assert partition == PARTITION, f"a timer for {partition}"
         self.partition.on_timer(action)
+
+    def _flush(self) -> None:
+        self.flushes += 1
 
     def _hear(self, announcement: Announcement) -> None:
         self.announcements.append(announcement)

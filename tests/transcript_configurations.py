@@ -29,6 +29,7 @@ INVALID_CONFIGURATIONS: Final = (
     "partitions:\n  - name: default\n    queues:\n      - name: root\n        colour: red\n",
     "partitions:\n  - name: default\n    queues:\n      - name: root\n        queues: [{name: 'no.dots'}]\n",
     "partitions: [{queues: [{name: a, resources: {guaranteed: {memory: 9}, max: {memory: 3}}}]}]",
+    "partitions: [{queues: [{name: z}]}, {name: gpu, queues: [], placementrules: [{name: unheard}]}]",
     "partitions:\n  - name: default\n    placementrules: [{name: unheard}]\n    queues: [{name: root}]\n",
 )
 

@@ -91,6 +91,7 @@ class Witness:
 
     def _watch_line(self, line: Line, body: Any) -> None:
         before = self._usages() if line.verb in _QUIET else {}
+        documents = self._snapshot() if line.verb == "configuration" else None
         new_keys = self._listen_to_manager(line.verb, body)
         self._replay.run([line])
         self._replay.scheduler.validate()
@@ -101,6 +102,8 @@ class Witness:
             self._listen_to_scheduler(answer.get("allocationResponse", {}))
         if line.verb in ("register", "configuration") and not refused:
             self._forget_partitions(body.get("config", ""), starts_afresh=line.verb == "register")
+        if documents is not None and refused and documents != self._snapshot():
+            raise ContractError("a refused configuration has changed something")
         if before:
             _check_growth(before, self._usages())
         if new_keys and not refused:

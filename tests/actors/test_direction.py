@@ -129,6 +129,14 @@ def test_an_actor_without_a_rank_is_transparent(checked: Dispatcher) -> None:
         node.call(Asker.pass_to, between, partition)
 
 
+def test_the_innermost_actor_of_a_thread_decides(checked: Dispatcher) -> None:
+    """A node that a partition asked is still a node, although one thread runs both."""
+    partition, node, application = (checked.start(kind) for kind in (Partition, Node, Application))
+
+    with pytest.raises(AskDirectionError, match=r"Node .* Application"):
+        partition.call(Asker.pass_to, node, application)
+
+
 def test_the_rule_is_forgotten_when_the_actor_has_returned(checked: Dispatcher) -> None:
     """A failed message leaves nothing behind on its thread."""
     partition, node = checked.start(Partition), checked.start(Node)

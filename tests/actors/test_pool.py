@@ -142,12 +142,12 @@ def test_a_stand_in_leaves_when_it_is_surplus(pool: WorkerPool) -> None:
     gate.open.set()
     sleeper.over.wait()
 
-    for _ in range(2):  # whichever thread takes it, one of two leaves after it
-        pool.push(last := Work())
+    counts: list[int] = []
+    for _ in range(3):  # before the third is taken, one of the two threads has left, whichever takes them
+        pool.push(last := Work(lambda: counts.append(pool.thread_count())))
         last.over.wait()
-    pool.close()
 
-    assert 0 == pool.thread_count()
+    assert 1 == counts[-1]
 
 
 def test_blocking_outside_of_a_worker_changes_nothing(pool: WorkerPool) -> None:

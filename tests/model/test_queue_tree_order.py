@@ -1,0 +1,179 @@
+"""The queues of a partition: who may submit, and the order in which leaves are visited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import TEN, a_configuration, a_queue_tree, a_resource
+from seats import a_seat, facts_of
+
+from licorne.model.users import User
+
+if TYPE_CHECKING:
+    from licorne.model.queue import Queue
+    from licorne.model.queue_tree import QueueTree
+
+BOB = User("bob", ("dev",))
+
+
+def the(tree: QueueTree, path: str) -> Queue:
+    queue = tree.find(path)
+    assert queue is not None, f"there is no queue {path}"
+    return queue
+
+
+# ---------------------------------------------------------------------------------------------- access
+
+ACCESS = """
+- name: open
+  submitacl: '*'
+- name: bobs
+  submitacl: bob
+  queues:
+  - name: below
+- name: admins
+  adminacl: ' dev'
+- name: closed
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "allowed"),
+    [
+        (BOB, ["open", "bobs", "bobs.below", "admins"]),
+        (User("eve", ("qa",)), ["open"]),
+        (User("dan", ("qa", "dev")), ["open", "admins"]),
+    ],
+)
+def test_who_may_submit(user: User, allowed: list[str]) -> None:
+    """Whom the submit list or the admin list of the queue, or of any queue above, names."""
+    tree = a_queue_tree(ACCESS)
+    tree.root.submit_acl = the(tree, "root.closed").submit_acl
+    names = ["open", "bobs", "bobs.below", "admins", "closed"]
+
+    assert allowed == [name for name in names if tree.submit_allowed(f"root.{name}", user)]
+
+
+def test_whoever_may_submit_to_the_root_may_submit_everywhere() -> None:
+    """A list above is as good as the queue's own."""
+    assert a_queue_tree(ACCESS).submit_allowed("ROOT.closed", BOB)
+
+
+# ------------------------------------------------------------------------------------------- ordering
+
+PRIORITIES = """
+- name: offset
+  properties: {priority.offset: "10"}
+  queues:
+  - name: leaf
+- name: fence
+  properties: {priority.policy: fence, priority.offset: "4"}
+  queues:
+  - name: leaf
+- name: plain
+  queues:
+  - name: leaf
+"""
+
+
+def wait(tree: QueueTree, path: str, priority: int) -> None:
+    """Have an application wait in a leaf."""
+    leaf = the(tree, path)
+    a_seat(leaf, path, facts_of(pending=TEN, priority=priority))
+    for level in leaf.above:
+        level.add_pending(TEN)
+    tree.refresh(leaf)
+
+
+def test_priorities_go_up_through_offsets_and_fences() -> None:
+    """Level by level: an offset is added, a fence lets nothing through but its own offset."""
+    tree = a_queue_tree(PRIORITIES)
+    for name in ("offset", "fence", "plain"):
+        wait(tree, f"root.{name}.leaf", 3)
+
+    exposed = {name: queue.exposed_priority for name, queue in tree.root.children.items()}
+
+    assert {"offset": 13, "fence": 4, "plain": 3} == exposed
+    assert 13 == tree.root.exposed_priority
+    tree.validate()
+
+
+def test_leaves_come_in_the_order_of_their_parents() -> None:
+    """The order among the children of the root decides first, then that within each of them."""
+    tree = a_queue_tree(PRIORITIES)
+    for name, priority in (("plain", 5), ("fence", 99), ("offset", 0)):
+        wait(tree, f"root.{name}.leaf", priority)
+
+    order = [leaf.path for leaf in tree.leaves_in_order()]
+
+    assert ["root.offset.leaf", "root.plain.leaf", "root.fence.leaf"] == order
+
+
+def test_leaves_without_anything_waiting_are_passed_over() -> None:
+    """And come into the order once something waits."""
+    tree = a_queue_tree("- name: a\n- name: b")
+    before = [leaf.name for leaf in tree.leaves_in_order()]
+
+    wait(tree, "root.b", 0)
+
+    assert ([], ["b"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+
+
+def test_the_order_follows_usage() -> None:
+    """What a queue uses of its fair maximum moves it behind the others."""
+    tree = a_queue_tree("- name: a\n- name: b")
+    tree.root.set_maximum_from_nodes(a_resource(memory=100))
+    tree.limits_changed()
+    for name in "ab":
+        wait(tree, f"root.{name}", 0)
+    before = [leaf.name for leaf in tree.leaves_in_order()]
+
+    the(tree, "root.a").charge(TEN)
+    tree.refresh(the(tree, "root.a"))
+
+    assert (["a", "b"], ["b", "a"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+
+
+def test_a_changed_limit_moves_all_that_are_measured_with_it() -> None:
+    """A share of a type that the cluster does not have counts nothing until it does."""
+    tree = a_queue_tree("- name: a\n- name: b")
+    tree.root.set_maximum_from_nodes(a_resource(memory=100))
+    tree.limits_changed()
+    for name, used in (("a", a_resource(gpu=1)), ("b", a_resource(memory=1))):
+        wait(tree, f"root.{name}", 0)
+        the(tree, f"root.{name}").charge(used)
+        tree.refresh(the(tree, f"root.{name}"))
+    before = [leaf.name for leaf in tree.leaves_in_order()]
+
+    tree.root.set_maximum_from_nodes(a_resource(memory=100, gpu=2))
+    tree.limits_changed()
+
+    assert (["a", "b"], ["b", "a"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+
+
+def test_a_parent_without_priority_sorting_goes_by_share() -> None:
+    """The property is that of the parent whose children are ordered."""
+    queues = "- name: a\n- name: b"
+    tree = a_queue_tree(queues, root="properties: {application.sort.priority: disabled}")
+    tree.root.set_maximum_from_nodes(a_resource(memory=100))
+    tree.limits_changed()
+    wait(tree, "root.a", 9)
+    wait(tree, "root.b", 0)
+    the(tree, "root.a").charge(TEN)
+    tree.refresh(the(tree, "root.a"))
+
+    by_share = [leaf.name for leaf in tree.leaves_in_order()]
+    tree.load(a_configuration(queues).root)
+
+    assert (["b", "a"], ["a", "b"]) == (by_share, [leaf.name for leaf in tree.leaves_in_order()])
+
+
+def test_validation_finds_a_stale_priority() -> None:
+    """A priority that is not that of what waits."""
+    tree = a_queue_tree()
+    wait(tree, "root.leaf", 3)
+    the(tree, "root.leaf").priority = 4
+
+    with pytest.raises(AssertionError, match=r"priority . is stale"):
+        tree.validate()

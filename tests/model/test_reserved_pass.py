@@ -1,0 +1,229 @@
+"""The first pass of a cycle: asks that have a reservation."""
+
+from __future__ import annotations
+
+import pytest
+from builders import TEN, FakePredicates, a_resource
+from harness import Harness
+
+from licorne.model.cycle import CycleOutcome
+from licorne.model.messages import NodeAction, TerminationType
+from licorne.model.reserved_pass import RESERVATION_TIMEOUT_NS
+
+FIVE = a_resource(memory=5)
+RESULT = CycleOutcome.RESULT
+
+
+def a_partition(*node_ids: str, predicates: FakePredicates | None = None) -> Harness:
+    """Return a partition with nodes of ten, and a large one that is cordoned: the queues have room enough."""
+    h = Harness(predicates=predicates)
+    h.nodes("spare", capacity=a_resource(memory=1000), action=NodeAction.CREATE_DRAIN)
+    h.nodes(*node_ids)
+    return h
+
+
+def reserved(*, predicates: FakePredicates | None = None) -> Harness:
+    """Return a partition whose node `one` is full of `busy`, and reserved for the ask `waits`."""
+    h = a_partition("one", predicates=predicates)
+    h.submit()
+    h.ask("busy")
+    h.settle()
+    h.ask("waits")
+    h.advance(3)
+    assert CycleOutcome.PREPARED is h.cycle()
+    assert ("waits",) == h.node("one").reservations
+    h.forget()
+    return h
+
+
+def test_a_reserved_ask_is_placed_when_its_node_has_room() -> None:
+    """The reservation is gone with that."""
+    h = reserved()
+    h.release("busy")
+
+    assert RESULT is h.cycle()
+    assert ({"waits": "one"}, (), 0) == (h.placements, h.node("one").reservations, h.state.reservations)
+
+
+def test_a_reserved_ask_waits_while_there_is_no_room() -> None:
+    """It keeps its reservation."""
+    h = reserved()
+
+    assert CycleOutcome.NOTHING is h.cycle()
+    assert ("waits",) == h.node("one").reservations
+
+
+def test_reserved_asks_go_before_all_others() -> None:
+    """Also before those of higher priority."""
+    h = reserved()
+    h.ask("urgent", priority=9)
+    h.release("busy")
+
+    h.cycle()
+
+    assert ["waits"] == list(h.placements)
+
+
+def test_a_reserved_ask_takes_room_on_another_node() -> None:
+    """Whichever has room first; its own node is free again."""
+    h = reserved()
+    h.nodes("two")
+
+    assert RESULT is h.cycle()
+    assert ({"waits": "two"}, ()) == (h.placements, h.node("one").reservations)
+
+
+@pytest.mark.parametrize("why", ["cordoned", "small", "reserved"])
+def test_other_nodes_must_be_usable(why: str) -> None:
+    """Not those that are cordoned, too small, or reserved for somebody else."""
+    h = reserved()
+    h.ask("second")
+    h.nodes("two", capacity=FIVE if why == "small" else TEN)
+    if why == "cordoned":
+        h.update_node("two", NodeAction.DRAIN_NODE)
+    elif why == "reserved":
+        h.ask("blocker", node_id="two")
+        h.advance(3)
+        h.cycle()
+        h.forget()
+        assert ("second",) == h.node("two").reservations
+
+    h.settle()
+
+    assert {} == {key: node for key, node in h.placements.items() if key == "waits"}
+    assert ("waits",) == h.node("one").reservations
+
+
+def test_the_predicates_are_asked_for_the_reserved_node() -> None:
+    """Where they refuse it, the other nodes are tried."""
+    predicates = FakePredicates()
+    h = reserved(predicates=predicates)
+    predicates.refused["waits", "one"] = "not here"
+    h.release("busy")
+    predicates.asked.clear()
+
+    h.cycle()
+    denied = dict(h.placements)
+    h.nodes("two")
+    h.cycle()
+
+    assert ("waits", "one", True) == predicates.asked[0]
+    assert ({}, {"waits": "two"}) == (denied, h.placements)
+
+
+def test_a_reserved_ask_beyond_its_quota_waits() -> None:
+    """The reservation stays for two hours, then it is dropped."""
+    h = reserved()
+    h.reload("- name: leaf\n  resources: {max: {memory: 10}}")
+
+    h.advance(7196)
+    h.settle()
+    before = h.node("one").reservations
+    h.advance(5)
+    h.settle()
+
+    assert 7200 * 10**9 == RESERVATION_TIMEOUT_NS
+    assert (("waits",), (), 0) == (before, h.node("one").reservations, h.state.reservations)
+    assert {} == h.placements
+
+
+def test_a_reserved_ask_beyond_its_users_quota_waits() -> None:
+    """It is placed when the quota allows it again, though its node has had room before."""
+    h = reserved()
+    h.nodes("two")
+    limits = "limits: [{limit: bob, users: [bob], maxresources: {memory: 10}}]"
+    h.reload("- name: leaf", root=limits)
+
+    held = h.settle()
+    h.release("busy")
+    h.settle()
+
+    assert (0, ["waits"]) == (held, list(h.placements))
+
+
+def test_an_application_that_may_not_start_is_passed_over() -> None:
+    """The user runs the maximum of applications: the reservation waits."""
+    h = a_partition("one")
+    h.submit("running")
+    h.ask("busy", application_id="running")
+    h.settle()
+    h.submit("accepted")
+    h.ask("waits", application_id="accepted")
+    h.advance(3)
+    h.settle()
+    h.ask("more", application_id="running")
+    h.reload("- name: leaf", root="limits: [{limit: bob, users: [bob], maxapplications: 1}]")
+    h.release("busy", application_id="running")
+
+    h.settle()
+
+    assert ("waits",) == h.node("one").reservations
+    assert "waits" not in h.placements
+
+
+def test_an_ask_with_a_required_node_goes_nowhere_else() -> None:
+    """It waits for its node, and runs there though it is cordoned."""
+    h = a_partition("one")
+    h.submit()
+    h.ask("busy")
+    h.settle()
+    h.ask("daemon", required_node="one")
+    h.settle()
+    h.nodes("two")
+    h.settle()
+    elsewhere = h.placements.get("daemon")
+
+    h.update_node("one", NodeAction.DRAIN_NODE)
+    h.release("busy")
+    h.settle()
+
+    assert (None, "one") == (elsewhere, h.placements.get("daemon"))
+
+
+@pytest.mark.parametrize("how", ["ask", "application", "node", "all"])
+def test_a_reservation_goes_with_what_it_is_for(how: str) -> None:
+    """The ask, its application, or the node: nothing is left of it."""
+    h = reserved()
+
+    match how:
+        case "ask":
+            h.release("waits")
+        case "application":
+            h.withdraw()
+        case "node":
+            h.update_node("one", NodeAction.DECOMISSION)
+        case _:
+            h.release("")
+
+    assert 0 == h.state.reservations
+    if how != "node":
+        assert () == h.node("one").reservations
+
+
+def test_an_ask_that_the_rm_places_itself_lets_its_reservation_go() -> None:
+    """Wherever it is placed."""
+    h = reserved()
+    h.nodes("two")
+
+    h.ask("waits", node_id="two")
+
+    assert ({"waits": "two"}, 0) == (h.placements, h.state.reservations)
+
+
+def test_one_reserved_ask_is_placed_with_each_cycle() -> None:
+    """The others keep their turn."""
+    h = a_partition("one", "two")
+    h.submit()
+    h.ask("busy-1", "busy-2")
+    h.settle()
+    h.ask("a", "b")
+    h.advance(3)
+    h.settle()
+    h.forget()
+
+    h.release("busy-1", "busy-2", termination=TerminationType.STOPPED_BY_RM)
+
+    assert RESULT is h.cycle()
+    assert 1 == len(h.placements)
+    assert RESULT is h.cycle()
+    assert {"a", "b"} == set(h.placements)
