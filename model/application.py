@@ -649,7 +649,7 @@ class Application:
 
     @reads
     def outstanding(self) -> tuple[tuple[Ask, bool], ...]:
-        """Return the attempted waiting asks in order, and whether the RM has been told of each."""
+        """Return the attempted waiting asks in order, and whether the RM is to be told of each now."""
         return gang.outstanding(self._asks, self._task_groups)
 
     @reads

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 from .application_state import ApplicationEvent
 from .effects import ReleaseWanted
 from .messages import TerminationType
-from .resource_comparisons import equals, has_negative, is_zero
+from .resource_comparisons import equals, has_negative
 from .resources import EMPTY, subtract
 
 if TYPE_CHECKING:
@@ -161,18 +161,20 @@ def give_up(
 
 
 def outstanding(asks: PendingAsks, task_groups: TaskGroups) -> tuple[tuple[Ask, bool], ...]:
-    """Return the asks that an autoscaler may care for, in order, and whether the RM knows of each."""
-    rows: list[AskRecord] = []
+    """Return the attempted asks in order, and of each whether an autoscaler is to hear of it now.
+
+    It is not if it has heard already, if more nodes would not help (the ask can run on one node only), or
+    if the ask is to take the place of a placeholder.
+    """
+    rows: list[tuple[AskRecord, bool]] = []
     for group in asks.groups.values():
         shape = group.shape
         waits = not shape.placeholder and task_groups.waits_for_placeholder(shape.task_group_name)
-        if shape.required_node or waits:
-            continue
-        rows.extend(record for record in group.records.values() if group.was_attempted(record))
-    rows.sort(key=lambda record: record.order)
-    return tuple((record.ask, record.scale_up_triggered) for record in rows)
-
-
-def has_placeholders(placeholder_allocated: Resource) -> bool:
-    """Tell whether any placeholder is placed."""
-    return not is_zero(placeholder_allocated)
+        helps = not shape.required_node and not waits
+        rows.extend(
+            (record, helps and not record.scale_up_triggered)
+            for record in group.records.values()
+            if group.was_attempted(record)
+        )
+    rows.sort(key=lambda row: row[0].order)
+    return tuple((record.ask, tells) for record, tells in rows)

@@ -30,12 +30,12 @@ def _visit(state: PartitionState, seat: Seat, room: Resource | None) -> Resource
     """Report the asks of one application that fit; return the room of the queue that they leave."""
     user_room = state.user_headroom(seat)
     own_room = component_wise_min(room, user_room) if room is not None else user_room
-    for ask, told in seat.application.outstanding():
+    for ask, tells in seat.application.outstanding():
         resource = ask.resource
         if not fits_undefined_unlimited(own_room, resource):
             continue
         own_room = subtract_only_existing(own_room, resource)
-        if told:
+        if not tells:
             continue
         room = subtract_only_existing(room, resource)
         seat.application.note_scale_up(ask.allocation_key)

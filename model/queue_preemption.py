@@ -86,7 +86,7 @@ def _refusal(
     ask = candidate.ask
     if not ask.allow_preempt_other or ask.required_node:
         return PRECONDITIONS
-    if candidate.triggered_preemption and not _may_try_again(state, seat, candidate):
+    if candidate.triggered_preemption and not _may_try_again(state, seat, candidate, nodes_tried=nodes_tried):
         return PRECONDITIONS
     due = due_ns(candidate, seat.queue.settings.preemption_delay_ns)
     if now_ns < due:
@@ -100,9 +100,13 @@ def _refusal(
     return NO_HELP if attempts.look_again_ns is not None else ""
 
 
-def _may_try_again(state: PartitionState, seat: Seat, candidate: Candidate) -> bool:
-    """Tell whether an ask may preempt a second time: it has lost its node, and its victims are gone."""
-    if candidate.reserved_node:
+def _may_try_again(state: PartitionState, seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> bool:
+    """Tell whether an ask may preempt a second time.
+
+    Its victims must be gone, and what they gave back as well: the node that was reserved for it, or the room
+    of a queue that had enough at the time. With both it only waits for the RM's predicates to agree.
+    """
+    if candidate.reserved_node and nodes_tried:
         return False
     before = state.preemptions.last_for(candidate.ask.allocation_key, seat.application_id)
     return before is None or not still_going(state, before)

@@ -1,0 +1,171 @@
+"""Asks that fit every quota and find no room: what an autoscaler is told."""
+
+from __future__ import annotations
+
+from builders import TEN, a_resource
+from harness import Harness
+
+from licorne.model.messages import NodeAction, SchedulingStateChanged
+
+FIVE = a_resource(memory=5)
+
+
+def full(queues: str = "- name: leaf", *, root: str = "") -> Harness:
+    """Return a partition whose only node is too small for anything."""
+    h = Harness(queues, root=root, reservations_on=False)
+    h.nodes("node", capacity=a_resource(memory=1))
+    return h
+
+
+def told(h: Harness) -> list[str]:
+    """Look for outstanding asks; return those that the RM is told of, in order."""
+    h.forget()
+    h.partition.inspect_outstanding()
+    h.validate()
+    return [entry.allocation_key for entry in h.heard(SchedulingStateChanged)]
+
+
+def test_asks_that_were_tried_in_vain_are_told_of() -> None:
+    """With the words of the interface, in the order of scheduling."""
+    h = full()
+    h.submit()
+    h.ask("low")
+    h.ask("high", priority=1)
+    h.settle()
+
+    assert ["high", "low"] == told(h)
+    (first, _) = h.heard(SchedulingStateChanged)
+    assert ("app", "high", "request is waiting for cluster resources become available") == (
+        first.application_id,
+        first.allocation_key,
+        first.reason,
+    )
+
+
+def test_the_rm_is_told_once() -> None:
+    """Also when the ask is tried again later."""
+    h = full()
+    h.submit()
+    h.ask("a")
+    h.settle()
+    first = told(h)
+    h.nodes("other", capacity=a_resource(memory=1))
+    h.settle()
+
+    assert (["a"], []) == (first, told(h))
+
+
+def test_asks_that_were_never_tried_are_not_told_of() -> None:
+    """Before the first cycle nobody knows that they find no room."""
+    h = full()
+    h.submit()
+    h.ask("a")
+
+    assert [] == told(h)
+
+
+def test_asks_that_are_placed_or_gone_are_not_told_of() -> None:
+    """Only what waits is outstanding."""
+    h = full()
+    h.nodes("large")
+    h.submit()
+    h.ask("placed")
+    h.ask("gone", "waits")
+    h.settle()
+    h.release("gone")
+
+    assert ["waits"] == told(h)
+
+
+def test_the_size_of_the_cluster_is_no_limit() -> None:
+    """More nodes would help, so that is what the RM is told for."""
+    h = full()
+    h.submit()
+    h.ask("a", resource=a_resource(memory=1_000_000))
+    h.settle()
+
+    assert ["a"] == told(h)
+
+
+def test_asks_beyond_the_queues_maximum_are_not_told_of() -> None:
+    """No node would help them. Those that are told of take their part of what is left."""
+    h = full("- name: leaf\n  resources: {max: {memory: 12}}")
+    h.submit()
+    h.ask("a", "b", resource=FIVE)
+    h.ask("c", resource=FIVE)
+    h.ask("small", resource=a_resource(memory=2))
+    h.settle()
+
+    assert ["a", "b", "small"] == told(h)
+
+
+def test_asks_that_are_told_of_leave_less_for_other_applications() -> None:
+    """What the queue has left is shared by all that wait in it."""
+    h = full("- name: leaf\n  resources: {max: {memory: 10}}")
+    for name in ("one", "two"):
+        h.submit(name)
+        h.ask(name, application_id=name, resource=a_resource(memory=6))
+    h.settle()
+
+    assert ["one"] == told(h)
+
+
+def test_asks_beyond_the_users_limit_are_not_told_of() -> None:
+    """The limit is the user's; others are told of."""
+    h = full(root="limits: [{limit: bob, users: [bob], maxresources: {memory: 7}}]")
+    h.submit("bobs")
+    h.submit("eves", user="eve")
+    h.ask("b1", "b2", application_id="bobs", resource=FIVE)
+    h.ask("e1", "e2", application_id="eves", resource=FIVE)
+    h.settle()
+
+    assert ["b1", "e1", "e2"] == told(h)
+
+
+def test_asks_with_a_required_node_are_not_told_of() -> None:
+    """They can run on that node alone, however many others there are."""
+    h = full()
+    h.submit()
+    h.ask("daemon", required_node="node")
+    h.settle()
+
+    assert [] == told(h)
+
+
+def test_members_that_wait_for_a_placeholder_are_not_told_of() -> None:
+    """The placeholders are."""
+    h = full()
+    h.submit(placeholder_ask=TEN)
+    h.ask("p", task_group_name="g", placeholder=True)
+    h.ask("m", task_group_name="g")
+    h.settle()
+
+    assert ["p"] == told(h)
+
+
+def test_queues_are_looked_at_in_their_order() -> None:
+    """Those that go first are told of first."""
+    h = full("- name: a\n- name: b\n  properties: {priority.offset: '5'}")
+    for name in "ab":
+        h.submit(name, f"root.{name}")
+        h.ask(name, application_id=name)
+    h.settle()
+
+    assert ["b", "a"] == told(h)
+
+
+def test_a_partition_looks_by_itself_a_second_after_it_came_to_rest() -> None:
+    """While nothing waits it does not."""
+    h = Harness(reservations_on=False)
+    h.nodes("large", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
+    h.partition.work(10)
+    idle = h.clock.next_due_ns()
+    h.submit()
+    h.ask("a")
+    h.partition.work(10)
+
+    h.advance(milliseconds=999)
+    before = len(h.heard(SchedulingStateChanged))
+    h.advance(milliseconds=1)
+
+    assert (None, 0, 1) == (idle, before, len(h.heard(SchedulingStateChanged)))
