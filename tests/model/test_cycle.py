@@ -13,7 +13,6 @@ from licorne.model.object_state import ObjectState
 FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)
 NOTHING = CycleOutcome.NOTHING
-PREPARED = CycleOutcome.PREPARED
 RESULT = CycleOutcome.RESULT
 
 
@@ -25,7 +24,7 @@ def a_partition(
     predicates: FakePredicates | None = None,
     reservations_on: bool = True,
 ) -> Harness:
-    """Return a partition with nodes of ten and the application `app`.
+    """Return a partition with nodes of ten.
 
     A large node that is cordoned has room enough for every queue: what stands in the way are nodes.
     """
@@ -260,15 +259,15 @@ def test_the_policy_of_the_partition_orders_the_nodes(policy: str, nodes: list[s
 
 def test_the_predicates_refuse_one_node() -> None:
     """The next one in the order is asked, and no further one than that."""
-    predicates = FakePredicates(refused={("a", "one"): "taint"})
-    h = a_partition("one", "two", "three", predicates=predicates)
+    predicates = FakePredicates(refused={("a", "n1"): "taint"})
+    h = a_partition("n1", "n2", "n3", predicates=predicates)
     h.submit()
     h.ask("a")
 
     h.cycle()
 
-    assert {"a": "two"} == h.placements
-    assert [("a", "one", True), ("a", "two", True)] == predicates.asked
+    assert {"a": "n2"} == h.placements
+    assert [("a", "n1", True), ("a", "n2", True)] == predicates.asked
 
 
 def test_the_predicates_are_asked_of_nodes_with_room_alone() -> None:
@@ -320,228 +319,3 @@ def test_an_allocation_is_bound_at_the_time_of_the_cycle() -> None:
 
     (placed,) = h.heard(AllocationPlaced)
     assert START_NS + 10**9 == placed.allocation.bound_at_ns
-
-
-# ----------------------------------------------------------------------------------------- reservations
-
-
-def waiting(*nodes: str, predicates: FakePredicates | None = None, reservations_on: bool = True) -> Harness:
-    """Return a partition whose nodes are partly used, so that an ask of ten finds no room."""
-    h = a_partition(*nodes, predicates=predicates, reservations_on=reservations_on)
-    h.submit()
-    for number, node_id in enumerate(nodes):
-        h.ask(f"used-{number}", node_id=node_id, resource=a_resource(memory=3 + number))
-    h.ask("a")
-    h.settle()
-    h.forget()
-    return h
-
-
-def reserved(h: Harness) -> dict[str, tuple[str, ...]]:
-    """Return the reserved nodes with the keys of their asks."""
-    nodes = [seat.node.facts() for seat in h.state.nodes.by_name()]
-    return {node.node_id: node.reservations for node in nodes if node.reservations}
-
-
-def test_a_node_is_reserved_after_two_seconds() -> None:
-    """Not at two seconds, but behind them; the RM is not told."""
-    h = waiting("one")
-    h.advance(2)
-    early = h.cycle()
-    h.advance(milliseconds=1)
-
-    assert (NOTHING, PREPARED) == (early, h.cycle())
-    assert ({"one": ("a",)}, []) == (reserved(h), h.announcements)
-
-
-def test_the_node_that_lacks_least_is_reserved() -> None:
-    """Among those that are large enough."""
-    h = waiting("three", "four", "five")
-    h.nodes("small", capacity=a_resource(memory=9))
-    h.advance(3)
-
-    h.settle()
-
-    assert {"three": ("a",)} == reserved(h)
-
-
-def test_an_ask_has_one_reservation() -> None:
-    """However long it waits; the second ask has the second node, the third none."""
-    h = waiting("one", "two")
-    h.ask("b", "c")
-    h.advance(3)
-
-    outcomes = [h.cycle() for _ in range(4)]
-
-    assert ([PREPARED, PREPARED, NOTHING, NOTHING], {"one": ("a",), "two": ("b",)}) == (
-        outcomes,
-        reserved(h),
-    )
-
-
-def test_a_reserved_node_is_used_for_nobody_else() -> None:
-    """Also for asks that would fit."""
-    h = waiting("one")
-    h.advance(3)
-    h.settle()
-    h.ask("small", resource=a_resource(memory=1), priority=9)
-
-    assert NOTHING is h.cycle()
-    assert {} == h.placements
-
-
-def test_cordoned_nodes_are_not_reserved() -> None:
-    """Nothing would be placed there."""
-    h = waiting("one")
-    h.update_node("one", NodeAction.DRAIN_NODE)
-    h.advance(3)
-
-    assert NOTHING is h.cycle()
-
-
-def test_the_predicates_must_allow_a_reservation() -> None:
-    """They are asked without allocating; where they refuse, the ask waits without a reservation."""
-    predicates = FakePredicates(unreservable={("a", "one"): "taint"})
-    h = waiting("one", predicates=predicates)
-    predicates.asked.clear()
-    h.advance(3)
-
-    assert NOTHING is h.cycle()
-    assert [("a", "one", False)] == predicates.asked
-
-
-def test_reservations_can_be_switched_off() -> None:
-    """Then asks just wait."""
-    h = waiting("one", reservations_on=False)
-    h.advance(30)
-
-    assert NOTHING is h.cycle()
-    assert {} == reserved(h)
-
-
-# ---------------------------------------------------------------------------------------- the back-off
-
-BACKOFF = """
-- name: leaf
-  properties: {application.unschedasks.backoff: "2", application.unschedasks.backoff.delay: 10s}
-"""
-
-
-def test_an_application_backs_off_after_so_many_asks_without_room() -> None:
-    """Its further asks are not looked at; other applications go on."""
-    h = a_partition("one", queues=BACKOFF, reservations_on=False)
-    h.submit()
-    h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
-    h.ask("small")
-    h.submit("other")
-    h.ask("other", application_id="other", resource=FIVE)
-
-    h.settle()
-
-    assert ["other"] == list(h.placements)
-
-
-def test_an_application_comes_back_after_the_delay() -> None:
-    """Not before it, whatever changes; then its asks are looked at anew."""
-    h = a_partition("one", queues=BACKOFF, reservations_on=False)
-    h.submit()
-    h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
-    h.ask("small")
-    h.settle()
-
-    h.nodes("huge", capacity=a_resource(memory=1000))
-    h.advance(9)
-    held = h.settle()
-    h.advance(1)
-
-    assert (0, 3) == (held, h.settle())
-
-
-# ------------------------------------------------------------------------------------ required nodes
-
-
-def test_an_ask_goes_to_its_required_node() -> None:
-    """Whatever the order of nodes, and though the node is cordoned."""
-    h = a_partition("one", "two")
-    h.update_node("two", NodeAction.DRAIN_NODE)
-    h.submit()
-    h.ask("daemon", required_node="two")
-
-    h.cycle()
-
-    assert {"daemon": "two"} == h.placements
-
-
-def test_an_ask_waits_for_its_required_node_to_come() -> None:
-    """The next ask is tried meanwhile."""
-    h = a_partition("one")
-    h.submit()
-    h.ask("daemon", required_node="two", priority=1)
-    h.ask("other")
-    h.settle()
-    before = dict(h.placements)
-
-    h.nodes("two")
-    h.settle()
-
-    assert ({"other": "one"}, "two") == (before, h.placements.get("daemon"))
-
-
-def test_a_required_node_without_room_is_reserved_at_once() -> None:
-    """No two seconds, and no question to the predicates about that."""
-    predicates = FakePredicates()
-    h = a_partition("one", predicates=predicates)
-    h.submit()
-    h.ask("used", node_id="one")
-    h.ask("daemon", required_node="one", resource=FIVE)
-    predicates.asked.clear()
-
-    assert PREPARED is h.cycle()
-    assert ({"one": ("daemon",)}, []) == (reserved(h), [ask for ask in predicates.asked if not ask[2]])
-
-
-def test_a_required_node_that_the_predicates_refuse_is_reserved() -> None:
-    """The ask can run nowhere else, so it waits there."""
-    h = a_partition("one", predicates=FakePredicates(refused={("daemon", "one"): "taint"}))
-    h.submit()
-    h.ask("daemon", required_node="one")
-
-    h.settle()
-
-    assert ({"one": ("daemon",)}, {}) == (reserved(h), h.placements)
-
-
-def test_a_required_node_is_shared_by_those_that_require_it() -> None:
-    """Each of them has its reservation there."""
-    h = a_partition("one")
-    h.submit()
-    h.ask("used", node_id="one")
-    h.ask("d1", "d2", required_node="one")
-
-    h.settle()
-
-    assert {"one": ("d1", "d2")} == reserved(h)
-
-
-def test_an_ask_that_requires_a_node_drives_ordinary_reservations_away() -> None:
-    """It takes the room that others have waited for."""
-    h = waiting("one")
-    h.advance(3)
-    h.settle()
-    before = reserved(h)
-    h.ask("daemon", required_node="one", resource=a_resource(memory=1))
-
-    h.cycle()
-
-    assert ({"one": ("a",)}, {}, {"daemon": "one"}) == (before, reserved(h), h.placements)
-
-
-def test_an_ask_beyond_the_quota_does_not_get_its_required_node() -> None:
-    """Nor a reservation of it."""
-    h = a_partition("one", queues="- name: leaf\n  resources: {max: {memory: 5}}")
-    h.submit()
-    h.ask("daemon", required_node="one")
-
-    h.settle()
-
-    assert ({}, {}) == (reserved(h), h.placements)
