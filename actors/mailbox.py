@@ -221,10 +221,11 @@ class Mailbox:
 
         So when a stop has returned, every message is accounted for.
         """
-        assert self._closed, f"{self} takes messages still"
-        if self._normal is None:
-            self._normal = deque()
-        self._normal.append(letter)
+        with self._lock:
+            assert self._closed, f"{self} takes messages still"
+            if self._normal is None:
+                self._normal = deque()
+            self._normal.append(letter)
 
     def get(self) -> Letter:
         """As the owner, remove and return the first message, control messages before others."""

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from ..model.partition import Partition
 
-__all__ = ["CYCLES_PER_SLICE", "PartitionActor"]
+__all__ = ["CYCLES_PER_SLICE", "TURNS_PER_FLUSH", "PartitionActor"]
 
 CYCLES_PER_SLICE: Final = 64
+TURNS_PER_FLUSH: Final = 8
+"""How many turns an announcement may wait while messages keep coming: each flush hands the interpreter over."""
 
 
 class PartitionActor(EntityActor):
@@ -31,14 +33,19 @@ class PartitionActor(EntityActor):
     def __init__(self, entity: Any) -> None:
         super().__init__(entity)
         self._work_told = False
+        self._turns = 0
+        """Since the RM was last made to hear."""
 
     def _handle_receive(self, message: object) -> object:
         try:
             return super()._handle_receive(message)
         finally:
-            self.entity.flush()
             if type(message) is Invocation and message.method is not PartitionActor.work:
                 self._wake()
+            self._turns += 1
+            if self._turns >= TURNS_PER_FLUSH or self.actor_inbox.empty():
+                self._turns = 0
+                self.entity.flush()
 
     def _wake(self) -> None:
         if not self._work_told:

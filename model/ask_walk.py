@@ -220,11 +220,13 @@ def _judge(
         walk.refuse(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom)
         return None
     record.attempted = True
-    walk.skipped.append(group)
     if not fits_undefined_unlimited(walk.queue_headroom, shape.resource):
         record.note(RefusalReason.QUEUE_QUOTA.value, walk.now_ns)
         walk.refuse(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, walk.queue_headroom)
-        return CandidateKind.PREEMPTION if walk.preemption and shape.allow_preempt_other else None
+        if walk.preemption and shape.allow_preempt_other:
+            return CandidateKind.PREEMPTION
+        walk.skipped.append(group)
+        return None
     if shape.required_node:
         return CandidateKind.REQUIRED_NODE
     return CandidateKind.NODES
@@ -237,6 +239,7 @@ def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) 
     walk.current = None
     shared = walk.missed_for_all
     walk.missed_for_all = False
+    walk.skipped.append(group)
     if kind is CandidateKind.RESERVATION:
         return
     if kind is CandidateKind.NODES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,22 +124,67 @@ class ApplicationRemoval:
     partition: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@final
 class AllocationSubmission:
-    """An ask, or with `node_id` an existing, external or foreign allocation."""
+    """An ask, or with `node_id` an existing, external or foreign allocation.
 
-    allocation_key: str
-    application_id: str
-    partition: str
-    resource: Resource
-    priority: int
-    tags: Mapping[str, str]
-    node_id: str
-    task_group_name: str
-    placeholder: bool
-    originator: bool
-    allow_preempt_self: bool
-    allow_preempt_other: bool
+    A plain class with slots, because one is read for each ask: see `licorne.model.allocation`.
+    """
+
+    __slots__ = (
+        "allocation_key",
+        "allow_preempt_other",
+        "allow_preempt_self",
+        "application_id",
+        "node_id",
+        "originator",
+        "partition",
+        "placeholder",
+        "priority",
+        "resource",
+        "tags",
+        "task_group_name",
+    )
+
+    def __init__(
+        self,
+        *,
+        allocation_key: str,
+        application_id: str,
+        partition: str,
+        resource: Resource,
+        priority: int,
+        tags: Mapping[str, str],
+        node_id: str,
+        task_group_name: str,
+        placeholder: bool,
+        originator: bool,
+        allow_preempt_self: bool,
+        allow_preempt_other: bool,
+    ) -> None:
+        self.allocation_key = allocation_key
+        self.application_id = application_id
+        self.partition = partition
+        self.resource = resource
+        self.priority = priority
+        self.tags = tags
+        self.node_id = node_id
+        self.task_group_name = task_group_name
+        self.placeholder = placeholder
+        self.originator = originator
+        self.allow_preempt_self = allow_preempt_self
+        self.allow_preempt_other = allow_preempt_other
+
+    def __repr__(self) -> str:
+        return f"AllocationSubmission({self.allocation_key} of {self.application_id}, {self.resource!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AllocationSubmission):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash((self.application_id, self.allocation_key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from licorne.actors.reference import AnyRef, PooledRef
 
 MODULES = (actor_module, dispatcher_module, future_module, mailbox, pool, reference, waiting)
+CHANCES = (0.01, 0.02, 0.05)
+"""Rare switches let one thread do much between two steps of another; frequent ones mix fine steps."""
 each_seed = pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(20), id="some seeds"),
-        pytest.param(range(20, 2000), id="many seeds", marks=pytest.mark.soak),
+        pytest.param(range(40), id="some seeds"),
+        pytest.param(range(40, 4000), id="many seeds", marks=pytest.mark.soak),
     ],
 )
 with_and_without_worker = pytest.mark.parametrize("workers", [0, 1, 2])
@@ -69,7 +71,8 @@ class Stage:
     """A rehearsal whose locks are the runtime's, and a dispatcher that some of the players work for."""
 
     def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch, *, workers: int = 0) -> None:
-        self.rehearsal = Rehearsal(seed, [__file__, *(str(module.__file__) for module in MODULES)])
+        files = [__file__, *(str(module.__file__) for module in MODULES)]
+        self.rehearsal = Rehearsal(seed, files, chance=CHANCES[seed % len(CHANCES)])
         for module in set(MODULES) - {actor_module, reference}:
             monkeypatch.setattr(module, "Lock", partial(RehearsedLock, self.rehearsal))
         monkeypatch.setattr(waiting, "SimpleQueue", partial(RehearsedQueue, self.rehearsal))
@@ -124,6 +127,31 @@ def test_messages_of_one_actor_never_overlap_and_none_is_lost(
         stage.run(partial(send, ref, "a"), partial(send, ref, "b"))
 
         assert (10, []) == ref.call(Counter.findings), f"seed {seed}"
+
+
+@each_seed
+@with_and_without_worker
+def test_tells_that_come_while_the_actor_is_asked_inline_are_not_stranded(
+    seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever gives the actor up sees the mail; none waits for a message that never comes."""
+
+    def call(ref: PooledRef[Counter], name: str) -> None:
+        for serial in range(4):
+            assert serial == ref.call(Counter.count, name, serial)
+
+    def tell(ref: PooledRef[Counter], name: str) -> None:
+        for serial in range(4):
+            ref.send(Counter.count, name, serial)
+
+    for seed in seeds:
+        stage = Stage(seed, monkeypatch, workers=workers)
+        actor = Counter()
+        ref = stage.dispatcher.start(partial(_same, actor))
+
+        stage.run(partial(call, ref, "a"), partial(call, ref, "b"), partial(tell, ref, "c"))
+
+        assert (12, []) == actor.findings(), f"seed {seed}"
 
 
 @each_seed

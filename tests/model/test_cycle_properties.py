@@ -1,18 +1,27 @@
-"""The scheduling cycle under whatever an RM may do: invariants, quotas, and that nothing is overlooked."""
+"""The scheduling cycle under whatever an RM may do: invariants, quotas, and that nothing is overlooked.
+
+Each run is one seed: the same seed does the same things. The harness validates the partition after each.
+"""
 
 from __future__ import annotations
 
+import random
+from typing import TYPE_CHECKING, Final
+
+import pytest
 from builders import a_resource
 from harness import Harness
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from licorne.model.cycle import CycleOutcome, run_cycle
 from licorne.model.messages import NodeAction, TerminationType
-from licorne.model.resources import Resource, fits_undefined_unlimited
+from licorne.model.resources import fits_undefined_unlimited
 
-CONFIGURATIONS = (
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.model.resources import Resource
+
+CONFIGURATIONS: Final = (
     """
 - name: a
   maxapplications: 2
@@ -31,170 +40,151 @@ CONFIGURATIONS = (
   properties: {application.unschedasks.backoff: "2", application.unschedasks.backoff.delay: 4s}
 """,
 )
-LIMITS = (
+LIMITS: Final = (
     "limits: [{limit: bob, users: [bob], maxresources: {memory: 30}, maxapplications: 3}]",
     "limits: [{limit: all, users: ['*'], maxresources: {memory: 50}}]",
 )
-RULES = "placementrules: [{name: provided, create: true}]"
-QUEUES = st.sampled_from(["root.a", "root.b", "root.c.x"])
-NODES = st.integers(0, 4).map("node-{}".format)
-APPLICATIONS = st.integers(0, 4).map("app-{}".format)
-SIZES = st.integers(1, 12).map(lambda quantity: a_resource(memory=quantity))
+RULES: Final = "placementrules: [{name: provided, create: true}]"
+NODES: Final = tuple(f"node-{number}" for number in range(6))
+APPLICATIONS: Final = tuple(f"app-{number}" for number in range(5))
+SIX: Final = a_resource(memory=6)
 
 
-class PartitionMachine(RuleBasedStateMachine):
-    """A partition that anything may happen to that an RM may say; the harness validates each step."""
+class RandomPartition:
+    """A partition that anything may happen to that an RM may say."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)  # noqa: S311 - dice, no secret
         self.serial = 0
-        self.unlimited = True
-
-    @initialize(number=st.integers(0, 1), policy=st.sampled_from(["fair", "binpacking"]))
-    def begin(self, number: int, policy: str) -> None:
-        """Start with one of two configurations and some nodes."""
-        self.policy = policy
+        self.is_lawful = True
+        """Nothing but the scheduler itself has placed or resized anything, and no limit was lowered."""
+        self.partition_lines = f"{RULES}\nnodesortpolicy: {{type: {self.pick('fair', 'binpacking')}}}"
+        number = self.rng.randrange(2)
         self.h = Harness(CONFIGURATIONS[number], root=LIMITS[number], partition=self.partition_lines)
-        self.h.nodes("node-0", "node-1", capacity=a_resource(memory=20))
+        self.h.nodes(*NODES[:3], capacity=a_resource(memory=20))
+        for name in APPLICATIONS[:3]:
+            self.submit(name)
 
-    @property
-    def partition_lines(self) -> str:
-        return f"{RULES}\nnodesortpolicy: {{type: {self.policy}}}"
+    def pick(self, *choices: str) -> str:
+        return self.rng.choice(choices)
 
-    def key(self) -> str:
-        self.serial += 1
-        return f"key-{self.serial}"
+    def size(self, low: int = 1, high: int = 12) -> Resource:
+        return a_resource(memory=self.rng.randint(low, high))
 
-    # ---------------------------------------------------------------------------------------- nodes
+    def keys(self, count: int) -> list[str]:
+        self.serial += count
+        return [f"key-{number}" for number in range(self.serial - count, self.serial)]
 
-    @rule(
-        node_id=NODES,
-        action=st.sampled_from([action for action in NodeAction if action is not NodeAction.DECOMISSION] * 2)
-        | st.just(NodeAction.DECOMISSION),
-        quantity=st.integers(8, 30),
-    )
-    def change_node(self, node_id: str, action: NodeAction, quantity: int) -> None:
+    def known(self) -> tuple[str, str] | None:
+        """Return an application and a key that it waits for or has."""
+        rows = []
+        for name, seat in self.h.state.seats.items():
+            application = seat.application
+            keys = dict.fromkeys(entry.allocation.allocation_key for entry in application.allocations())
+            keys.update(dict.fromkeys(record.ask.allocation_key for record in application.waiting_asks()))
+            rows += [(name, key) for key in keys]
+        return self.rng.choice(rows) if rows else None
+
+    # ------------------------------------------------------------------------------------- steps
+
+    def change_node(self) -> None:
         """Create, change, drain or remove a node, known or not."""
-        self.h.update_node(node_id, action, a_resource(memory=quantity))
+        action = self.rng.choice(list(NodeAction))
+        if action is NodeAction.DECOMISSION and self.rng.random() < 0.5:
+            action = NodeAction.CREATE
+        self.h.update_node(self.pick(*NODES), action, self.size(8, 30))
 
-    @rule(node_id=NODES, quantity=st.integers(0, 6), key=st.integers(0, 2))
-    def foreign(self, node_id: str, quantity: int, key: int) -> None:
-        """Have something foreign run on a node, or another node, or change its size."""
-        tags = {"foreign": "default"}
-        resource = a_resource(memory=quantity)
-        self.h.ask(f"foreign-{key}", application_id="", node_id=node_id, resource=resource, tags=tags)
+    def change_foreign(self) -> None:
+        """Have something foreign run on a node, move it, resize it, or end it."""
+        key = self.pick("foreign-1", "foreign-2")
+        if self.rng.random() < 0.3:
+            self.h.release(key, application_id="")
+            return
+        node_id, tags = self.pick(*NODES), {"foreign": self.pick("default", "static")}
+        self.h.ask(key, application_id="", node_id=node_id, resource=self.size(0, 6), tags=tags)
 
-    @rule(key=st.integers(0, 2))
-    def end_foreign(self, key: int) -> None:
-        """End something foreign."""
-        self.h.release(f"foreign-{key}", application_id="")
-
-    # --------------------------------------------------------------------------------- applications
-
-    @rule(
-        name=APPLICATIONS,
-        queue=QUEUES,
-        user=st.sampled_from(["bob", "eve"]),
-        gang=st.integers(0, 3),
-        style=st.sampled_from(["Soft", "Hard"]),
-    )
-    def submit(self, name: str, queue: str, user: str, gang: int, style: str) -> None:
+    def submit(self, name: str = "") -> None:
         """Submit an application; a gang asks for its placeholders at once."""
-        announced = a_resource(memory=5 * gang) if gang else None
+        name = name or self.pick(*APPLICATIONS)
+        gang = self.rng.choice([0, 0, 2, 3])
         rejected = self.h.submit(
-            name, queue, user=user, placeholder_ask=announced, style=style, timeout_seconds=20
+            name,
+            self.pick("root.a", "root.b", "root.c.x"),
+            user=self.pick("bob", "eve"),
+            placeholder_ask=a_resource(memory=6 * gang) if gang else None,
+            style=self.pick("Soft", "Hard"),
+            timeout_seconds=20,
         )
         if rejected is None and gang:
-            keys = [self.key() for _ in range(gang)]
-            size = a_resource(memory=5)
-            self.h.ask(*keys, application_id=name, resource=size, task_group_name="g", placeholder=True)
+            keys = self.keys(gang)
+            self.h.ask(*keys, application_id=name, resource=SIX, task_group_name="g", placeholder=True)
 
-    @rule(name=APPLICATIONS)
-    def withdraw(self, name: str) -> None:
+    def withdraw(self) -> None:
         """Take an application away."""
-        self.h.withdraw(name)
+        self.h.withdraw(self.pick(*APPLICATIONS))
 
-    # ---------------------------------------------------------------------------------- allocations
+    def ask(self) -> None:
+        """Ask for something, maybe as members of the gang, maybe on one node."""
+        self.h.ask(
+            *self.keys(self.rng.randint(1, 3)),
+            application_id=self.pick(*APPLICATIONS),
+            resource=self.size(),
+            priority=self.rng.randrange(3),
+            task_group_name=self.pick("", "", "g"),
+            required_node=self.pick("", "", "", "", *NODES[:2]),
+        )
 
-    @rule(
-        name=APPLICATIONS,
-        count=st.integers(1, 3),
-        size=SIZES,
-        priority=st.integers(0, 2),
-        group=st.sampled_from(["", "", "g"]),
-    )
-    def ask(self, name: str, count: int, size: Resource, priority: int, group: str) -> None:
-        """Ask for something, maybe as members of the gang."""
-        keys = [self.key() for _ in range(count)]
-        self.h.ask(*keys, application_id=name, resource=size, priority=priority, task_group_name=group)
-
-    @rule(name=APPLICATIONS, size=SIZES, node_id=NODES)
-    def require(self, name: str, size: Resource, node_id: str) -> None:
-        """Ask for something on one node."""
-        self.h.ask(self.key(), application_id=name, resource=size, required_node=node_id)
-
-    @rule(name=APPLICATIONS, size=SIZES, node_id=NODES)
-    def recover(self, name: str, size: Resource, node_id: str) -> None:
+    def recover(self) -> None:
         """Say that something runs already, whatever the quotas."""
-        self.unlimited = False
-        self.h.ask(self.key(), application_id=name, resource=size, node_id=node_id)
+        self.is_lawful = False
+        placeholder = self.rng.random() < 0.2
+        self.h.ask(
+            *self.keys(1),
+            application_id=self.pick(*APPLICATIONS),
+            resource=self.size(),
+            node_id=self.pick(*NODES),
+            task_group_name="g",
+            placeholder=placeholder,
+        )
 
-    @rule(place=st.integers(0, 200), size=SIZES)
-    def resize(self, place: int, size: Resource) -> None:
-        """Give something that is known another size."""
-        self.unlimited = False
+    def say_again(self) -> None:
+        """Ask again for something that is known, with another size or on a node."""
+        self.is_lawful = False
         known = self.known()
-        if known:
-            name, key = known[place % len(known)]
-            self.h.ask(key, application_id=name, resource=size)
+        if known is not None:
+            node_id = self.pick("", "", *NODES[:2])
+            self.h.ask(known[1], application_id=known[0], resource=self.size(), node_id=node_id)
 
-    @rule(place=st.integers(0, 200), termination=st.sampled_from(TerminationType))
-    def release(self, place: int, termination: TerminationType) -> None:
+    def release(self) -> None:
         """End something that is known, for whatever reason."""
         known = self.known()
-        if known:
-            name, key = known[place % len(known)]
-            self.h.release(key, application_id=name, termination=termination)
+        if known is not None:
+            termination = self.rng.choice([TerminationType.STOPPED_BY_RM, *TerminationType])
+            self.h.release(known[1], application_id=known[0], termination=termination)
 
-    @rule(name=APPLICATIONS)
-    def release_all(self, name: str) -> None:
+    def release_all(self) -> None:
         """End everything of an application."""
-        self.h.release("", application_id=name)
+        self.h.release("", application_id=self.pick(*APPLICATIONS))
 
-    @rule()
     def confirm(self) -> None:
         """Confirm what the scheduler has asked for."""
         self.h.confirm()
 
-    def known(self) -> list[tuple[str, str]]:
-        rows = []
-        for name in sorted(self.h.state.seats):
-            application = self.h.application(name)
-            keys = dict.fromkeys(entry.allocation.allocation_key for entry in application.allocations())
-            keys.update(dict.fromkeys(record.ask.allocation_key for record in application.waiting_asks()))
-            rows += [(name, key) for key in keys]
-        return rows
-
-    # ----------------------------------------------------------------------------- time and cycles
-
-    @rule(milliseconds=st.sampled_from([1, 1500, 2500, 21_000, 31_000]))
-    def wait(self, milliseconds: int) -> None:
+    def wait(self) -> None:
         """Let time pass."""
-        self.h.advance(milliseconds=milliseconds)
+        self.h.advance(milliseconds=self.rng.choice([1, 1500, 1500, 2500, 2500, 21_000, 31_000]))
 
-    @rule(number=st.integers(0, 1))
-    def reload(self, number: int) -> None:
+    def reload(self) -> None:
         """Load another configuration."""
-        self.unlimited = False
+        self.is_lawful = False
+        number = self.rng.randrange(2)
         self.h.reload(CONFIGURATIONS[number], root=LIMITS[number], partition=self.partition_lines)
 
-    @rule(count=st.integers(1, 3))
-    def run(self, count: int) -> None:
+    def run(self) -> None:
         """Run some cycles."""
-        for _ in range(count):
+        for _ in range(self.rng.randint(1, 3)):
             self.h.cycle()
 
-    @rule()
     def settle(self) -> None:
         """Run cycles to the end: whoever looks again at everything finds nothing either."""
         h = self.h
@@ -209,16 +199,57 @@ class PartitionMachine(RuleBasedStateMachine):
         assert CycleOutcome.NOTHING is run_cycle(h.state)
         assert before == len(h.announcements)
 
-    # ----------------------------------------------------------------------------------- invariants
+    # -------------------------------------------------------------------------------- invariants
 
-    @precondition(lambda self: hasattr(self, "h") and self.unlimited)
-    @invariant()
-    def quotas_hold(self) -> None:
-        """What the scheduler has placed by itself is within the maximum of every queue, and of bob."""
+    def check_quotas(self) -> None:
+        """What the scheduler has placed by itself is within the maximum of every queue below the root."""
         for queue in self.h.state.tree:
             if queue.parent is not None:
                 assert fits_undefined_unlimited(queue.maximum, queue.allocated)
 
+    def live(self, steps: int) -> None:
+        """Do so many random things."""
+        weighted: list[tuple[Callable[[], None], int]] = [
+            (self.ask, 8),
+            (self.settle, 6),
+            (self.run, 5),
+            (self.wait, 5),
+            (self.release, 5),
+            (self.confirm, 4),
+            (self.change_node, 3),
+            (self.submit, 3),
+            (self.change_foreign, 2),
+            (self.release_all, 1),
+            (self.withdraw, 1),
+        ]
+        if self.rng.random() < 0.5:
+            weighted += [(self.recover, 2), (self.say_again, 2), (self.reload, 1)]
+        moves, weights = zip(*weighted, strict=True)
+        for move in self.rng.choices(moves, weights, k=steps):
+            move()
+            if self.is_lawful:
+                self.check_quotas()
 
-TestWhateverHappens = PartitionMachine.TestCase
-TestWhateverHappens.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)
+
+@pytest.mark.parametrize("seed", range(24))
+def test_whatever_happens_invariants_and_quotas_hold(seed: int) -> None:
+    """Nothing is lost or counted twice, no quota is passed, and rest hides nothing that could be placed."""
+    RandomPartition(seed).live(120)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1000, 1400))
+def test_whatever_happens_for_long_invariants_and_quotas_hold(seed: int) -> None:
+    """The same for many seeds, and longer."""
+    RandomPartition(seed).live(300)
+
+
+def test_the_same_seed_does_the_same() -> None:
+    """Two runs tell the RM the same things in the same order."""
+    told = []
+    for _ in range(2):
+        partition = RandomPartition(7)
+        partition.live(120)
+        told.append([repr(entry) for entry in partition.h.announcements])
+
+    assert told[0] == told[1]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from builders import a_resource
+from builders import PARTITION, a_resource
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
+from licorne.model.allocation import CREATION_TIME_TAG
 from licorne.model.cycle import CycleOutcome
+from licorne.model.messages import AllocationSubmission
 from licorne.model.resources import EMPTY, Resource, add, fits, subtract
 
 if TYPE_CHECKING:
@@ -18,9 +21,18 @@ if TYPE_CHECKING:
     from licorne.model.queue import Queue
 
 LEAVES: Final = ("root.p.a", "root.p.b", "root.q.c", "root.q.d", "root.e")
+PARENTS: Final = ("root.p", "root.q")
 ASK_LEAF: Final = "root.p.a"
-TYPES: Final = ("memory", "vcore")
-EXAMPLES: Final = 150
+QUEUES: Final = """
+    - name: p
+      queues:
+      - {name: a, properties: {preemption.delay: 10s}}
+      - {name: b}
+    - name: q
+      queues: [{name: c}, {name: d}]
+    - {name: e}
+"""
+EXAMPLES: Final = 60
 
 
 @dataclass(frozen=True)
@@ -35,12 +47,24 @@ class Running:
 
 @dataclass(frozen=True)
 class Cluster:
+    """The guarantees of leaves; how much more parents are guaranteed, and how far above any maximum is."""
+
     guaranteed: dict[str, Resource]
-    maximum: dict[str, Resource]
+    parents: dict[str, Resource]
+    above: dict[str, Resource]
     nodes: tuple[Resource, ...]
     running: tuple[Running, ...]
     ask: Resource
     priority: int
+
+    def guarantee(self, path: str) -> Resource | None:
+        """Return what is guaranteed to a queue: to a parent no less than to its children."""
+        if path not in PARENTS:
+            return self.guaranteed.get(path)
+        if path not in self.parents:
+            return None
+        below = [value for leaf, value in self.guaranteed.items() if leaf.startswith(f"{path}.")]
+        return reduce(add, below, self.parents[path])
 
 
 def sizes(low: int, high: int) -> st.SearchStrategy[Resource]:
@@ -48,82 +72,82 @@ def sizes(low: int, high: int) -> st.SearchStrategy[Resource]:
     return st.builds(lambda memory, vcore: a_resource(memory=memory, vcore=vcore), *[st.integers(low, high)] * 2)
 
 
-QUEUES: Final = (*LEAVES, "root.p", "root.q")
 CLUSTERS: Final = st.builds(
     Cluster,
-    guaranteed=st.dictionaries(st.sampled_from(QUEUES), sizes(1, 40), max_size=4).map(
-        lambda some: {ASK_LEAF: a_resource(memory=30, vcore=30), **some}
+    guaranteed=st.dictionaries(st.sampled_from(LEAVES[1:]), sizes(1, 10), max_size=3).flatmap(
+        lambda some: sizes(10, 30).map(lambda own: {ASK_LEAF: own, **some})
     ),
-    maximum=st.dictionaries(st.sampled_from(QUEUES), sizes(15, 60), max_size=2),
-    nodes=st.lists(sizes(10, 30), min_size=1, max_size=3).map(tuple),
+    parents=st.dictionaries(st.sampled_from(PARENTS), sizes(0, 8), max_size=2),
+    above=st.dictionaries(st.sampled_from((*LEAVES[1:], *PARENTS)), sizes(0, 20), max_size=1),
+    nodes=st.lists(sizes(10, 25), min_size=1, max_size=3).map(tuple),
     running=st.lists(
         st.builds(
             Running,
             leaf=st.sampled_from(LEAVES),
             node=st.integers(0, 2),
             resource=sizes(1, 8),
-            priority=st.integers(-1, 1),
+            priority=st.integers(-1, 0),
             willing=st.booleans(),
-            originator=st.booleans(),
+            originator=st.sampled_from((False, False, True)),
         ),
-        min_size=4,
+        min_size=12,
         max_size=24,
     ).map(tuple),
-    ask=sizes(2, 16),
+    ask=sizes(2, 9),
     priority=st.integers(-1, 1),
 )
 
 
-def quota_lines(cluster: Cluster, path: str) -> str:
-    entries = {"guaranteed": cluster.guaranteed.get(path), "max": cluster.maximum.get(path)}
-    quotas = ", ".join(
-        f"{name}: {{memory: {value['memory']}, vcore: {value['vcore']}m}}"
-        for name, value in entries.items()
-        if value is not None
+def a_scene(cluster: Cluster) -> Scene:
+    """Build a cluster with an ask that is old enough to preempt."""
+    scene = Scene(QUEUES)
+    for path in (*LEAVES, *PARENTS):
+        guaranteed = cluster.guarantee(path)
+        above = cluster.above.get(path)
+        scene.queue(path).set_quota(guaranteed, None if above is None else add(guaranteed, above))
+    scene.state.tree.limits_changed()
+    for number, capacity in enumerate(cluster.nodes):
+        scene.nodes(f"n{number}", capacity=capacity)
+    for leaf in LEAVES:
+        scene.submit(leaf, leaf)
+    free = list(cluster.nodes)
+    for number, entry in enumerate(cluster.running):
+        node = entry.node % len(free)
+        if fits(free[node], entry.resource):
+            free[node] = subtract(free[node], entry.resource)
+            scene.partition.update_allocations([running(number, entry, f"n{node}")], [])
+    scene.asks("ask", queue=ASK_LEAF, resource=cluster.ask, priority=cluster.priority)
+    scene.settle()
+    scene.advance(11)
+    return scene
+
+
+def running(number: int, entry: Running, node_id: str) -> AllocationSubmission:
+    return AllocationSubmission(
+        allocation_key=f"v{number}",
+        application_id=entry.leaf,
+        partition=PARTITION,
+        resource=entry.resource,
+        priority=entry.priority,
+        tags={CREATION_TIME_TAG: str(number)},
+        node_id=node_id,
+        task_group_name="",
+        placeholder=False,
+        originator=entry.originator,
+        allow_preempt_self=entry.willing,
+        allow_preempt_other=False,
     )
-    return f"resources: {{{quotas}}}"
-
-
-def configuration(cluster: Cluster) -> str:
-    """Write the queues of a cluster."""
-    delay = "properties: {preemption.delay: 10s}"
-    lines = []
-    for parent in ("p", "q"):
-        lines += [f"- name: {parent}", f"  {quota_lines(cluster, f'root.{parent}')}", "  queues:"]
-        for leaf in LEAVES:
-            if leaf.startswith(f"root.{parent}."):
-                name = leaf.rpartition(".")[2]
-                lines += [f"  - name: {name}", f"    {delay}", f"    {quota_lines(cluster, leaf)}"]
-    lines += ["- name: e", f"  {quota_lines(cluster, 'root.e')}"]
-    return "\n".join(lines)
 
 
 def preempting(cluster: Cluster) -> tuple[Scene, PreemptionRecord, dict[str, Resource]]:
     """Build a cluster in which the ask preempts; return what queues used before it did."""
-    scene = Scene(configuration(cluster))
-    for number, capacity in enumerate(cluster.nodes):
-        scene.nodes(f"n{number}", capacity=capacity)
-    for number, entry in enumerate(cluster.running):
-        node = f"n{entry.node % len(cluster.nodes)}"
-        if fits(scene.node(node).available, entry.resource):
-            scene.runs(
-                f"v{number}",
-                queue=entry.leaf,
-                node=node,
-                resource=entry.resource,
-                priority=entry.priority,
-                willing=entry.willing,
-                originator=entry.originator,
-            )
-    scene.asks("ask", queue=ASK_LEAF, resource=cluster.ask, priority=cluster.priority)
-    scene.settle()
-    scene.advance(11)
+    scene = a_scene(cluster)
     for _ in range(3):
         used = {queue.path: queue.allocated for queue in scene.state.tree}
-        if scene.cycle() is not CycleOutcome.PREPARED:
-            break
+        outcome = scene.cycle()
         if len(scene.state.preemptions):
             return scene, scene.record, used
+        assume(outcome is CycleOutcome.PREPARED)
     assume(condition=False)
     raise AssertionError("assume does not return")
 

@@ -1,0 +1,43 @@
+"""The state machines as diagrams, drawn from the very tables that run: they cannot say anything else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .application_state import TRANSITIONS, ApplicationState
+from .object_state import OBJECT_TRANSITIONS, ObjectState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from enum import Enum
+
+__all__ = ["application_states", "object_states"]
+
+_HEAD = "stateDiagram-v2"
+_END = "[*]"
+"""Mermaid's name for where a life begins, and for where it ends."""
+
+
+def application_states() -> str:
+    """Draw the life of an application, as the text of a mermaid diagram without a line's end at its end."""
+    return _drawn(TRANSITIONS, ApplicationState.NEW)
+
+
+def object_states() -> str:
+    """Draw the life of a queue or a partition, in the same way."""
+    return _drawn(OBJECT_TRANSITIONS, ObjectState.ACTIVE)
+
+
+def _drawn(transitions: Mapping[tuple[Enum, Enum], Enum], first: Enum) -> str:
+    return "\n".join([_HEAD, *(f"    {line}" for line in _lines(transitions, first))])
+
+
+def _lines(transitions: Mapping[tuple[Enum, Enum], Enum], first: Enum) -> Iterator[str]:
+    """Give one line a transition, in the order of the table, between the beginning and the ends."""
+    yield f"{_END} --> {first.value}"
+    for (state, event), target in transitions.items():
+        yield f"{state.value} --> {target.value}: {event.value}"
+    left = {state for state, _ in transitions}
+    for target in dict.fromkeys(transitions.values()):
+        if target not in left:
+            yield f"{target.value} --> {_END}"

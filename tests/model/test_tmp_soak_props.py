@@ -1,0 +1,263 @@
+"""What holds for every preemption for a guarantee, on small random clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from builders import PARTITION, a_resource
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from preemption_scenes import Scene
+
+from licorne.model.allocation import CREATION_TIME_TAG
+from licorne.model.cycle import CycleOutcome
+from licorne.model.messages import AllocationSubmission
+from licorne.model.resources import EMPTY, Resource, add, fits, subtract
+
+if TYPE_CHECKING:
+    from licorne.model.preemption_records import PreemptionRecord, VictimRecord
+    from licorne.model.queue import Queue
+
+LEAVES: Final = ("root.p.a", "root.p.b", "root.q.c", "root.q.d", "root.e")
+PARENTS: Final = ("root.p", "root.q")
+ASK_LEAF: Final = "root.p.a"
+QUEUES: Final = """
+    - name: p
+      queues:
+      - {name: a, properties: {preemption.delay: 10s}}
+      - {name: b}
+    - name: q
+      queues: [{name: c}, {name: d}]
+    - {name: e}
+"""
+EXAMPLES: Final = 1000
+
+
+@dataclass(frozen=True)
+class Running:
+    leaf: str
+    node: int
+    resource: Resource
+    priority: int
+    willing: bool
+    originator: bool
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The guarantees of leaves; how much more parents are guaranteed, and how far above any maximum is."""
+
+    guaranteed: dict[str, Resource]
+    parents: dict[str, Resource]
+    above: dict[str, Resource]
+    nodes: tuple[Resource, ...]
+    running: tuple[Running, ...]
+    ask: Resource
+    priority: int
+
+    def guarantee(self, path: str) -> Resource | None:
+        """Return what is guaranteed to a queue: to a parent no less than to its children."""
+        if path not in PARENTS:
+            return self.guaranteed.get(path)
+        if path not in self.parents:
+            return None
+        below = [value for leaf, value in self.guaranteed.items() if leaf.startswith(f"{path}.")]
+        return reduce(add, below, self.parents[path])
+
+
+def sizes(low: int, high: int) -> st.SearchStrategy[Resource]:
+    """Return resources of both types."""
+    return st.builds(lambda memory, vcore: a_resource(memory=memory, vcore=vcore), *[st.integers(low, high)] * 2)
+
+
+CLUSTERS: Final = st.builds(
+    Cluster,
+    guaranteed=st.dictionaries(st.sampled_from(LEAVES[1:]), sizes(1, 10), max_size=3).flatmap(
+        lambda some: sizes(10, 30).map(lambda own: {ASK_LEAF: own, **some})
+    ),
+    parents=st.dictionaries(st.sampled_from(PARENTS), sizes(0, 8), max_size=2),
+    above=st.dictionaries(st.sampled_from((*LEAVES[1:], *PARENTS)), sizes(0, 20), max_size=1),
+    nodes=st.lists(sizes(10, 25), min_size=1, max_size=3).map(tuple),
+    running=st.lists(
+        st.builds(
+            Running,
+            leaf=st.sampled_from(LEAVES),
+            node=st.integers(0, 2),
+            resource=sizes(1, 8),
+            priority=st.integers(-1, 0),
+            willing=st.booleans(),
+            originator=st.sampled_from((False, False, True)),
+        ),
+        min_size=12,
+        max_size=24,
+    ).map(tuple),
+    ask=sizes(2, 9),
+    priority=st.integers(-1, 1),
+)
+
+
+def a_scene(cluster: Cluster) -> Scene:
+    """Build a cluster with an ask that is old enough to preempt."""
+    scene = Scene(QUEUES)
+    for path in (*LEAVES, *PARENTS):
+        guaranteed = cluster.guarantee(path)
+        above = cluster.above.get(path)
+        scene.queue(path).set_quota(guaranteed, None if above is None else add(guaranteed, above))
+    scene.state.tree.limits_changed()
+    for number, capacity in enumerate(cluster.nodes):
+        scene.nodes(f"n{number}", capacity=capacity)
+    for leaf in LEAVES:
+        scene.submit(leaf, leaf)
+    free = list(cluster.nodes)
+    for number, entry in enumerate(cluster.running):
+        node = entry.node % len(free)
+        if fits(free[node], entry.resource):
+            free[node] = subtract(free[node], entry.resource)
+            scene.partition.update_allocations([running(number, entry, f"n{node}")], [])
+    scene.asks("ask", queue=ASK_LEAF, resource=cluster.ask, priority=cluster.priority)
+    scene.settle()
+    scene.advance(11)
+    return scene
+
+
+def running(number: int, entry: Running, node_id: str) -> AllocationSubmission:
+    return AllocationSubmission(
+        allocation_key=f"v{number}",
+        application_id=entry.leaf,
+        partition=PARTITION,
+        resource=entry.resource,
+        priority=entry.priority,
+        tags={CREATION_TIME_TAG: str(number)},
+        node_id=node_id,
+        task_group_name="",
+        placeholder=False,
+        originator=entry.originator,
+        allow_preempt_self=entry.willing,
+        allow_preempt_other=False,
+    )
+
+
+def preempting(cluster: Cluster) -> tuple[Scene, PreemptionRecord, dict[str, Resource]]:
+    """Build a cluster in which the ask preempts; return what queues used before it did."""
+    scene = a_scene(cluster)
+    for _ in range(3):
+        used = {queue.path: queue.allocated for queue in scene.state.tree}
+        outcome = scene.cycle()
+        if len(scene.state.preemptions):
+            return scene, scene.record, used
+        assume(outcome is CycleOutcome.PREPARED)
+    assume(condition=False)
+    raise AssertionError("assume does not return")
+
+
+def is_under(path: str, queue: Queue) -> bool:
+    return path == queue.path or path.startswith(f"{queue.path}.")
+
+
+def total(victims: list[VictimRecord]) -> Resource:
+    result = EMPTY
+    for victim in victims:
+        result = add(result, victim.resource)
+    return result
+
+
+def has_room(scene: Scene, record: PreemptionRecord, used: dict[str, Resource], gone: list[VictimRecord]) -> bool:
+    """Tell whether the ask has room once some victims are gone, in the sense of docs/preemption.md.
+
+    On the node what is available counts; a queue that had no room must get back what the ask takes.
+    """
+    seat = scene.seat(ASK_LEAF)
+    (waiting,) = seat.application.waiting_asks()
+    asked = waiting.ask.resource
+    on_node = [victim for victim in gone if victim.node_id == record.node_id]
+    if not fits(add(scene.node(record.node_id).available, total(on_node)), asked):
+        return False
+    for queue in seat.queue.above:
+        back = total([victim for victim in gone if is_under(victim.queue_path, queue)])
+        for name, quantity in asked.items():
+            if queue.maximum is None or name not in queue.maximum:
+                continue
+            over = used[queue.path].get(name) - queue.maximum[name]
+            if over + quantity > 0 and back.get(name) < quantity + max(0, over):
+                return False
+    return True
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(cluster=CLUSTERS)
+def test_the_preemptor_is_placed_once_its_victims_are_gone(cluster: Cluster) -> None:
+    """A preemption never leaves its ask without the room that it was made for."""
+    scene, record, _ = preempting(cluster)
+    scene.confirm()
+    scene.cycle()
+
+    assert record.node_id == scene.placements.get("ask")
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(cluster=CLUSTERS)
+def test_no_victim_could_have_been_spared(cluster: Cluster) -> None:
+    """All victims together make room, and all but any one of them do not."""
+    scene, record, used = preempting(cluster)
+    victims = list(record.victims)
+
+    assert has_room(scene, record, used, victims)
+    for victim in victims:
+        assert not has_room(scene, record, used, [other for other in victims if other is not victim])
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(cluster=CLUSTERS)
+def test_no_queue_falls_below_its_guarantee_for_the_ask(cluster: Cluster) -> None:
+    """A queue that loses something is not below its guarantee afterwards in any type that it lost."""
+    scene, record, used = preempting(cluster)
+    for queue in scene.state.tree:
+        if is_under(ASK_LEAF, queue) or queue.guaranteed is None:
+            continue
+        lost = total([victim for victim in record.victims if is_under(victim.queue_path, queue)])
+        left = subtract(used[queue.path], lost)
+        for name, quantity in queue.guaranteed.items():
+            assert not lost.get(name) or left.get(name) >= quantity, f"{queue} is left with {left!r}"
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(cluster=CLUSTERS)
+def test_the_ask_stays_within_the_guarantee_that_it_is_owed(cluster: Cluster) -> None:
+    """Nothing goes for a queue that would use more than its guarantee with the ask."""
+    scene, record, used = preempting(cluster)
+    served = scene.queue(record.queue_path)
+    lost = total([victim for victim in record.victims if is_under(victim.queue_path, served)])
+    after = add(subtract(used[served.path], lost), cluster.ask)
+
+    assert served.guaranteed is not None
+    for name, quantity in served.guaranteed.items():
+        assert after.get(name) <= quantity
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(cluster=CLUSTERS)
+def test_victims_are_of_other_leaves_and_of_no_higher_priority(cluster: Cluster) -> None:
+    """Neither the ask's own leaf nor anything more important pays for it."""
+    _, record, _ = preempting(cluster)
+    for victim in record.victims:
+        entry = cluster.running[int(victim.allocation_key[1:])]
+
+        assert victim.queue_path != ASK_LEAF
+        assert entry.priority <= cluster.priority
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(cluster=CLUSTERS)
+def test_preemption_is_one_decision(cluster: Cluster) -> None:
+    """All victims are asked for in one message, one node is reserved, and the ask preempts no more."""
+    scene, record, _ = preempting(cluster)
+    scene.settle()
+    scene.advance(60)
+    scene.settle()
+    (message,) = scene.preemption_messages
+
+    assert [victim.allocation_key for victim in record.victims] == [entry.allocation_key for entry in message]
+    assert ("ask",) == scene.node(record.node_id).reservations
+    assert len(scene.state.preemptions) == 1
