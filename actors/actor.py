@@ -156,8 +156,10 @@ class PooledActor(pykka.Actor):
             if type(letter.message) is _ActorStop:
                 self.actor_inbox.answer_last(letter)
             elif reply is not None:
-                with suppress(Full):  # somebody else has answered
+                try:  # noqa: SIM105 - `suppress` would be one more call in every answer
                     reply.set(response)
+                except Full:  # somebody else has answered
+                    pass
 
     def _return_letter(self, letter: Letter) -> None:
         """Answer a message that the actor has not lived to handle."""

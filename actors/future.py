@@ -6,9 +6,9 @@ import sys
 import time
 from contextlib import suppress
 from queue import Full
-from threading import Lock
+from threading import Lock, get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pykka import Future, Timeout
 
@@ -27,18 +27,8 @@ ExceptionInfo: TypeAlias = tuple[type[BaseException] | None, BaseException | Non
 """What `sys.exc_info()` returns."""
 
 
-class _Outcome(NamedTuple, Generic[T]):
-    value: T | None
-    exception: ExceptionInfo | None
-
-    def reveal(self) -> T:
-        if self.exception is None:
-            return cast("T", self.value)
-        kind, error, traceback = self.exception
-        if error is None:
-            assert kind is not None
-            error = kind()
-        raise error.with_traceback(traceback)
+_Outcome: TypeAlias = tuple[T | None, ExceptionInfo | None]
+"""A value, or the exception to raise instead."""
 
 
 class PooledFuture(Future[T]):
@@ -78,12 +68,12 @@ class PooledFuture(Future[T]):
 
     def set(self, value: T | None = None) -> None:
         """Give the answer; a second one raises `queue.Full`."""
-        self._resolve(_Outcome(value, None))
+        self._resolve((value, None))
 
     def set_exception(self, exc_info: ExceptionInfo | None = None) -> None:
         """Give an exception, by default the one being handled, as the answer."""
         assert exc_info is None or len(exc_info) == 3
-        self._resolve(_Outcome(None, sys.exc_info() if exc_info is None else exc_info))
+        self._resolve((None, sys.exc_info() if exc_info is None else exc_info))
 
     def set_get_hook(self, func: Callable[[float | None], T]) -> None:
         """Let whoever gets first compute the answer."""
@@ -121,34 +111,34 @@ class PooledFuture(Future[T]):
         with self._lock:
             outcome = self._outcome
         if outcome is None:
-            outcome = self._await(timeout, Wait(self, withdraws=withdraws))
-        return outcome.reveal()
+            outcome = self._await(timeout, withdraws=withdraws)
+        return _reveal(outcome)
 
     # How it is brought about.
 
-    def _await(self, timeout: float | None, wait: Wait) -> _Outcome[T]:
+    def _await(self, timeout: float | None, *, withdraws: bool) -> _Outcome[T]:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             with self._lock:
                 outcome = self._outcome
                 hook = self._get_hook if outcome is None and self._hook_thread is None else None
                 if hook is not None:
-                    self._hook_thread = wait.thread
+                    self._hook_thread = get_ident()
             if outcome is not None:
                 return outcome
             remaining = None if deadline is None else deadline - time.monotonic()
             if hook is not None:
                 return self._compute(hook, remaining)
             if self.mailbox is not None and remaining is None:
-                self._help(wait, self.mailbox)
-            elif not self._park(wait, remaining):
+                self._help(self.mailbox, withdraws=withdraws)
+            elif not self._park(remaining, withdraws=withdraws):
                 raise Timeout(f"{timeout} seconds")
 
     def _compute(self, hook: Callable[[float | None], T], remaining: float | None) -> _Outcome[T]:
         """Run the hook; what it raises is not kept, so that the next one may try again."""
         outcome: _Outcome[T] | None = None
         try:
-            outcome = _Outcome(hook(remaining), None)
+            outcome = (hook(remaining), None)
         finally:
             with self._lock:
                 self._outcome = outcome
@@ -157,8 +147,12 @@ class PooledFuture(Future[T]):
             _wake(waits)
         return outcome
 
-    def _help(self, wait: Wait, mailbox: Mailbox) -> None:
+    def _help(self, mailbox: Mailbox, *, withdraws: bool) -> None:
         """Run the actor until it has answered, or wait for whoever runs it."""
+        if mailbox.claim():
+            mailbox.drain_until(self)
+            return
+        wait = Wait(self, withdraws=withdraws)
         try:
             while not self.done():
                 if mailbox.claim():
@@ -175,13 +169,14 @@ class PooledFuture(Future[T]):
             mailbox.unregister(wait)
             self._unregister(wait)
 
-    def _park(self, wait: Wait, remaining: float | None) -> bool:
+    def _park(self, remaining: float | None, *, withdraws: bool) -> bool:
         """Sleep until something has changed; `False` at the deadline.
 
         A handler cannot be interrupted, so who has a deadline leaves the message to another thread.
         """
         if remaining is not None and remaining <= 0:
             return False
+        wait = Wait(self, withdraws=withdraws)
         WAIT_GRAPH.add(wait)
         try:
             return not self._register(wait) or wait.sleep(remaining)
@@ -212,6 +207,17 @@ class PooledFuture(Future[T]):
             self._outcome = outcome
             waits, self._waits = self._waits, None
         _wake(waits)
+
+
+def _reveal(outcome: _Outcome[T]) -> T:
+    value, exception = outcome
+    if exception is None:
+        return cast("T", value)
+    kind, error, traceback = exception
+    if error is None:
+        assert kind is not None
+        error = kind()
+    raise error.with_traceback(traceback)
 
 
 def _wake(waits: list[Wait] | None) -> None:

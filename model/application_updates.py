@@ -12,7 +12,6 @@ from .messages import AllocationsReleased, ApplicationsAnswered, Rejection, Rele
 from .object_state import ObjectState
 from .placement.requests import PlacementRefusal, PlacementRequest
 from .quantities import INT64_MAX
-from .queue import Queue
 from .queue_properties import SortPolicy
 from .queue_quota import maximum_below_root
 from .queue_tree import RECOVERY_QUEUE
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from .allocation import Allocation
     from .messages import ApplicationRemoval, ApplicationSubmission
     from .partition_state import PartitionState
+    from .queue import Queue
     from .resources import Resource
 
 __all__ = ["add_applications", "remove_application"]
@@ -126,7 +126,9 @@ def _choose_queue(
     if queue is None:
         created = state.tree.create(path)
         if isinstance(created, str):
-            return _Refused(path, f"failed to create rule based queue {path} for application {name}\n{created}")
+            return _Refused(
+                path, f"failed to create rule based queue {path} for application {name}\n{created}"
+            )
         queue = created
         state.clean_later()
     if not queue.is_leaf:
@@ -140,7 +142,9 @@ def _gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None
         return None
     name = submission.application_id
     if queue.settings.application_sort_policy is not SortPolicy.FIFO:
-        return f"queue {queue.path} cannot run application {name} with task group request: unsupported sort type"
+        return (
+            f"queue {queue.path} cannot run application {name} with task group request: unsupported sort type"
+        )
     limit = maximum_below_root(queue)
     if not fits_undefined_unlimited(limit, wanted):
         return (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .allocation import Allocation
-    from .application import Application
+    from .application_core import ApplicationCore
     from .pending_asks import AskRecord
     from .placed import Placed
     from .resources import Resource
@@ -38,7 +38,7 @@ _APPLICATION_KEEP: Final = frozenset(
 )
 
 
-def application_facts(application: Application) -> ApplicationFacts:
+def application_facts(application: ApplicationCore) -> ApplicationFacts:
     """Return what the partition keeps of an application."""
     priority = application._asks.max_priority()
     return ApplicationFacts(
@@ -52,7 +52,7 @@ def application_facts(application: Application) -> ApplicationFacts:
     )
 
 
-def application_view(application: Application) -> Document:
+def application_view(application: ApplicationCore) -> Document:
     """Return the ApplicationInfo document."""
     life = application._life
     reservations = application._reservations.all()
@@ -107,7 +107,7 @@ def _task_group_view(group: TaskGroup) -> Json:
     )
 
 
-def ask_view(record: AskRecord, application: Application) -> Json:
+def ask_view(record: AskRecord, application: ApplicationCore) -> Json:
     """Return the document of an ask that waits."""
     ask = record.ask
     group = application._asks.group_of(record)
@@ -184,7 +184,7 @@ def foreign_view(allocation: Allocation) -> Json:
     )
 
 
-def validate_application(application: Application) -> None:
+def validate_application(application: ApplicationCore) -> None:
     """Assert that the sums agree with what they sum up, and that no key is counted twice."""
     name = application.application_id
     application._asks.validate()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from .application_state import TRANSITIONS, ApplicationState
 from .object_state import OBJECT_TRANSITIONS, ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from enum import Enum
 
 __all__ = ["application_states", "object_states"]
 
-_HEAD = "stateDiagram-v2"
-_END = "[*]"
+State = TypeVar("State", bound=Enum)
+Event = TypeVar("Event", bound=Enum)
+
+_HEAD: Final = "stateDiagram-v2"
+_END: Final = "[*]"
 """Mermaid's name for where a life begins, and for where it ends."""
 
 
@@ -28,11 +31,11 @@ def object_states() -> str:
     return _drawn(OBJECT_TRANSITIONS, ObjectState.ACTIVE)
 
 
-def _drawn(transitions: Mapping[tuple[Enum, Enum], Enum], first: Enum) -> str:
+def _drawn(transitions: Mapping[tuple[State, Event], State], first: State) -> str:
     return "\n".join([_HEAD, *(f"    {line}" for line in _lines(transitions, first))])
 
 
-def _lines(transitions: Mapping[tuple[Enum, Enum], Enum], first: Enum) -> Iterator[str]:
+def _lines(transitions: Mapping[tuple[State, Event], State], first: State) -> Iterator[str]:
     """Give one line a transition, in the order of the table, between the beginning and the ends."""
     yield f"{_END} --> {first.value}"
     for (state, event), target in transitions.items():

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from .preemption_records import PreemptionRecord
     from .victims import Victim
 
-__all__ = ["mark_all", "release_all", "remember", "still_going", "victim_record"]
+__all__ = [
+    "mark_all",
+    "release_all",
+    "release_by_application",
+    "remember",
+    "still_going",
+    "victim_record",
+]
 
 
 def mark_all(victims: Sequence[Victim]) -> Victim | None:

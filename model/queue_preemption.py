@@ -8,7 +8,7 @@ there changes nothing; it is carried out here, all or nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .placing import unreserve
 from .preemption_acts import mark_all, release_all, remember, still_going
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AttemptBudget", "preempt_for_queue"]
 
-NO_HELP = NoPreemption.NO_NODE.value
-PRECONDITIONS = "Preemption preconditions failed"
-EXHAUSTED = "Preemption max attempts exhausted"
-TOO_LATE = "Victims picked earlier were released at the final stage"
+NO_HELP: Final = NoPreemption.NO_NODE.text
+PRECONDITIONS: Final = "Preemption preconditions failed"
+EXHAUSTED: Final = "Preemption max attempts exhausted"
 
 
 def preempt_for_queue(
@@ -62,13 +61,14 @@ def preempt_for_queue(
         _note(seat, candidate, refusal, now_ns)
         return None
     attempts.left -= 1
-    node = _attempt(state, seat, candidate, now_ns, nodes_tried=nodes_tried)
-    if isinstance(node, str):
-        shape = _shape(seat, candidate, nodes_tried=nodes_tried)
-        state.fruitless_preemptions.note(shape, now_ns, _stamp(state))
+    node = _attempt(state, seat, candidate, nodes_tried=nodes_tried)
+    if isinstance(node, NoPreemption):
+        if node.holds_for_shape:
+            shape = _shape(seat, candidate, nodes_tried=nodes_tried)
+            state.fruitless_preemptions.note(shape, now_ns, _stamp(state))
         attempts.look_again_ns = now_ns + CHECK_INTERVAL_NS
         seat.application.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
-        _note(seat, candidate, node, now_ns)
+        _note(seat, candidate, node.text, now_ns)
         return None
     return node
 
@@ -114,7 +114,7 @@ def _may_try_again(state: PartitionState, seat: Seat, candidate: Candidate, *, n
 
 def _shape(seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> AttemptShape:
     ask = candidate.ask
-    return AttemptShape(seat.queue.path, ask.resource, ask.priority, nodes_tried)
+    return AttemptShape(seat.queue.path, ask.resource, ask.priority, nodes_tried, candidate.reserved_node)
 
 
 def _stamp(state: PartitionState) -> tuple[int, int, int]:
@@ -135,23 +135,22 @@ def _attempt(
     state: PartitionState,
     seat: Seat,
     candidate: Candidate,
-    now_ns: int,
     *,
     nodes_tried: bool,
-) -> NodeSeat | str:
-    """Decide and carry it out; return the node to reserve, or in words why nothing was preempted."""
+) -> NodeSeat | NoPreemption:
+    """Decide and carry it out; return the node to reserve, or why nothing was preempted."""
     facts_of = QueueFactsOf(seat.queue)
     if _is_hopeless(seat, candidate, facts_of):
-        return NoPreemption.GUARANTEE.value
+        return NoPreemption.GUARANTEE
     stale = stale_reservations(state, candidate.ask)
     view = _view(state, seat, candidate, facts_of, stale, nodes_tried=nodes_tried)
     plan = decide(view, state.around.predicates)
     if isinstance(plan, NoPreemption):
-        return plan.value
+        return plan
     node = state.nodes.get(plan.node_id)
     if node is None or mark_all(plan.victims) is not None:
-        return TOO_LATE
-    _carry_out(state, seat, candidate, view, plan, now_ns)
+        return NoPreemption.TOO_LATE
+    _carry_out(state, seat, view, plan)
     if plan.node_id in stale and node.reserved:
         unreserve(state, *stale[plan.node_id])
     return node
@@ -194,15 +193,9 @@ def _view(
     )
 
 
-def _carry_out(
-    state: PartitionState,
-    seat: Seat,
-    candidate: Candidate,
-    view: PreemptionView,
-    plan: PreemptionPlan,
-    now_ns: int,
-) -> None:
-    key = candidate.ask.allocation_key
+def _carry_out(state: PartitionState, seat: Seat, view: PreemptionView, plan: PreemptionPlan) -> None:
+    key = view.ask.allocation_key
+    now_ns = state.now_ns()
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
     seat.application.note_preemption(key, now_ns, triggered=True)
     remember(state, record_of(view, plan, seat, now_ns))

@@ -1,8 +1,8 @@
 """How often preemption is tried: bounds that keep a backlog that preemption cannot help from costing much.
 
 An ask is looked at again 15 seconds after it was looked at in vain, and a visit of a leaf makes ten
-attempts at most. Asks of equal size and priority in one leaf would all fail for the same reason: one of
-them stands for the others until something has changed, and for a second even then.
+attempts at most. Asks of equal size and priority in one leaf fail for the same reason, unless it is the
+RM's predicates: one of them stands for the others until something has changed, and for a second even then.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class AttemptShape(NamedTuple):
     resource: Resource
     priority: int
     nodes_tried: bool
+    reserved_node: str
+    """An ask with a node of its own stands for no other."""
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,10 +13,17 @@ if TYPE_CHECKING:
     from .surroundings import Predicates
     from .victims import Victim
 
-__all__ = ["JUDGED_AT_ONCE", "JudgedNode", "choose_node"]
+__all__ = ["JUDGED_AT_ONCE", "JudgedNode", "NoNode", "choose_node"]
 
 JUDGED_AT_ONCE: Final = 10
 """So many solutions are compared; the next ones are looked at only if none of these is mild."""
+
+
+class NoNode(Enum):
+    """Why there is no node for an ask."""
+
+    NO_ROOM = "no node would have room, whoever goes"
+    REFUSED = "the RM's predicates refused every node that would"
 
 
 class JudgedNode(NamedTuple):
@@ -47,23 +55,25 @@ def choose_node(
     allocation_key: str,
     solutions: Iterator[NodeSolution],
     predicates: Predicates | None,
-) -> JudgedNode | None:
+) -> JudgedNode | NoNode:
     """Return the mildest solution that the RM agrees to, of equals the first.
 
     The solutions come with the fewest victims first. They are judged in batches: a batch with a mild
     solution is the last one.
     """
     best: JudgedNode | None = None
+    none = NoNode.NO_ROOM
     while batch := list(islice(solutions, JUDGED_AT_ONCE)):
         for solution in batch:
             if best is not None and best.is_mild and best.severity[2] <= solution.needed:
                 return best  # No later one is milder.
+            none = NoNode.REFUSED
             judged = _judge(allocation_key, solution, predicates)
             if judged is not None and (best is None or judged.severity < best.severity):
                 best = judged
         if best is not None and best.is_mild:
             return best
-    return best
+    return none if best is None else best
 
 
 def _judge(allocation_key: str, solution: NodeSolution, predicates: Predicates | None) -> JudgedNode | None:

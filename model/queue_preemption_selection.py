@@ -6,7 +6,8 @@ A plan holds what follows, and each is looked at here once more before it leaves
   has available now counts.
 * Every queue that had no room for the ask gets back at least what the ask takes. What such a queue has
   left counts for nothing: nobody holds it for the ask, and whoever is admitted to it in the meantime
-  would leave the ask without room and its victims gone for nothing.
+  would leave the ask without room and its victims gone for nothing. The root is another matter: what
+  the whole cluster has left includes what the reserved node has, and that is held.
 * The ask's queue is within its guarantee with the ask, and none of the victims' falls below its own.
 * Without any one of its victims one of the first two would not hold, but for those the RM demanded.
 """
@@ -18,10 +19,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from .queue_preemption_guarantees import Ledger, QueueFacts, is_within
-from .queue_preemption_judgement import JudgedNode, choose_node
+from .queue_preemption_judgement import JudgedNode, NoNode, choose_node
 from .queue_preemption_nodes import NodeRoom, NodeSolver
-from .resources import Resource, add, fits, fits_actual
-from .victims import Victim, needed_only, total_of
+from .resources import Resource, add, fits, fits_actual, subtract
+from .victims import Victim, queue_order, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +35,27 @@ __all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_o
 
 
 class NoPreemption(Enum):
-    """Why nothing is preempted for an ask; the ask is looked at again 15 seconds later."""
+    """Why nothing is preempted for an ask; the ask is looked at again 15 seconds later.
 
-    GUARANTEE = "Preemption queue guarantees check failed"
-    NO_NODE = "Preemption does not help"
-    SHORT = "Preemption helped but short of resources"
+    The second part of a value tells whether every ask of the shape would fail likewise.
+    """
+
+    GUARANTEE = ("Preemption queue guarantees check failed", True)
+    NO_NODE = ("Preemption does not help", True)
+    REFUSED = ("Preemption does not help: the RM refused every node", False)
+    SHORT = ("Preemption helped but short of resources", False)
+    UNLAWFUL = ("Preemption would leave the queue above its guarantee", False)
+    TOO_LATE = ("Victims picked earlier were released at the final stage", False)
+
+    @property
+    def text(self) -> str:
+        """What is noted on the ask."""
+        return self.value[0]
+
+    @property
+    def holds_for_shape(self) -> bool:
+        """Whether every ask of equal size and priority in the leaf would fail likewise."""
+        return self.value[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,17 +96,19 @@ def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]])
 
     Args:
         ask: The ask.
-        levels: The maximum and what is allocated of each queue that the ask is in.
+        levels: The maximum and what is allocated of each queue that the ask is in, the root last.
     """
     lack: dict[str, int] = {}
-    for maximum, allocated in levels:
+    last = len(levels) - 1
+    for position, (maximum, allocated) in enumerate(levels):
         if maximum is None:
             continue
         for name, quantity in ask.resource.items():
             if name in maximum and quantity > 0:
                 above = allocated.get(name) - maximum[name]
+                wanted = quantity + (above if position == last else max(0, above))
                 if above + quantity > 0:
-                    lack[name] = max(lack.get(name, 0), quantity + max(0, above))
+                    lack[name] = max(lack.get(name, 0), wanted)
     return Resource(lack)
 
 
@@ -99,15 +118,15 @@ def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPla
         return NoPreemption.GUARANTEE
     solver = NodeSolver(view.ask, view.leaf, view.pool, nodes_tried=view.nodes_tried)
     node = choose_node(view.ask.allocation_key, solver.solutions(view.rooms), predicates)
-    if node is None:
-        return NoPreemption.NO_NODE
+    if isinstance(node, NoNode):
+        return NoPreemption.NO_NODE if node is NoNode.NO_ROOM else NoPreemption.REFUSED
     for_queue = _for_queue(view, node)
     if for_queue is None:
         return NoPreemption.SHORT
-    plan = PreemptionPlan(node.node_id, node.needed, node.demanded, for_queue)
+    plan = _without_needless(view, node, for_queue, predicates)
     if not plan.victims:
         return NoPreemption.NO_NODE
-    return plan if _is_lawful(view, plan) else NoPreemption.GUARANTEE
+    return plan if _is_lawful(view, plan) else NoPreemption.UNLAWFUL
 
 
 def _may_be_possible(view: PreemptionView) -> bool:
@@ -162,12 +181,60 @@ def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | N
         chosen.append(victim)
         back = add(back, victim.resource)
         if fits(back, view.lack):
-            return needed_only(chosen, given=given, wanted=view.lack)
+            return tuple(chosen)
     return None
 
 
 def _helps(lack: Resource, victim: Victim) -> bool:
     return any(victim.resource.get(name) > 0 for name in lack)
+
+
+def _without_needless(
+    view: PreemptionView,
+    node: JudgedNode,
+    for_queue: tuple[Victim, ...],
+    predicates: Predicates | None,
+) -> PreemptionPlan:
+    """Leave out every victim without whom node and queues would have room all the same.
+
+    Who goes for a queue may be on the node as well, and spare a victim there. The RM has not been asked
+    about that yet: where it does not agree the victim goes after all.
+    """
+    available = next(room.available for room in view.rooms if room.node_id == node.node_id)
+    here = [victim for victim in for_queue if victim.allocation.node_id == node.node_id]
+    on_node = add(available, total_of((*node.needed, *node.demanded, *here)))
+    back = total_of((*node.needed, *node.demanded, *for_queue))
+    needless: set[str] = set()
+    for victim in sorted((*node.needed, *for_queue), key=queue_order, reverse=True):
+        is_here = victim.allocation.node_id == node.node_id
+        on_node_without = subtract(on_node, victim.resource) if is_here else on_node
+        back_without = subtract(back, victim.resource)
+        if fits(on_node_without, view.ask.resource) and fits(back_without, view.lack):
+            on_node, back = on_node_without, back_without
+            needless.add(victim.key)
+    spared = tuple(victim for victim in node.needed if victim.key in needless)
+    kept = tuple(victim for victim in node.needed if victim.key not in needless)
+    added = tuple(victim for victim in for_queue if victim.key not in needless)
+    demanded = node.demanded
+    if spared and not _agrees(view, node, kept, added, predicates):
+        demanded = (*spared, *demanded)
+    return PreemptionPlan(node.node_id, kept, demanded, added)
+
+
+def _agrees(
+    view: PreemptionView,
+    node: JudgedNode,
+    kept: tuple[Victim, ...],
+    added: tuple[Victim, ...],
+    predicates: Predicates | None,
+) -> bool:
+    """Ask the RM about other victims on a node than those it has agreed to."""
+    if predicates is None:
+        return True
+    here = [victim for victim in added if victim.allocation.node_id == node.node_id]
+    keys = tuple(victim.key for victim in (*kept, *here, *node.demanded))
+    last = len(keys) - 1
+    return predicates.preemption_index(view.ask.allocation_key, node.node_id, keys, last) == last
 
 
 def _is_lawful(view: PreemptionView, plan: PreemptionPlan) -> bool:

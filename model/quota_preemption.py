@@ -159,7 +159,8 @@ def _record(queue: Queue, victims: Sequence[Victim], now_ns: int) -> PreemptionR
         cause=PreemptionCause.QUOTA,
         queue_path=queue.path,
         reason=(
-            f"{queue.path} uses {describe(queue.allocated)}, more than its maximum of {describe(queue.maximum)}"
+            f"{queue.path} uses {describe(queue.allocated)}, more than its maximum of "
+            f"{describe(queue.maximum)}"
         ),
         victims=tuple(
             victim_record(

@@ -29,18 +29,18 @@ from licorne.actors.pool import WorkerPool
 from licorne.actors.waiting import WaitGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from licorne.actors.reference import PooledRef
 
-SHARED = {
+SHARED: dict[type, tuple[str, ...]] = {
     Mailbox: ("_owner", "_idle", "_queued", "_waits"),
     PooledFuture: ("_outcome", "_hook_thread", "_waits", "_get_hook"),
     WaitGraph: ("_waits",),
     WorkerPool: ("_threads", "_asleep", "_blocking", "_target", "_spawned"),
     Dispatcher: ("_actors", "_closing"),
 }
-WRITTEN_UNDER_LOCK = {Mailbox: ("_closed", "_normal", "_control")}
+WRITTEN_UNDER_LOCK: dict[type, tuple[str, ...]] = {Mailbox: ("_closed", "_normal", "_control")}
 """Fields that the owner of an actor may read without the lock."""
 
 
@@ -104,7 +104,7 @@ def guarded(owner: type, violations: list[str]) -> type:
 
 
 @pytest.fixture
-def violations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def violations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Put the watching classes in place of the runtime's own."""
     found: list[str] = []
     for module in (dispatcher_module, future_module, mailbox_module, pool_module, waiting_module):

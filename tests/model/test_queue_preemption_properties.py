@@ -32,7 +32,7 @@ QUEUES: Final = """
       queues: [{name: c}, {name: d}]
     - {name: e}
 """
-EXAMPLES: Final = 60
+EXAMPLES: Final = 30
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,8 @@ def total(victims: list[VictimRecord]) -> Resource:
 def has_room(scene: Scene, record: PreemptionRecord, used: dict[str, Resource], gone: list[VictimRecord]) -> bool:
     """Tell whether the ask has room once some victims are gone, in the sense of docs/preemption.md.
 
-    On the node what is available counts; a queue that had no room must get back what the ask takes.
+    On the node what is available counts, and for the root, whose room is the nodes'; another queue that had no
+    room must get back what the ask takes.
     """
     seat = scene.seat(ASK_LEAF)
     (waiting,) = seat.application.waiting_asks()
@@ -180,7 +181,8 @@ def has_room(scene: Scene, record: PreemptionRecord, used: dict[str, Resource], 
             if queue.maximum is None or name not in queue.maximum:
                 continue
             over = used[queue.path].get(name) - queue.maximum[name]
-            if over + quantity > 0 and back.get(name) < quantity + max(0, over):
+            held = over if queue.parent is None else max(0, over)
+            if over + quantity > 0 and back.get(name) < quantity + held:
                 return False
     return True
 

@@ -1,4 +1,4 @@
-"""What the documents say of the code is so: their diagrams are drawn from it, and their links lead somewhere."""
+"""What the documents say of the code is so: diagrams are drawn from it, and links lead somewhere."""
 
 from __future__ import annotations
 

@@ -1,0 +1,148 @@
+"""What an application has: asks that are placed, and allocations that end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .application_core import ApplicationCore, less
+from .application_state import ACTIVE_STATES, ApplicationEvent, ApplicationState
+from .effects import Answer, TimerKind
+from .marks import reads, writes
+from .resource_combinations import prune
+from .resources import EMPTY, add, subtract
+
+if TYPE_CHECKING:
+    from .allocation import Allocation
+    from .effects import Effect
+    from .messages import TerminationType
+    from .placed import Placed
+    from .resources import Resource
+
+
+__all__ = ["AllocationSide"]
+
+
+class AllocationSide(ApplicationCore):
+    """The allocations of one application."""
+
+    @writes
+    def try_place(self, allocation: Allocation, now_ns: int) -> Answer | None:
+        """Make an allocation of a waiting ask; `None` if the ask is gone or placed.
+
+        A reservation that the ask held anywhere is dropped, and is in the answer.
+        """
+        record = self._asks.get(allocation.ask.allocation_key)
+        if record is None or record.placed or self._life.state not in ACTIVE_STATES:
+            return None
+        effects: list[Effect] = []
+        self._asks.place(record)
+        self._pending = less(self._pending, record.ask.resource)
+        reservation = self._reservations.remove(allocation.ask.allocation_key)
+        self._add_allocation(allocation, now_ns, effects)
+        return self._answer(effects, reservations=() if reservation is None else (reservation,))
+
+    @writes
+    def recover(self, allocation: Allocation, now_ns: int) -> Answer:
+        """Take over an allocation that the RM says exists; its key must be unknown."""
+        effects: list[Effect] = []
+        ask = allocation.ask
+        self._asks.add(ask, placed=True)
+        self._submitted_at_ns = min(self._submitted_at_ns, ask.created_at_ns)
+        if ask.placeholder:
+            self._task_groups.count_placeholder(ask)
+        if self._life.state is ApplicationState.NEW:
+            self._life.handle(ApplicationEvent.RUN, now_ns, effects)
+        self._add_allocation(allocation, now_ns, effects)
+        return self._answer(effects)
+
+    @writes
+    def remove_allocation(
+        self,
+        allocation_key: str,
+        termination: TerminationType,
+        now_ns: int,
+    ) -> Answer | None:
+        """End an allocation; `None` if there is no such allocation."""
+        if allocation_key not in self._placed:
+            return None
+        effects: list[Effect] = []
+        preempted = self._placed[allocation_key].preempted
+        allocation, ended = self._end_allocation(allocation_key, termination, now_ns, effects)
+        answer = self._answer(effects, allocations=(allocation,))
+        answer.ended = ended
+        if preempted:
+            answer.preempted = (allocation,)
+        return answer
+
+    @writes
+    def remove_all_allocations(self, now_ns: int, *, leaving: bool) -> Answer:
+        """End every allocation. `leaving`: the RM takes the application away, so no timer goes on."""
+        effects: list[Effect] = []
+        removed = tuple(placed.allocation for placed in self._placed.values())
+        victims = tuple(placed.allocation for placed in self._placed.values() if placed.preempted)
+        swaps = self._drop_swaps()
+        for placed in self._placed.values():
+            self._track(placed, now_ns)
+        self._placed.clear()
+        self._allocated = self._placeholder_allocated = EMPTY
+        ended = not self._asks.has_waiting
+        if ended:
+            self._life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
+        self._life.stop_timer(TimerKind.PLACEHOLDER)
+        if self._life.state is ApplicationState.COMPLETING:
+            self._life.linger(now_ns, effects)
+        answer = self._answer(effects, allocations=removed)
+        answer.preempted = victims
+        answer.swaps = swaps
+        answer.ended = ended or leaving
+        return answer
+
+    @writes
+    def resize_allocation(self, allocation_key: str, resource: Resource) -> Answer | None:
+        """Give an allocation another size; the answer has it as it is now."""
+        placed = self._placed.get(allocation_key)
+        if placed is None:
+            return None
+        old = placed.allocation.ask.resource
+        placed.allocation = placed.allocation.resized(resource)
+        if placed.allocation.ask.placeholder:
+            self._placeholder_allocated = prune(add(subtract(self._placeholder_allocated, old), resource))
+        else:
+            self._allocated = prune(add(subtract(self._allocated, old), resource))
+        record = self._asks.get(allocation_key)
+        if record is not None:
+            self._asks.resize(record, resource)
+        return self._answer((), allocations=(placed.allocation,))
+
+    @writes
+    def mark_preempted(self, allocation_key: str) -> bool:
+        """Choose an allocation as a victim; `False` if it is gone, on its way out, or chosen already."""
+        placed = self._placed.get(allocation_key)
+        if placed is None or placed.released or placed.preempted:
+            return False
+        placed.preempted = True
+        return True
+
+    @writes
+    def unmark_preempted(self, allocation_key: str) -> None:
+        """Take a choice back."""
+        placed = self._placed.get(allocation_key)
+        if placed is not None:
+            placed.preempted = False
+
+    @reads
+    def is_preempted(self, allocation_key: str) -> bool:
+        """Tell whether an allocation has been chosen as a victim."""
+        placed = self._placed.get(allocation_key)
+        return placed is not None and placed.preempted
+
+    @reads
+    def allocation(self, allocation_key: str) -> Allocation | None:
+        """Return an allocation by its key."""
+        placed = self._placed.get(allocation_key)
+        return None if placed is None else placed.allocation
+
+    @reads
+    def allocations(self) -> tuple[Placed, ...]:
+        """Return copies of the allocations with their marks."""
+        return tuple(placed.copy() for placed in self._placed.values())

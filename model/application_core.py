@@ -1,0 +1,206 @@
+"""What all sides of an application share: its state, and the steps that several of them take.
+
+An application is one entity with one owner. Its methods stand in files by subject: its asks, its
+allocations, its swaps, and its life in `licorne.model.application`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from . import gang
+from .application_life import Life
+from .application_state import ApplicationEvent, ApplicationState
+from .application_views import application_facts
+from .effects import Answer, TimerKind
+from .pending_asks import PendingAsks
+from .placed import Placed
+from .reservations import Reservation, Reservations
+from .resource_combinations import component_wise_max
+from .resource_comparisons import is_zero
+from .resources import EMPTY, add, fits, take_away
+from .task_groups import TaskGroups
+from .tracked_resource import TrackedResource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .allocation import Allocation
+    from .effects import Effect
+    from .messages import TerminationType
+    from .pending_asks import AskRecord
+    from .refusals import Refusal
+    from .resources import Resource
+    from .users import User
+
+
+__all__ = ["ApplicationCore", "less"]
+
+_SECOND_NS: Final = 1_000_000_000
+
+
+def less(total: Resource, part: Resource) -> Resource:
+    """Return a sum without one of its parts."""
+    left = take_away(total, part)
+    assert left is not None, f"{part!r} is no part of {total!r}: please report"
+    return left
+
+
+class ApplicationCore:
+    """The state of one application."""
+
+    def __init__(
+        self,
+        application_id: str,
+        *,
+        partition: str,
+        queue_path: str,
+        user: User,
+        tags: Mapping[str, str],
+        submitted_at_ns: int,
+        gang_settings: gang.GangSettings,
+    ) -> None:
+        self.application_id = application_id
+        self.partition = partition
+        self.queue_path = queue_path
+        self.user = user
+        self.tags = tags
+        self.gang_settings = gang_settings
+        self._submitted_at_ns = submitted_at_ns
+        self._finished_at_ns: int | None = None
+        self._rejection = ""
+        self._life = Life()
+        self._asks = PendingAsks()
+        self._placed: dict[str, Placed] = {}
+        self._swapping: dict[str, str] = {}
+        """Key of the real allocation -> key of the placeholder that it is to replace."""
+        self._task_groups = TaskGroups()
+        self._reservations = Reservations()
+        self._pending = EMPTY
+        self._allocated = EMPTY
+        self._placeholder_allocated = EMPTY
+        self._most_used = EMPTY
+        self._used = TrackedResource()
+        self._used_preempted = TrackedResource()
+        self._used_placeholder = TrackedResource()
+        self._backoff_until_ns: int | None = None
+        self._refusals: tuple[Refusal, ...] = ()
+
+    def _answer(
+        self,
+        effects: list[Effect] | tuple[()],
+        *,
+        asks: tuple[AskRecord, ...] = (),
+        allocations: tuple[Allocation, ...] = (),
+        reservations: tuple[Reservation, ...] = (),
+    ) -> Answer:
+        answer = Answer(application_facts(self), tuple(effects))
+        if asks:
+            answer.asks = asks
+        if allocations:
+            answer.allocations = allocations
+        if reservations:
+            answer.reservations = reservations
+        return answer
+
+    def _has_nothing_real(self) -> bool:
+        return not self._asks.has_waiting and is_zero(self._allocated)
+
+    def _add_allocation(
+        self,
+        allocation: Allocation,
+        now_ns: int,
+        effects: list[Effect],
+        *,
+        replaces: bool = False,
+    ) -> None:
+        ask = allocation.ask
+        if ask.placeholder:
+            self._add_placeholder(allocation, now_ns, effects)
+        else:
+            first_replacement = replaces and is_zero(self._allocated)
+            if not first_replacement or self._life.state is ApplicationState.COMPLETING:
+                self._life.handle(ApplicationEvent.RUN, now_ns, effects)
+            self._allocated = add(self._allocated, ask.resource)
+            self._note_most(self._allocated)
+        self._placed[ask.allocation_key] = Placed(allocation)
+
+    def _add_placeholder(self, allocation: Allocation, now_ns: int, effects: list[Effect]) -> None:
+        life = self._life
+        total = add(self._placeholder_allocated, allocation.ask.resource)
+        self._placeholder_allocated = total
+        if life.state is ApplicationState.ACCEPTED and not life.has_timer(TimerKind.PLACEHOLDER):
+            due_ns = self.gang_settings.placeholder_due_ns(now_ns)
+            life.start_timer(TimerKind.PLACEHOLDER, due_ns, effects)
+        if self.gang_settings.is_complete(total):
+            life.handle(ApplicationEvent.RUN, now_ns, effects)
+        self._note_most(total)
+
+    def _note_most(self, used: Resource) -> None:
+        most = self._most_used
+        self._most_used = used if fits(used, most) else component_wise_max(most, used)
+
+    def _end_allocation(
+        self,
+        allocation_key: str,
+        termination: TerminationType,
+        now_ns: int,
+        effects: list[Effect],
+        *,
+        fires: bool = True,
+    ) -> tuple[Allocation, bool]:
+        placed = self._placed.pop(allocation_key)
+        allocation = placed.allocation
+        self._track(placed, now_ns)
+        if allocation.ask.placeholder:
+            event = self._placeholder_ended(allocation, termination)
+        else:
+            self._allocated = less(self._allocated, allocation.ask.resource)
+            event = self._real_ended()
+        if event is not None and fires:
+            self._life.handle(event, now_ns, effects)
+        return allocation, event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL) and not self._placed
+
+    def _real_ended(self) -> ApplicationEvent | None:
+        if self._life.state is ApplicationState.FAILING:
+            return None if self._placed else ApplicationEvent.FAIL
+        return ApplicationEvent.COMPLETE if self._has_nothing_real() else None
+
+    def _placeholder_ended(
+        self, allocation: Allocation, termination: TerminationType
+    ) -> ApplicationEvent | None:
+        self._placeholder_allocated = less(self._placeholder_allocated, allocation.ask.resource)
+        gang.count_end(self._task_groups, allocation.ask, termination)
+        if not is_zero(self._placeholder_allocated):
+            return None
+        life = self._life
+        life.stop_timer(TimerKind.PLACEHOLDER)
+        if life.state is ApplicationState.FAILING:
+            # What is left is real and on its way out: an application that is Failed uses nothing.
+            return None if self._placed else ApplicationEvent.FAIL
+        if life.state is ApplicationState.RESUMING:
+            return ApplicationEvent.RUN
+        completing = life.state is ApplicationState.COMPLETING and not life.has_timer(TimerKind.STATE)
+        return ApplicationEvent.COMPLETE if completing or self._has_nothing_real() else None
+
+    def _track(self, placed: Placed, now_ns: int) -> None:
+        allocation = placed.allocation
+        if placed.preempted:
+            tracked = self._used_preempted
+        elif allocation.ask.placeholder:
+            tracked = self._used_placeholder
+        else:
+            tracked = self._used
+        seconds = max(0, now_ns - allocation.bound_at_ns) // _SECOND_NS
+        tracked.aggregate(allocation.instance_type, allocation.ask.resource, seconds)
+
+    def _drop_swaps(self) -> tuple[Allocation, ...]:
+        """Give up all swaps that are under way; return the allocations that hold room for them."""
+        swaps = []
+        for placeholder_key in self._swapping.values():
+            placed = self._placed[placeholder_key]
+            assert placed.swap is not None, f"the swap of {placeholder_key} is lost: please report"
+            swaps.append(placed.swap)
+            placed.swap = None
+        self._swapping.clear()
+        return tuple(swaps)

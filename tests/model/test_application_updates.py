@@ -1,0 +1,336 @@
+"""New applications, and applications that an RM takes away."""
+
+from __future__ import annotations
+
+import pytest
+from builders import SECOND_NS, START_NS, TEN, a_resource
+from harness import Harness
+
+from licorne.model.gang import GangSettings
+from licorne.model.messages import Rejection, TerminationType
+from licorne.model.object_state import ObjectState
+from licorne.model.resources import EMPTY
+
+DYNAMIC = "- name: parent\n  parent: true\n- name: default"
+CREATE = "placementrules: [{name: provided, create: true}]"
+FORCE = {"application.create.force": "true"}
+STOPPED = TerminationType.STOPPED_BY_RM
+
+
+def quota(**quantities: int) -> str:
+    """Return a namespace quota as the tags have it."""
+    entries = ", ".join(f'"{name}": {{"value": {quantity}}}' for name, quantity in quantities.items())
+    return f'{{"resources": {{{entries}}}}}'
+
+
+def dynamic() -> Harness:
+    """Return a partition that creates the queues that applications name."""
+    return Harness(DYNAMIC, partition=CREATE)
+
+
+# -------------------------------------------------------------------------------------------- taking
+
+
+def test_an_application_takes_its_seat_in_its_queue() -> None:
+    """It is New until something is asked for it, and the RM is told of no state."""
+    h = Harness()
+
+    assert h.submit() is None
+
+    assert (["app"], ["app"]) == (list(h.state.seats), list(h.queue().seats.by_id))
+    assert ([], "New") == (h.states(), h.application().state().value)
+
+
+def test_an_active_id_is_taken_once() -> None:
+    """The second application is rejected and kept to be looked at; the first is untouched."""
+    h = Harness()
+    h.submit()
+    h.ask("a")
+
+    rejection = h.submit()
+
+    why = "adding application app to partition [rm]default, but application already existed"
+    assert Rejection("app", why) == rejection
+    assert ("Accepted", ["app"]) == (h.application().state().value, list(h.state.rejected))
+
+
+def test_ids_of_rejected_and_completed_applications_can_be_used_again() -> None:
+    """Only those that are active are taken."""
+    h = Harness()
+    h.submit(queue_name="root.nowhere")
+    first = h.submit()
+    h.ask("a")
+    h.release("a")
+    h.advance(31)
+
+    assert ["Accepted", "Completing", "Completed"] == h.states()
+    assert (None, None) == (first, h.submit())
+
+
+@pytest.mark.parametrize("state", [ObjectState.STOPPED, ObjectState.DRAINING])
+def test_a_partition_that_goes_away_takes_no_application(state: ObjectState) -> None:
+    """Neither a stopped one nor a draining one."""
+    h = Harness()
+    h.state.state = state
+
+    why = "partition [rm]default is stopped cannot add a new application app"
+    assert Rejection("app", why) == h.submit()
+
+
+def test_an_application_without_a_user_is_rejected() -> None:
+    """Unless its creation is forced."""
+    h = Harness()
+
+    rejection = h.submit(user="", groups=())
+
+    assert rejection is not None
+    assert "empty user" in rejection.reason
+    assert h.submit("forced", user="", groups=(), tags=FORCE) is None
+    assert "nobody" == h.seat("forced").user.name
+
+
+def test_an_application_that_no_rule_places_is_rejected() -> None:
+    """With the words of the interface."""
+    rejection = Harness().submit(queue_name="root.unknown")
+
+    assert rejection is not None
+    assert rejection.reason.startswith("failed to place application app: ")
+
+
+def test_a_queue_that_cannot_be_made_rejects_its_application() -> None:
+    """Below a leaf there are no queues."""
+    rejection = dynamic().submit(queue_name="root.default.x.y")
+
+    assert rejection is not None
+    assert (
+        "failed to create rule based queue root.default.x.y for application app\n"
+        "creation of queue root.default.x.y failed parent is already a leaf: root.default"
+    ) == rejection.reason
+
+
+def test_a_forced_application_goes_to_the_recovery_queue() -> None:
+    """Where no rule places it; others may not name that queue, whether or not it is there."""
+    h = Harness(partition=CREATE)
+
+    assert h.submit("early", "root.@recovery@") is not None
+    assert h.submit("forced", "", tags=FORCE) is None
+    assert h.submit("late", "root.@recovery@") is not None
+    assert ["forced"] == list(h.queue("root.@recovery@").seats.by_id)
+
+
+def test_a_rejected_application_expires_after_three_days() -> None:
+    """The latest of each id is kept until then."""
+    h = Harness()
+    h.submit(queue_name="root.nowhere")
+
+    h.advance(3 * 24 * 3600 - 1)
+    kept = list(h.state.rejected)
+    h.advance(2)
+
+    assert (["app"], {}) == (kept, h.state.rejected)
+
+
+# ---------------------------------------------------------------------------------------- quota tags
+
+
+def test_the_tags_of_a_namespace_are_quotas_of_a_dynamic_leaf() -> None:
+    """Maximum, guarantee, and the number of applications, whatever the case of their names."""
+    h = dynamic()
+
+    h.submit(
+        queue_name="root.parent.x",
+        tags={
+            "Namespace.ResourceQuota": quota(memory=10),
+            "namespace.resourceguaranteed": quota(memory=5),
+            "namespace.resourcemaxapps": "3",
+        },
+    )
+
+    leaf = h.queue("root.parent.x")
+    assert (TEN, a_resource(memory=5), 3) == (leaf.maximum, leaf.guaranteed, leaf.max_applications)
+
+
+def test_the_last_application_has_the_say() -> None:
+    """Both quotas are set together: one that it does not name is gone."""
+    h = dynamic()
+    both = {
+        "namespace.resourcequota": quota(memory=10),
+        "namespace.resourceguaranteed": quota(memory=5),
+    }
+    h.submit("one", "root.parent.x", tags=both)
+
+    h.submit("two", "root.parent.x", tags={"namespace.resourcequota": quota(memory=7)})
+
+    leaf = h.queue("root.parent.x")
+    assert (a_resource(memory=7), None) == (leaf.maximum, leaf.guaranteed)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", quota(memory=0), quota(memory=-1), quota(memory=5, gpu=-1)])
+def test_a_quota_that_is_none_is_ignored(text: str) -> None:
+    """It must be readable and strictly greater than zero."""
+    h = dynamic()
+
+    h.submit(queue_name="root.parent.x", tags={"namespace.resourcequota": text})
+
+    assert h.queue("root.parent.x").maximum is None
+
+
+def test_configured_queues_and_the_recovery_queue_take_no_quota_tags() -> None:
+    """Only what placement has made does."""
+    h = dynamic()
+    tags = {"namespace.resourcequota": quota(memory=1), "namespace.resourcemaxapps": "1"}
+
+    h.submit("one", "root.default", tags=tags)
+    h.submit("two", "", tags=tags | FORCE)
+
+    for path in ("root.default", "root.@recovery@"):
+        assert (None, 0) == (h.queue(path).maximum, h.queue(path).max_applications)
+
+
+# --------------------------------------------------------------------------------------------- gangs
+
+
+def test_a_gang_needs_a_queue_that_is_first_in_first_out() -> None:
+    """Other applications do not."""
+    h = Harness("- name: leaf\n  properties: {application.sort.policy: fair}")
+
+    rejection = h.submit("gang", placeholder_ask=TEN)
+
+    why = "queue root.leaf cannot run application gang with task group request: unsupported sort type"
+    assert Rejection("gang", why) == rejection
+    assert h.submit("plain") is None
+
+
+def test_a_gang_must_fit_the_maximum_of_its_queues() -> None:
+    """That of the leaf and of all queues below the root; the size of the cluster does not count."""
+    h = Harness("- name: p\n  resources: {max: {memory: 15}}\n  queues:\n  - name: leaf")
+
+    rejection = h.submit("big", "root.p.leaf", placeholder_ask=a_resource(memory=16))
+
+    assert rejection is not None
+    assert "queue root.p.leaf cannot fit application big: task group request" in rejection.reason
+    assert h.submit("fits", "root.p.leaf", placeholder_ask=a_resource(memory=15, gpu=99)) is None
+
+
+@pytest.mark.parametrize(("style", "hard"), [("Hard", True), ("Soft", False), ("", False), ("hard", False)])
+def test_the_style_of_a_gang_is_soft_unless_it_is_hard(style: str, hard: bool) -> None:  # noqa: FBT001 - a table
+    """The word must be exact."""
+    h = Harness()
+
+    h.submit(style=style)
+
+    assert hard is h.application().gang_settings.hard
+
+
+@pytest.mark.parametrize(
+    ("seconds", "timeout_ms"), [(0, 900_000), (-5, 900_000), (5, 5000), (2**63, 900_000)]
+)
+def test_a_timeout_that_is_none_is_a_quarter_of_an_hour(seconds: int, timeout_ms: int) -> None:
+    """Neither nothing nor what does not fit into nanoseconds is a timeout."""
+    h = Harness()
+
+    h.submit(timeout_seconds=seconds)
+
+    assert timeout_ms == h.application().gang_settings.timeout_ms
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("946684790", 946_684_790), ("soon", None), ("", None)])
+def test_the_age_of_an_application_is_a_tag(text: str, seconds: int | None) -> None:
+    """In seconds since 1970; it shortens the timeout of placeholders."""
+    h = Harness()
+
+    h.submit(tags={"yunikorn.apache.org/creationTime": text})
+
+    created_at_ns = None if seconds is None else seconds * SECOND_NS
+    assert created_at_ns == h.application().gang_settings.created_at_ns
+    if seconds is not None:
+        due_ns = GangSettings(created_at_ns=created_at_ns).placeholder_due_ns(START_NS)
+        assert START_NS + 890 * SECOND_NS == due_ns
+
+
+# ------------------------------------------------------------------------------------------- removal
+
+
+def test_an_application_that_is_taken_away_leaves_nothing() -> None:
+    """Its allocations are reported as ended, its asks and reservations are gone."""
+    h = Harness("- name: p\n  queues:\n  - name: leaf")
+    h.nodes("one", "two")
+    h.submit(queue_name="root.p.leaf")
+    h.ask("a", "b", "c")
+    h.settle()
+    h.forget()
+
+    h.withdraw()
+
+    assert [("a", STOPPED), ("b", STOPPED)] == h.releases
+    assert {EMPTY} == {level.allocated for level in h.queue("root.p.leaf").above}
+    assert {EMPTY} == {level.pending for level in h.queue("root.p.leaf").above}
+    assert {0} == {level.running for level in h.queue("root.p.leaf").above}
+    assert ({}, {}, EMPTY) == (h.state.seats, h.state.completed, h.user_usage())
+
+
+def test_an_application_that_ran_is_told_to_be_completing() -> None:
+    """Before it is gone; it is in no list afterwards, and its timers do nothing."""
+    h = Harness()
+    h.nodes("one")
+    h.submit()
+    h.ask("a")
+    h.settle()
+    h.forget()
+
+    h.withdraw()
+    h.advance(7200)
+
+    assert ["Completing"] == h.states()
+
+
+def test_an_application_that_only_asked_completes_at_once() -> None:
+    """Two states one after the other, and it is not kept."""
+    h = Harness()
+    h.submit()
+    h.ask("a")
+    h.forget()
+
+    h.withdraw()
+
+    assert (["Completing", "Completed"], {}) == (h.states(), h.state.completed)
+
+
+def test_an_unknown_application_is_gone_already() -> None:
+    """Nothing is told."""
+    h = Harness()
+
+    h.withdraw("unknown")
+
+    assert [] == h.announcements
+
+
+def test_a_gang_that_is_taken_away_gives_its_place_back() -> None:
+    """In its leaf and in every queue above, though it never ran."""
+    h = Harness("- name: p\n  maxapplications: 1\n  queues:\n  - name: leaf\n    maxapplications: 1")
+    h.nodes("one", "two")
+    h.submit("gang", "root.p.leaf", placeholder_ask=a_resource(memory=20))
+    h.ask("p", application_id="gang", task_group_name="g", placeholder=True)
+    h.settle()
+
+    h.withdraw("gang")
+    h.submit("next", "root.p.leaf")
+    h.ask("a", application_id="next")
+
+    assert 1 == h.settle()
+
+
+def test_a_queue_that_is_no_longer_used_is_removed() -> None:
+    """At the next turn of the cleaner, every ten seconds since the partition was made."""
+    h = dynamic()
+    h.advance(3)
+    h.submit(queue_name="root.parent.x")
+    h.withdraw()
+
+    h.advance(6)
+    before = h.state.tree.find("root.parent.x")
+    h.advance(1)
+
+    assert before is not None
+    assert h.state.tree.find("root.parent.x") is None
+    assert h.state.tree.find("root.parent") is not None

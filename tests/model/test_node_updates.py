@@ -1,0 +1,272 @@
+"""What an RM says of its nodes, carried out on a partition."""
+
+from __future__ import annotations
+
+import pytest
+from builders import TEN, FakePredicates, a_resource
+from harness import Harness
+
+from licorne.model.messages import AllocationsReleased, NodeAction, NodesAnswered, Rejection, TerminationType
+from licorne.model.object_state import ObjectState
+from licorne.model.resources import EMPTY
+
+FIVE = a_resource(memory=5)
+TWENTY = a_resource(memory=20)
+STOPPED = TerminationType.STOPPED_BY_RM
+
+
+def running(*keys: str, nodes: tuple[str, ...] = ("one", "two")) -> Harness:
+    """Return a partition with nodes of ten, and an application whose asks are placed in their order."""
+    h = Harness()
+    h.nodes(*nodes)
+    h.submit()
+    if keys:
+        h.ask(*keys)
+        h.settle()
+    h.forget()
+    return h
+
+
+def cluster_size(h: Harness) -> object:
+    """Return the root's maximum, which is the partition's capacity."""
+    assert (h.state.tree.root.maximum or EMPTY) == h.state.capacity
+    return h.state.tree.root.maximum
+
+
+# ----------------------------------------------------------------------------------------- creations
+
+
+def test_created_nodes_are_accepted_in_one_answer() -> None:
+    """Their capacities add up to the size of the cluster, cordoned or not."""
+    h = Harness()
+
+    answer = h.nodes("one", "two")
+    h.nodes("three", action=NodeAction.CREATE_DRAIN)
+
+    assert NodesAnswered(("one", "two"), ()) == answer
+    assert a_resource(memory=30) == cluster_size(h)
+    assert (True, False) == (h.node("one").schedulable, h.node("three").schedulable)
+
+
+def test_a_node_is_created_once() -> None:
+    """A second one with its id is rejected with the words of the interface; the first stays as it is."""
+    h = Harness()
+    h.nodes("one")
+
+    answer = h.nodes("one", "two", capacity=FIVE)
+
+    why = (
+        "failure while adding new node, node rejected with error: failed to add node one to partition "
+        "[rm]default, error: partition [rm]default has an existing node one, node name must be unique"
+    )
+    assert NodesAnswered(("two",), (Rejection("one", why),)) == answer
+    assert (TEN, a_resource(memory=15)) == (h.node("one").capacity, cluster_size(h))
+
+
+@pytest.mark.parametrize("state", [ObjectState.STOPPED, ObjectState.DRAINING])
+def test_a_partition_that_goes_away_takes_no_node(state: ObjectState) -> None:
+    """Neither a stopped one nor a draining one."""
+    h = Harness()
+    h.state.state = state
+
+    answer = h.nodes("one")
+
+    why = "partition [rm]default is stopped cannot add a new node one"
+    assert (Rejection("one", why),) == answer.rejected
+
+
+def test_a_cluster_of_nothing_is_none() -> None:
+    """Nodes that have nothing leave the root without a maximum."""
+    h = Harness()
+
+    h.nodes("one", capacity=a_resource(memory=0))
+
+    assert cluster_size(h) is None
+
+
+# ------------------------------------------------------------------------------------------- changes
+
+
+def test_a_new_capacity_changes_the_cluster_by_the_difference() -> None:
+    """What runs on the node stays, and may be more than it has now. Nobody is told."""
+    h = running("a")
+
+    h.update_node("one", NodeAction.UPDATE, FIVE)
+
+    assert (a_resource(memory=15), a_resource(memory=-5)) == (cluster_size(h), h.node("one").available)
+    assert [] == h.announcements
+
+
+def test_an_update_without_a_capacity_changes_nothing() -> None:
+    """Neither does one with the same."""
+    h = running()
+
+    h.update_node("one", NodeAction.UPDATE)
+    h.update_node("one", NodeAction.UPDATE, TEN)
+
+    assert (TWENTY, TEN) == (cluster_size(h), h.node("one").capacity)
+
+
+def test_types_that_an_update_no_longer_names_are_gone() -> None:
+    """The new capacity replaces the old one."""
+    h = Harness()
+    h.nodes("one", capacity=a_resource(memory=10, gpu=1))
+
+    h.update_node("one", NodeAction.UPDATE, a_resource(memory=10, gpu=0))
+
+    assert TEN == cluster_size(h)
+
+
+def test_a_node_is_cordoned_and_opened_again() -> None:
+    """What runs there runs on; its capacity counts all the time."""
+    h = running("a")
+    h.ask("b", "c")
+
+    h.update_node("one", NodeAction.DRAIN_NODE)
+    h.update_node("one", NodeAction.DRAIN_NODE)
+    h.settle()
+    cordoned = (h.node("one").schedulable, dict(h.placements), cluster_size(h))
+    h.release("a")
+    h.update_node("one", NodeAction.DRAIN_TO_SCHEDULABLE)
+    h.settle()
+
+    assert (False, {"b": "two"}, TWENTY) == cordoned
+    assert {"b": "two", "c": "one"} == h.placements
+
+
+@pytest.mark.parametrize("action", list(NodeAction))
+def test_what_is_said_of_unknown_nodes_has_no_answer(action: NodeAction) -> None:
+    """But for creations."""
+    h = Harness()
+
+    h.update_node("unknown", action, TEN)
+
+    created = action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
+    assert int(created) == len(h.announcements) == len(h.state.nodes)
+
+
+def test_an_unknown_action_changes_nothing() -> None:
+    """The node stays."""
+    h = running()
+
+    h.update_node("one", NodeAction.UNKNOWN_ACTION_FROM_RM, FIVE)
+
+    assert (TEN, True) == (h.node("one").capacity, h.node("one").schedulable)
+
+
+# ------------------------------------------------------------------------------------------- removal
+
+
+def test_a_removed_node_takes_its_allocations_along() -> None:
+    """The RM hears of each, and all that they used is free again."""
+    h = running("a", "b", "c")
+
+    h.update_node("one", NodeAction.DECOMISSION)
+
+    assert [("a", STOPPED)] == h.releases
+    (released,) = h.heard(AllocationsReleased)
+    assert ["Node one Removed"] == [release.message for release in released.releases]
+    assert (None, TEN) == (h.state.nodes.get("one"), cluster_size(h))
+    assert (TEN, TEN, 1) == (h.queue().allocated, h.user_usage(), h.state.allocations)
+
+
+def test_asks_of_a_removed_node_are_not_placed_again() -> None:
+    """The RM is to ask again; until then they count as placed."""
+    h = running("a", "b", "c")
+    h.update_node("one", NodeAction.DECOMISSION)
+
+    h.nodes("new", "newer")
+    h.settle()
+
+    assert {"c": "new"} == h.placements
+    assert EMPTY == h.queue().pending
+
+
+def test_a_node_without_anything_is_removed_silently() -> None:
+    """There is nothing to tell."""
+    h = running()
+
+    h.update_node("one", NodeAction.DECOMISSION)
+
+    assert ([], TEN) == (h.announcements, cluster_size(h))
+
+
+def test_an_application_completes_when_its_last_allocation_goes_with_a_node() -> None:
+    """As it does when the RM ends it."""
+    h = running("a")
+
+    h.update_node("one", NodeAction.DECOMISSION)
+
+    assert ["Completing"] == h.states()
+
+
+def test_the_foreign_allocations_of_a_removed_node_are_forgotten() -> None:
+    """They may come again on another one."""
+    h = running()
+    foreign = {"foreign": "default"}
+    h.ask("f", application_id="", node_id="one", tags=foreign)
+
+    h.update_node("one", NodeAction.DECOMISSION)
+    h.ask("f", application_id="", node_id="two", tags=foreign)
+
+    assert (["f"], TEN) == (list(h.state.foreign), h.node("two").occupied)
+
+
+# ------------------------------------------------------------------------------- removal during swaps
+
+
+def swapping(where: str) -> Harness:
+    """Return a gang of two on node one whose member `m` is to replace `p1`, on that node or on node two."""
+    why = {("m", "one"): "not here"} if where == "two" else {}
+    h = Harness(predicates=FakePredicates(refused=why, unreservable=why))
+    h.nodes("one", capacity=TWENTY)
+    h.submit(placeholder_ask=TWENTY)
+    h.ask("p1", "p2", task_group_name="g", placeholder=True)
+    h.settle()
+    h.nodes("two", capacity=TWENTY)
+    h.ask("m", task_group_name="g", resource=FIVE)
+    h.cycle()
+    h.forget()
+    return h
+
+
+def test_a_swap_is_confirmed_when_the_node_of_the_placeholder_goes() -> None:
+    """The member is elsewhere: it is announced there, and both placeholders are reported as ended."""
+    h = swapping("two")
+
+    h.update_node("one", NodeAction.DECOMISSION)
+
+    assert {"m": "two"} == h.placements
+    assert [("p1", STOPPED), ("p2", STOPPED)] == h.releases
+    assert (FIVE, FIVE, 1, 0) == (
+        h.queue().allocated,
+        h.user_usage(),
+        h.state.allocations,
+        h.state.placeholders,
+    )
+
+
+def test_a_member_waits_again_when_the_node_of_both_goes() -> None:
+    """Its ask is pending as before the swap."""
+    h = swapping("one")
+
+    h.update_node("one", NodeAction.DECOMISSION)
+
+    assert ({}, [("p1", STOPPED), ("p2", STOPPED)], FIVE) == (h.placements, h.releases, h.queue().pending)
+    h.settle()
+    assert {"m": "two"} == h.placements
+
+
+def test_a_member_waits_again_when_the_node_goes_that_it_was_to_run_on() -> None:
+    """The placeholder is still on its way out; the member takes the other one."""
+    h = swapping("two")
+
+    h.update_node("two", NodeAction.DECOMISSION)
+    before = (h.releases, h.queue().pending, h.queue().allocated)
+    h.release("p1", termination=TerminationType.PLACEHOLDER_REPLACED)
+
+    assert ([], FIVE, TWENTY) == before
+    assert (TEN, ["p2"]) == (
+        h.queue().allocated,
+        [entry.allocation_key for entry in h.node("one").allocations],
+    )

@@ -1,0 +1,224 @@
+"""A partition as its owner uses it: working in slices, timers, new configurations, and its end."""
+
+from __future__ import annotations
+
+from builders import SECOND_NS, START_NS, TEN, a_resource
+from harness import Harness
+
+from licorne.model.messages import ApplicationChanged, NodeAction, TerminationType
+
+SECONDS_OF_THREE_DAYS = 3 * 24 * 3600
+
+
+def busy(*keys: str) -> Harness:
+    """Return a partition with a node of a hundred and an application whose asks wait."""
+    h = Harness()
+    h.nodes("one", capacity=a_resource(memory=100))
+    h.submit()
+    h.ask(*keys)
+    return h
+
+
+# ------------------------------------------------------------------------------------------- working
+
+
+def test_cycles_run_until_one_gives_nothing() -> None:
+    """Or until there were so many; the answer is how many gave a result."""
+    h = busy("a", "b", "c")
+
+    done = [h.partition.run_cycles(2), h.partition.run_cycles(5), h.partition.run_cycles(5)]
+
+    assert [2, 1, 0] == done
+
+
+def test_work_is_done_in_slices() -> None:
+    """The answer tells whether there may be more to do."""
+    h = busy("a", "b", "c")
+
+    more = [h.partition.work(2) for _ in range(3)]
+
+    assert ([True, False, False], 3) == (more, len(h.placements))
+
+
+def test_nothing_is_placed_for_an_rm_that_is_far_behind() -> None:
+    """Work begins again when it has caught up."""
+    h = busy("a")
+    h.congested = True
+    held = (h.partition.work(5), dict(h.placements))
+
+    h.congested = False
+    h.partition.work(5)
+
+    assert ((False, {}), {"a": "one"}) == (held, h.placements)
+
+
+def test_an_idle_partition_sets_no_timer() -> None:
+    """Nothing waits, so nothing has to be looked at."""
+    h = busy("a")
+
+    h.partition.work(5)
+
+    assert (None, None) == (h.clock.next_due_ns(), h.partition.next_look_ns())
+
+
+def test_a_partition_at_rest_wakes_when_a_reservation_is_due() -> None:
+    """Two seconds after the ask came, and a moment."""
+    h = Harness()
+    h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
+    h.nodes("one")
+    h.submit()
+    h.ask("used", node_id="one", resource=a_resource(memory=1))
+    h.ask("a")
+
+    h.partition.work(5)
+
+    assert START_NS + 2 * SECOND_NS + 1 == h.partition.next_look_ns()
+
+
+# -------------------------------------------------------------------------------------------- timers
+
+
+def test_an_application_goes_through_its_end_by_itself() -> None:
+    """Completing for half a minute, Completed for three days; then nobody knows it any more."""
+    h = busy("a")
+    h.settle()
+    h.release("a")
+    h.advance(29)
+    completing = list(h.state.seats)
+    h.advance(1)
+    completed = (list(h.state.seats), len(h.state.completed))
+    h.advance(SECONDS_OF_THREE_DAYS)
+
+    assert (["app"], ([], 1), {}) == (completing, completed, h.state.completed)
+    assert ["Accepted", "Running", "Completing", "Completed", "Expired"] == h.states()
+    assert 1 == len(h.released_handles)
+
+
+def test_states_are_told_with_the_time_and_the_event() -> None:
+    """An RM reads them."""
+    h = busy("a")
+    h.advance(5)
+    h.settle()
+
+    changes = h.heard(ApplicationChanged)
+
+    assert [
+        ApplicationChanged("app", "Accepted", START_NS, "runApplication"),
+        ApplicationChanged("app", "Running", START_NS + 5 * SECOND_NS, "runApplication"),
+    ] == changes
+
+
+def test_a_timer_of_an_earlier_application_of_that_id_does_nothing() -> None:
+    """The second one has its own half minute."""
+    h = busy("a")
+    h.settle()
+    h.release("a")
+    h.advance(20)
+    h.withdraw()
+    h.submit()
+    h.ask("b")
+    h.settle()
+    h.release("b")
+
+    h.advance(15)
+
+    assert "Completing" == h.application().state().value
+
+
+def test_a_gang_that_times_out_is_told_of_in_one_message_for_all_releases() -> None:
+    """Placed ones and waiting ones; the state comes first, with its reason."""
+    h = Harness()
+    h.nodes("one")
+    h.submit(placeholder_ask=a_resource(memory=20), timeout_seconds=60)
+    h.ask("p1", "p2", task_group_name="g", placeholder=True)
+    h.settle()
+    h.forget()
+
+    h.advance(60)
+
+    assert [("p1", TerminationType.TIMEOUT), ("p2", TerminationType.TIMEOUT)] == h.releases
+    assert ["Resuming"] == h.states()
+    assert ["ResourceReservationTimeout"] == [change.message for change in h.heard(ApplicationChanged)]
+    h.release("p1", termination=TerminationType.TIMEOUT)
+    assert ["Resuming", "Accepted"] == h.states()
+
+
+# -------------------------------------------------------------------------------------- configuration
+
+
+def test_a_new_configuration_counts_from_the_next_cycle() -> None:
+    """An ask that a maximum has barred is placed when the maximum is raised."""
+    h = Harness("- name: leaf\n  resources: {max: {memory: 5}}")
+    h.nodes("one")
+    h.submit()
+    h.ask("a")
+    held = h.settle()
+
+    h.reload("- name: leaf\n  resources: {max: {memory: 10}}")
+
+    assert (0, 1) == (held, h.settle())
+
+
+def test_a_new_configuration_may_turn_the_orders_round() -> None:
+    """Of nodes and of applications."""
+    h = Harness()
+    h.nodes("a", "b")
+    h.submit()
+    h.ask("first", resource=a_resource(memory=1))
+    h.settle()
+
+    h.reload("- name: leaf", partition="nodesortpolicy: {type: binpacking}")
+    h.ask("second", resource=a_resource(memory=1))
+    h.settle()
+
+    assert {"first": "a", "second": "a"} == h.placements
+
+
+def test_a_queue_that_left_the_configuration_is_removed_when_it_is_empty() -> None:
+    """Its applications go on until they end."""
+    h = Harness("- name: a\n- name: b")
+    h.nodes("one")
+    h.submit(queue_name="root.b")
+    h.ask("x")
+    h.settle()
+
+    h.reload("- name: a")
+    h.ask("y", resource=a_resource(memory=0, pods=0))
+    h.advance(20)
+    held = h.state.tree.find("root.b")
+    h.withdraw()
+    h.advance(10)
+
+    assert held is not None
+    assert h.state.tree.find("root.b") is None
+
+
+# ------------------------------------------------------------------------------------------- its end
+
+
+def test_a_partition_that_is_shut_down_fails_its_applications() -> None:
+    """Its nodes go, what ran there is reported, and nothing happens any more."""
+    h = busy("a")
+    h.settle()
+    h.submit("asking")
+    h.ask("b", application_id="asking")
+    h.forget()
+
+    h.partition.shut_down()
+    h.advance(SECONDS_OF_THREE_DAYS)
+
+    failing = h.heard(ApplicationChanged)
+    assert {"PartitionRemoved"} == {change.message for change in failing if change.state == "Failing"}
+    assert {"app", "asking"} == {change.application_id for change in failing if change.state == "Failing"}
+    assert [("a", TerminationType.STOPPED_BY_RM)] == h.releases
+    assert (0, {}) == (len(h.state.nodes), h.placements)
+
+
+def test_a_partition_that_is_shut_down_takes_nothing() -> None:
+    """Neither nodes nor applications."""
+    h = Harness()
+    h.partition.shut_down()
+
+    assert 1 == len(h.nodes("one").rejected)
+    assert h.submit() is not None
+    assert TEN == a_resource(memory=10)

@@ -1,0 +1,133 @@
+"""Carrying out a preemption, all or nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from builders import PARTITION, TEN, a_resource
+from preemption_scenes import TWO_QUEUES, Scene
+
+from licorne.model.messages import Release, TerminationType
+from licorne.model.preemption_acts import (
+    mark_all,
+    release_all,
+    release_by_application,
+    remember,
+    still_going,
+    victim_record,
+)
+from licorne.model.preemption_records import PreemptionCause, PreemptionRecord
+from licorne.model.resources import EMPTY
+
+if TYPE_CHECKING:
+    from licorne.model.victims import Victim
+
+
+def a_scene() -> Scene:
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", capacity=a_resource(memory=100))
+    scene.runs("v1", "v2")
+    return scene
+
+
+def a_record(scene: Scene, *victims: Victim, ask: str = "ask") -> PreemptionRecord:
+    return PreemptionRecord(
+        time_ns=scene.clock.now_ns(),
+        cause=PreemptionCause.GUARANTEE,
+        queue_path="root.a",
+        allocation_key=ask,
+        application_id="root.a",
+        reason="",
+        victims=tuple(victim_record(victim, "because") for victim in victims),
+    )
+
+
+def test_all_victims_are_marked() -> None:
+    """From then on nobody else chooses them."""
+    scene = a_scene()
+
+    assert mark_all([scene.victim("v1"), scene.victim("v2")]) is None
+    assert scene.application("root.b").is_preempted("v1")
+    assert scene.application("root.b").is_preempted("v2")
+
+
+def test_one_that_cannot_be_marked_leaves_all_unmarked() -> None:
+    """The RM has been asked to end it already, for something else."""
+    scene = a_scene()
+    scene.application("root.b").mark_released("v2")
+
+    assert mark_all([scene.victim("v1"), scene.victim("v2")]) == scene.victim("v2")
+    assert not scene.application("root.b").is_preempted("v1")
+
+
+def test_victims_are_counted_in_every_queue_above_until_they_are_gone() -> None:
+    """They stay allocated until the RM confirms, and are counted as being preempted as long."""
+    scene = a_scene()
+    mark_all([scene.victim("v1")])
+    release_all(scene.state, [scene.victim("v1")], "text")
+
+    assert [TEN, TEN] == [scene.queue(path).preempting for path in ("root.b", "root")]
+    scene.confirm()
+    assert [EMPTY, EMPTY] == [scene.queue(path).preempting for path in ("root.b", "root")]
+
+
+def test_the_rm_is_told_once() -> None:
+    """All victims are in one message, with the text and the type of a preemption."""
+    scene = a_scene()
+    release_all(scene.state, [scene.victim("v1"), scene.victim("v2")], "text")
+    expected = tuple(
+        Release(
+            partition=PARTITION,
+            application_id="root.b",
+            allocation_key=key,
+            termination=TerminationType.PREEMPTED_BY_SCHEDULER,
+            message="text",
+        )
+        for key in ("v1", "v2")
+    )
+
+    assert [expected] == scene.preemption_messages
+
+
+def test_the_rm_may_be_told_by_application() -> None:
+    """One message for each, whatever the order of the victims."""
+    scene = a_scene()
+    scene.runs("x1", queue="root.a")
+    victims = [scene.victim("v1"), scene.victim("x1", "root.a"), scene.victim("v2")]
+    release_by_application(scene.state, victims, "text")
+
+    assert [["x1"], ["v1", "v2"]] == [
+        [release.allocation_key for release in message] for message in scene.preemption_messages
+    ]
+
+
+def test_a_preemption_goes_on_until_its_last_victim_is_gone() -> None:
+    """Also if the application of a victim is gone with it."""
+    scene = a_scene()
+    record = a_record(scene, scene.victim("v1"), scene.victim("v2"))
+    scene.release("v1", application_id="root.b")
+
+    assert still_going(scene.state, record)
+    scene.withdraw("root.b")
+    assert not still_going(scene.state, record)
+
+
+def test_a_preemption_for_an_ask_that_lost_its_room_is_remembered_as_a_loop() -> None:
+    """The victims of the first are gone, its ask still waits, and it is taken from the same application."""
+    scene = a_scene()
+    scene.asks("ask")
+    remember(scene.state, a_record(scene, scene.victim("v1")))
+    scene.release("v1", application_id="root.b")
+    remember(scene.state, a_record(scene, scene.victim("v2")))
+
+    assert scene.state.preemptions.loops == 1
+
+
+def test_a_preemption_while_the_first_is_under_way_is_no_loop() -> None:
+    """Its victims have not gone yet."""
+    scene = a_scene()
+    scene.asks("ask", "second")
+    remember(scene.state, a_record(scene, scene.victim("v1")))
+    remember(scene.state, a_record(scene, scene.victim("v2"), ask="second"))
+
+    assert scene.state.preemptions.loops == 0

@@ -1,0 +1,111 @@
+"""The detector of preemptions that go round in a circle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from builders import START_NS, TEN
+
+from licorne.model.preemption_loops import LOOP_WINDOW_NS, loop_of
+from licorne.model.preemption_records import (
+    PreemptionCause,
+    PreemptionLog,
+    PreemptionRecord,
+    VictimRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def preempts(
+    ask: str,
+    *victims: str,
+    queue: str = "root.a",
+    taken_from: str = "other",
+    time_ns: int = START_NS,
+    cause: PreemptionCause = PreemptionCause.GUARANTEE,
+) -> PreemptionRecord:
+    return PreemptionRecord(
+        time_ns=time_ns,
+        cause=cause,
+        queue_path=queue,
+        allocation_key=ask,
+        application_id="app",
+        reason="",
+        victims=tuple(
+            VictimRecord(
+                allocation_key=victim,
+                application_id=taken_from,
+                queue_path="root.b",
+                node_id="n1",
+                resource=TEN,
+                reason="",
+            )
+            for victim in victims
+        ),
+    )
+
+
+def never(_: PreemptionRecord) -> bool:
+    return False
+
+
+def always(_: PreemptionRecord) -> bool:
+    return True
+
+
+def last_of(records: list[PreemptionRecord], waits: Callable[[PreemptionRecord], bool] = never) -> str:
+    """Return what is said of the last record after the others."""
+    log = PreemptionLog()
+    for record in records[:-1]:
+        log.add(record)
+    return loop_of(records[-1], log, waits)
+
+
+def test_one_preemption_after_the_other_is_no_loop() -> None:
+    """A queue takes what it is owed, ask by ask."""
+    assert last_of([preempts("a1", "b1"), preempts("a2", "b2")]) == ""
+
+
+def test_two_that_take_turns_are_a_loop() -> None:
+    """What was placed for a victim was preempted for the victim's successor, which is preempted again."""
+    turns = [
+        preempts("a1", "b1"),
+        preempts("b2", "a1", queue="root.b", taken_from="app"),
+        preempts("a2", "b2"),
+    ]
+
+    assert "a1" in last_of(turns)
+    assert "preempted itself, for root.b" in last_of(turns)
+
+
+def test_an_ask_whose_room_was_given_away_makes_the_next_one_a_loop() -> None:
+    """The victim was admitted again and the ask still waits."""
+    assert "given to somebody else" in last_of([preempts("a1", "b1"), preempts("a1", "b2")], always)
+
+
+def test_another_application_makes_no_loop() -> None:
+    """To take from somebody else is to go on, not round."""
+    records = [preempts("a1", "b1"), preempts("a1", "c1", taken_from="third")]
+
+    assert last_of(records, always) == ""
+
+
+def test_another_queue_makes_no_loop() -> None:
+    """Two queues may take from the same one."""
+    assert last_of([preempts("a1", "b1"), preempts("c1", "b2", queue="root.c")], always) == ""
+
+
+def test_what_came_to_nothing_long_ago_is_forgotten() -> None:
+    """After the window a preemption is a new one."""
+    records = [preempts("a1", "b1"), preempts("a1", "b2", time_ns=START_NS + LOOP_WINDOW_NS + 1)]
+
+    assert last_of(records, always) == ""
+
+
+def test_a_quota_is_never_a_loop() -> None:
+    """It is enforced once a change."""
+    records = [preempts("", "b1", cause=PreemptionCause.QUOTA)] * 2
+
+    assert last_of(records, always) == ""

@@ -1,0 +1,95 @@
+"""What is remembered of preemptions, and how it is explained."""
+
+from __future__ import annotations
+
+from builders import START_NS, TEN
+
+from licorne.model.preemption_records import (
+    RECORDS_MAX,
+    PreemptionCause,
+    PreemptionLog,
+    PreemptionRecord,
+    VictimRecord,
+)
+
+
+def a_record(ask: str = "ask", *victims: str, loop: str = "") -> PreemptionRecord:
+    return PreemptionRecord(
+        time_ns=START_NS,
+        cause=PreemptionCause.GUARANTEE,
+        queue_path="root.a",
+        allocation_key=ask,
+        application_id="app",
+        node_id="n1",
+        reason=f"{ask} needs room",
+        victims=tuple(
+            VictimRecord(
+                allocation_key=victim,
+                application_id="other",
+                queue_path="root.b",
+                node_id="n1",
+                resource=TEN,
+                reason="it is the youngest",
+            )
+            for victim in victims
+        ),
+        loop=loop,
+    )
+
+
+def test_an_explanation_names_the_ask_and_each_victim() -> None:
+    """One line says for whom, one for each victim says who, where and why."""
+    lines = a_record("ask", "v1", "v2").explain()
+
+    assert (
+        "ask needs room",
+        "v1 of other in root.b on n1: it is the youngest",
+        "v2 of other in root.b on n1: it is the youngest",
+    ) == lines
+
+
+def test_an_explanation_ends_with_the_loop() -> None:
+    """That a preemption goes round in a circle is part of it."""
+    assert a_record(loop="again").explain()[-1] == "loop: again"
+
+
+def test_a_log_explains_asks_and_victims_by_their_key() -> None:
+    """Whoever took part finds the whole preemption."""
+    log = PreemptionLog()
+    log.add(a_record("ask", "v1"))
+    log.add(a_record("other", "v2"))
+
+    assert a_record("ask", "v1").explain() == log.explain("ask")
+    assert a_record("other", "v2").explain() == log.explain("v2")
+    assert log.explain("unknown") == ()
+
+
+def test_a_log_forgets_the_oldest() -> None:
+    """It has a bound."""
+    log = PreemptionLog()
+    for number in range(RECORDS_MAX + 1):
+        log.add(a_record(f"ask{number}"))
+
+    assert RECORDS_MAX == len(log)
+    assert log.last_for("ask0", "app") is None
+    assert [record.allocation_key for record in log][0] == "ask1"
+
+
+def test_a_log_knows_the_last_preemption_for_an_ask() -> None:
+    """Of the ask with that key in that application."""
+    log = PreemptionLog()
+    log.add(a_record("ask", "v1"))
+    log.add(a_record("ask", "v2"))
+
+    assert a_record("ask", "v2") == log.last_for("ask", "app")
+    assert log.last_for("ask", "another") is None
+
+
+def test_a_log_counts_loops() -> None:
+    """Also those that it has forgotten since."""
+    log = PreemptionLog()
+    log.add(a_record(loop="again"))
+    for number in range(RECORDS_MAX):
+        log.add(a_record(f"ask{number}"))
+
+    assert log.loops == 1

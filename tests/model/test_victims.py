@@ -1,0 +1,232 @@
+"""Possible victims, and the orders in which they go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from preemption_scenes import TWO_QUEUES, Scene
+
+from licorne.model.allocation import Allocation, Ask
+from licorne.model.resources import EMPTY, Resource, add, fits
+from licorne.model.victims import (
+    Reluctance,
+    Victim,
+    described,
+    needed_only,
+    queue_order,
+    quota_order,
+    required_node_order,
+    total_of,
+    victims_of,
+)
+
+if TYPE_CHECKING:
+    from licorne.model.seat import Seat
+
+HOUR = 3600 * SECOND_NS
+
+
+def a_seat() -> Seat:
+    scene = Scene(TWO_QUEUES)
+    scene.submit("root.b", "root.b")
+    return scene.seat("root.b")
+
+
+SEAT = a_seat()
+
+
+def a_victim(
+    key: str = "v",
+    *,
+    resource: Resource = TEN,
+    willing: bool = True,
+    originator: bool = False,
+    priority: int = 0,
+    age_ns: int = 0,
+    required_node: str = "",
+) -> Victim:
+    ask = Ask(
+        allocation_key=key,
+        application_id="app",
+        resource=resource,
+        created_at_ns=START_NS - age_ns,
+        priority=priority,
+        originator=originator,
+        allow_preempt_self=willing,
+        required_node=required_node,
+    )
+    return Victim(Allocation(ask, "node", START_NS), SEAT)
+
+
+def memory(*quantities: int) -> list[Victim]:
+    return [
+        a_victim(f"v{number}", resource=a_resource(memory=quantity)) for number, quantity in enumerate(quantities)
+    ]
+
+
+def keys(victims: list[Victim] | tuple[Victim, ...]) -> list[str]:
+    return [victim.key for victim in victims]
+
+
+def test_a_victim_shows_its_allocation() -> None:
+    """Key, size and leaf come from the allocation and the seat."""
+    victim = a_victim("v")
+
+    assert ("v", TEN, SEAT.queue) == (victim.key, victim.resource, victim.queue)
+
+
+def test_an_originator_is_more_reluctant_than_one_that_opted_out() -> None:
+    """An originator goes last whether or not it opted out too."""
+    kinds = [
+        a_victim(willing=True).reluctance,
+        a_victim(willing=False).reluctance,
+        a_victim(willing=True, originator=True).reluctance,
+        a_victim(willing=False, originator=True).reluctance,
+    ]
+
+    assert [Reluctance.WILLING, Reluctance.OPTED_OUT, Reluctance.ORIGINATOR, Reluctance.ORIGINATOR] == kinds
+
+
+def test_what_is_on_its_way_out_or_bound_to_its_node_is_not_free() -> None:
+    """Nothing goes twice, and a daemon set does not go for another."""
+    free = a_victim()
+    others = [
+        free._replace(preempted=True),
+        free._replace(released=True),
+        a_victim(required_node="node"),
+    ]
+
+    assert free.is_free
+    assert not any(victim.is_free for victim in others)
+
+
+def test_the_victims_of_an_application_are_its_free_allocations() -> None:
+    """What is preempted, released or bound to a node is left out."""
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", capacity=a_resource(memory=100))
+    scene.runs("free", "preempted", "released")
+    scene.runs("bound", required_node="n1")
+    scene.application("root.b").mark_preempted("preempted")
+    scene.application("root.b").mark_released("released")
+
+    assert ["free"] == keys(list(victims_of(scene.seat("root.b"))))
+
+
+def test_victims_give_back_their_sum() -> None:
+    """The total is over all types."""
+    victims = [a_victim(resource=a_resource(memory=1)), a_victim(resource=a_resource(memory=2, vcore=3))]
+
+    assert a_resource(memory=3, vcore=3) == total_of(victims)
+    assert EMPTY == total_of([])
+
+
+def test_a_victim_that_the_others_make_needless_is_spared() -> None:
+    """The large one alone is enough; the small one before it was chosen in vain."""
+    victims = memory(2, 10)
+
+    assert ["v1"] == keys(needed_only(victims, given=EMPTY, wanted=TEN))
+
+
+def test_the_last_of_the_order_is_spared_first() -> None:
+    """Of two that could stand for each other the one goes that comes first."""
+    assert ["v0"] == keys(needed_only(memory(10, 10), given=EMPTY, wanted=TEN))
+
+
+@settings(deadline=None, max_examples=100)
+@given(quantities=st.lists(st.integers(0, 9), max_size=8), given_quantity=st.integers(0, 9))
+def test_needed_victims_are_enough_and_none_can_be_spared(quantities: list[int], given_quantity: int) -> None:
+    """Where all are enough the needed ones are, and without any of them they are not."""
+    victims = memory(*quantities)
+    have = a_resource(memory=given_quantity)
+    wanted = a_resource(memory=given_quantity + sum(quantities) // 2)
+    needed = needed_only(victims, given=have, wanted=wanted)
+
+    assert fits(add(have, total_of(needed)), wanted)
+    for victim in needed:
+        others = [other for other in needed if other is not victim]
+        assert not fits(add(have, total_of(others)), wanted)
+
+
+def test_the_order_on_a_required_node_is_reluctance_priority_age_size() -> None:
+    """Each of these decides where those before it leave a tie."""
+    ordered = [
+        a_victim("low", priority=-1, age_ns=5),
+        a_victim("small", resource=a_resource(memory=1)),
+        a_victim("large"),
+        a_victim("old", age_ns=1),
+        a_victim("important", priority=1),
+        a_victim("opted-out", willing=False, priority=-9),
+        a_victim("originator", originator=True, priority=-9),
+    ]
+
+    assert keys(ordered) == keys(sorted(reversed(ordered), key=required_node_order))
+
+
+def test_the_order_for_a_queue_is_willing_then_no_originator_then_youngest() -> None:
+    """An opt-out weighs more than being an originator; priority and size mean nothing."""
+    ordered = [
+        a_victim("young", priority=5),
+        a_victim("old", age_ns=1, resource=a_resource(memory=1)),
+        a_victim("originator", originator=True),
+        a_victim("opted-out", willing=False),
+        a_victim("both", willing=False, originator=True),
+    ]
+
+    assert keys(ordered) == keys(sorted(reversed(ordered), key=queue_order))
+
+
+def test_the_order_for_a_quota_begins_with_the_willing() -> None:
+    """The recorded core begins with originators and those that opted out."""
+    target = a_resource(memory=10)
+    ordered = [
+        a_victim("willing", priority=9, age_ns=9 * HOUR),
+        a_victim("opted-out", willing=False),
+        a_victim("originator", originator=True),
+    ]
+
+    assert keys(ordered) == keys(sorted(reversed(ordered), key=lambda victim: _quota(victim, target)))
+
+
+def test_the_order_for_a_quota_is_types_priority_hour_share() -> None:
+    """Among the willing: who gives back the wanted types, the least important, this hour's, the smallest."""
+    target = a_resource(memory=10)
+    ordered = [
+        a_victim("low", priority=-1),
+        a_victim("small", resource=a_resource(memory=1)),
+        a_victim("large", age_ns=-1),
+        a_victim("last-hour", resource=a_resource(memory=1), age_ns=HOUR),
+        a_victim("important", priority=1),
+        a_victim("half", resource=a_resource(memory=1, vcore=1), priority=-9),
+    ]
+
+    assert keys(ordered) == keys(sorted(reversed(ordered), key=lambda victim: _quota(victim, target)))
+
+
+def _quota(victim: Victim, target: Resource) -> tuple[int | str | tuple[float, ...], ...]:
+    return quota_order(victim, target, a_resource(memory=100))
+
+
+def test_keys_settle_what_is_otherwise_equal() -> None:
+    """All orders are total, so that the same state gives the same victims."""
+    pair = [a_victim("b"), a_victim("a")]
+
+    for order in (required_node_order, queue_order):
+        assert ["a", "b"] == keys(sorted(pair, key=order))
+    assert ["a", "b"] == keys(sorted(pair, key=lambda victim: _quota(victim, TEN)))
+
+
+def test_a_victim_is_described_by_what_the_orders_look_at() -> None:
+    """The words say what speaks against it."""
+    assert described(a_victim(priority=3)) == "priority 3, it allows preemption"
+    assert "opted out" in described(a_victim(willing=False))
+    assert "originator" in described(a_victim(originator=True))
+
+
+def test_a_victim_refers_to_the_allocation_as_it_was() -> None:
+    """It is a value: two of the same allocation and seat are equal."""
+    allocation = an_allocation()
+
+    assert Victim(allocation, SEAT) == Victim(allocation, SEAT)

@@ -1,0 +1,63 @@
+"""The programs of the embedding tutorial run as they stand there, and print what the page says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "embedding.md"
+TIMEOUT_SECONDS: Final = 30
+
+_BLOCK: Final = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+
+
+class Program(NamedTuple):
+    """One block of Python, and what it prints; `None` where the page does not say."""
+
+    code: str
+    output: str | None
+
+
+def programs(text: str) -> list[Program]:
+    """Return the blocks of Python of a page, each with the block of text right behind it."""
+    return [Program(match[1], match[2]) for match in _BLOCK.finditer(text)]
+
+
+PROGRAMS: Final = programs(PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=[f"block-{number + 1}" for number in range(len(PROGRAMS))])
+def test_a_program_of_the_tutorial_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
+    """In a process of its own, which ends by itself and complains of nothing."""
+    ran = subprocess.run(  # noqa: S603 - our own example, by our own interpreter
+        [sys.executable, "-W", "error", "-c", program.code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+
+    expected = ran.stdout if program.output is None else program.output
+    assert (0, "", expected) == (ran.returncode, ran.stderr, ran.stdout)
+
+
+def test_the_tutorial_has_programs_on_both_engines() -> None:
+    """A page without programs would pass every test above."""
+    codes = [program.code for program in PROGRAMS]
+
+    assert [True, True] == [
+        any(call in code for code in codes) for call in ("Scheduler()", 'engine="direct"')
+    ]
+
+
+def test_a_program_is_read_with_the_output_behind_it() -> None:
+    """Output that stands elsewhere belongs to nobody, and other languages are no programs."""
+    page = "```python\na\n```\n\n```text\nb\n```\n\nwords\n\n```sh\nc\n```\n```python\nd\n```\nwords\n\n```text\ne\n```\n"
+
+    assert [Program("a\n", "b\n"), Program("d\n", None)] == programs(page)

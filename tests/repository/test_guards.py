@@ -1,0 +1,189 @@
+"""The shape of the package: what the checkout holds, what a wheel takes of it, what an import does."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT: Final = Path(__file__).parents[2]
+ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
+BUILD_SECONDS_MAX: Final = 120
+IMPORT_SECONDS_MAX: Final = 60
+
+_NO_SOURCES: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "conformance")
+
+_IMPORT_ALL: Final = """
+import importlib, json, pkgutil, licorne
+names = [found.name for found in pkgutil.walk_packages(licorne.__path__, "licorne.")]
+files = [importlib.import_module(name).__file__ for name in names]
+print(json.dumps({"root": licorne.__file__, "names": names, "files": files}))
+"""
+
+_LOOK_AROUND: Final = """
+import json, logging, threading
+from loguru import logger
+def look():
+    handlers = [repr(handler) for handler in logging.getLogger().handlers]
+    return [threading.active_count(), handlers, logging.getLogger().level, sorted(logger._core.handlers)]
+before = look()
+import licorne
+print(json.dumps({"before": before, "after": look()}))
+"""
+
+_FAIL_QUIETLY: Final = """
+from licorne import ResourceManager, Scheduler
+from licorne.proxy.si import si_pb2 as si
+class Failing(ResourceManager):
+    def update_node(self, response):
+        raise ValueError("on purpose")
+with Scheduler(engine="direct") as scheduler:
+    scheduler.register("rm", Failing())
+    request = si.NodeRequest(rmID="rm")
+    request.nodes.add(nodeID="n1", action=si.NodeInfo.CREATE)
+    scheduler.update_node(request)
+    print(scheduler.deliver())
+"""
+
+
+def run_python(code: str, folder: Path, environment: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """Run code in a fresh interpreter in a folder; return what it wrote to its output and to its errors."""
+    ran = subprocess.run(  # noqa: S603 - our own code, by our own interpreter
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=IMPORT_SECONDS_MAX,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout, ran.stderr
+
+
+def module_names() -> set[str]:
+    """Return the modules and packages of all rooms, as they are imported."""
+    files = [path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    names = [".".join(["licorne", *path.with_suffix("").parts]) for path in files]
+    return {name.removesuffix(".__init__") for name in names}
+
+
+# -------------------------------------------------------------------------------------- the checkout
+
+
+def test_the_root_holds_no_module_but_the_facade() -> None:
+    """A module beside the rooms would be a room of its own that no rule speaks of."""
+    assert ["__init__.py"] == sorted(path.name for path in ROOT.glob("*.py"))
+
+
+def test_the_packages_are_the_folders_that_hold_modules() -> None:
+    """They are listed by hand, and a folder that was forgotten would be missing in the wheel alone."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = {path.parent.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+    expected = sorted(["licorne", *(".".join(["licorne", *folder.parts]) for folder in folders)])
+
+    assert expected == project["tool"]["setuptools"]["packages"]
+
+
+def test_every_folder_with_modules_is_a_package_by_its_own_file() -> None:
+    """A folder without `__init__.py` would be a namespace, which anybody may extend."""
+    folders = {path.parent for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+
+    assert [] == [str(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()]
+
+
+def test_the_facade_imports_by_full_name() -> None:
+    """A checkout may have any name: a relative import there would find a package of that name."""
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+
+    assert [] == [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+
+
+# ----------------------------------------------------------------------------------------- the wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from a copy of the checkout, so that neither leaves anything in the other."""
+    folder = tmp_path_factory.mktemp("wheel")
+    shutil.copytree(ROOT, folder / "checkout", ignore=_NO_SOURCES)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist")]
+    built = subprocess.run(  # noqa: S603 - setuptools is in the dev group, by way of grpcio-tools
+        [*command, str(folder / "checkout")],
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS_MAX,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    (path,) = (folder / "dist").glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_the_package_and_nothing_beside_it(wheel: Path) -> None:
+    """A top-level `model` or `proxy` would overwrite other people's packages."""
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.partition("/")[0] for name in names}
+    modules = {
+        name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        for name in names
+        if name.endswith(".py")
+    }
+
+    (information,) = [top for top in tops if top.endswith(".dist-info")]
+    assert {"licorne", information} == tops
+    assert module_names() | {"licorne"} == modules
+
+
+def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
+    """The mark of a typed package, and the interface for those who generate their own messages."""
+    names = zipfile.ZipFile(wheel).namelist()
+
+    others = sorted(name for name in names if name.startswith("licorne/") and not name.endswith(".py"))
+    assert "licorne/py.typed" in others
+    assert "licorne/proxy/si/si.proto" in others
+
+
+def test_the_wheel_installs_and_every_module_of_it_imports(wheel: Path, tmp_path: Path) -> None:
+    """From the folder it was installed to, with nothing of the checkout."""
+    target = tmp_path / "installed"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run(  # noqa: S603 - our own wheel
+        [*install, "--no-index", "--target", str(target), str(wheel)],
+        timeout=BUILD_SECONDS_MAX,
+        check=True,
+    )
+    output, _ = run_python(_IMPORT_ALL, tmp_path, {"PYTHONPATH": str(target)})
+    found = json.loads(output)
+
+    assert module_names() == set(found["names"])
+    assert [] == [file for file in [found["root"], *found["files"]] if not Path(file).is_relative_to(target)]
+
+
+# ---------------------------------------------------------------------------------------- the import
+
+
+def test_an_import_starts_no_thread_and_configures_no_logging(tmp_path: Path) -> None:
+    """Whoever embeds the scheduler has a logging of their own."""
+    output, errors = run_python(_LOOK_AROUND, tmp_path)
+    found = json.loads(output)
+
+    assert found["before"] == found["after"]
+    assert errors == ""
+
+
+def test_the_log_is_silent_until_somebody_asks_for_it(tmp_path: Path) -> None:
+    """Even a callback that raises leaves nothing on the error output of a program that did not ask."""
+    assert ("1\n", "") == run_python(_FAIL_QUIETLY, tmp_path)
