@@ -57,5 +57,3 @@ class PartitionActor(EntityActor):
         self._work_told = False
         if self.entity.work(CYCLES_PER_SLICE):
             self._wake()
-
-

@@ -114,7 +114,7 @@ class WorkerPool:
             with self._lock:
                 self._blocking -= 1
 
-    def close(self, timeout_seconds: float | None = None) -> None:
+    def close(self) -> None:
         """End the workers after what is queued, and wait for each of them, the caller excepted."""
         with self._lock:
             self._target = 0
@@ -122,7 +122,7 @@ class WorkerPool:
         self._ready.put(None)
         for thread in threads:
             if thread is not current_thread():
-                thread.join(timeout_seconds)
+                thread.join()
 
     def thread_count(self) -> int:
         """Return the number of threads now."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .effects import ApplicationFacts
+from .priorities import INT32_MIN
 from .resource_comparisons import equals
 from .resources import EMPTY, add
 from .views import compact
@@ -30,7 +31,6 @@ __all__ = [
     "validate_application",
 ]
 
-_INT32_MIN: Final = -(2**31)
 _NOT_STARTED_MS: Final = 0
 _ALLOCATION_KEEP: Final = frozenset({"allocationKey"})
 _APPLICATION_KEEP: Final = frozenset(
@@ -46,7 +46,7 @@ def application_facts(application: ApplicationCore) -> ApplicationFacts:
         application._pending,
         application._allocated,
         application._placeholder_allocated,
-        _INT32_MIN if priority is None else priority,
+        INT32_MIN if priority is None else priority,
         application._submitted_at_ns,
         len(application._reservations),
     )

@@ -248,7 +248,9 @@ def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) 
             walk.backoff_due = any(other.order > record.order for other in asks.records.values())
             if walk.backoff_due:
                 return
-    one_by_one = not shared or bool(walk.backoff_count) or (walk.preemption and group.shape.allow_preempt_other)
+    one_by_one = (
+        not shared or bool(walk.backoff_count) or (walk.preemption and group.shape.allow_preempt_other)
+    )
     for other in group.after(record.order):
         if one_by_one:
             _push(walk, (other.order, None, group))

@@ -222,7 +222,9 @@ class _LeafVisit:
         if outcome is None and walk.preemption and ask.allow_preempt_other:
             outcome = self._preempt(seat, candidate, nodes_tried=True)
         if outcome is None and not denied:
-            walk.refuse(RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=self._reservation_due(walk, candidate))
+            walk.refuse(
+                RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=self._reservation_due(walk, candidate)
+            )
         return outcome
 
     def _reservation_due(self, walk: AskWalk, candidate: Candidate) -> int | None:

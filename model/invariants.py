@@ -102,7 +102,9 @@ def _validate_users(state: PartitionState) -> None:
 
 def _validate_counters(state: PartitionState) -> None:
     placed = [placed for seat in state.seats.values() for placed in seat.application.allocations()]
-    assert state.allocations == len(placed), f"{state.allocations} allocations counted, {len(placed)} are there"
+    assert state.allocations == len(placed), (
+        f"{state.allocations} allocations counted, {len(placed)} are there"
+    )
     placeholders = sum(entry.allocation.ask.placeholder for entry in placed)
     assert state.placeholders == placeholders, (
         f"{state.placeholders} placeholders counted, {placeholders} are there"

@@ -47,9 +47,20 @@ class NodeSortPolicy(Enum):
 class NodeSeat:
     """What the partition knows of one node, from the answers that the node gave."""
 
-    __slots__ = ("available", "capacity", "instance_type", "key", "node", "node_id", "reserved", "schedulable")
+    __slots__ = (
+        "available",
+        "capacity",
+        "instance_type",
+        "key",
+        "node",
+        "node_id",
+        "reserved",
+        "schedulable",
+    )
 
-    def __init__(self, node: Node, node_id: str, instance_type: str, capacity: Resource, *, schedulable: bool) -> None:
+    def __init__(
+        self, node: Node, node_id: str, instance_type: str, capacity: Resource, *, schedulable: bool
+    ) -> None:
         self.node = node
         """The handle: in the actors engine each call is an ask."""
         self.node_id = node_id

@@ -46,6 +46,7 @@ __all__ = ["Partition"]
 INSPECTION_DELAY_NS: Final = 1_000_000_000
 """How long asks wait before an autoscaler hears of them."""
 
+
 @final
 class Partition:
     """One partition of one RM. `name` is its full name, `[rm]default`, and never changes."""
@@ -281,4 +282,3 @@ class Partition:
     def validate(self) -> None:
         """Assert every invariant of the partition and of all that is in it."""
         validate_partition(self._state)
-

@@ -307,7 +307,9 @@ class PartitionState:
         """Take an allocation off its queues, its user and the counters."""
         resource = allocation.ask.resource
         queue_quota.discharge(seat.queue, resource)
-        self.limits.decrease(seat.queue.path, seat.application_id, seat.user, resource, remove_application=ended)
+        self.limits.decrease(
+            seat.queue.path, seat.application_id, seat.user, resource, remove_application=ended
+        )
         self.allocations -= 1
         if allocation.ask.placeholder:
             self.placeholders -= 1

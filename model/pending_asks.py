@@ -120,9 +120,7 @@ class AskGroup:
 
     def was_attempted(self, record: AskRecord) -> bool:
         """Tell whether scheduling looked for room for the ask or for one that stands for it."""
-        return record.attempted or (
-            self.attempted_until is not None and record.order <= self.attempted_until
-        )
+        return record.attempted or (self.attempted_until is not None and record.order <= self.attempted_until)
 
 
 @final
@@ -282,4 +280,3 @@ class PendingAsks:
         for group in self.groups.values():
             assert group.head == group.records.first_key(), "the head of a group is not its first ask"
         assert len(self._heads) == len(self.groups), "a group has no place in the order"
-

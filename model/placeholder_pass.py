@@ -37,7 +37,11 @@ def _try_application(state: PartitionState, seat: Seat) -> bool:
             continue
         first = first or offer
         node = state.nodes.get(offer.placeholder.node_id)
-        if node is not None and _allowed(state, offer, node, allocate=False) and _swap(state, seat, offer, node):
+        if (
+            node is not None
+            and _allowed(state, offer, node, allocate=False)
+            and _swap(state, seat, offer, node)
+        ):
             return True
     return first is not None and _swap_elsewhere(state, seat, first)
 
@@ -110,4 +114,3 @@ def _announce(
         message=text,
     )
     state.around.announce(AllocationsReleased((release,)))
-

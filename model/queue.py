@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from .access_control import AccessControlList
 from .marks import reads, writes
 from .object_state import ObjectEvent, ObjectState, next_object_state
+from .priorities import INT32_MAX, INT32_MIN
 from .queue_order import ChildOrder, SeatOrder
 from .queue_properties import PriorityPolicy, QueueProperties, evaluate
 from .queue_template import QueueTemplate
@@ -32,10 +33,8 @@ if TYPE_CHECKING:
     from .resources import Resource
     from .seat import Seat
 
-__all__ = ["INT32_MAX", "INT32_MIN", "Queue"]
+__all__ = ["Queue"]
 
-INT32_MIN: Final = -(2**31)
-INT32_MAX: Final = 2**31 - 1
 _DENY: Final = AccessControlList.parse("")
 
 
@@ -245,4 +244,3 @@ class Queue:
     def seat(self, application_id: str) -> Seat | None:
         """Return the seat of an application in this leaf."""
         return self.seats.get(application_id)
-

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from .ordered_map import OrderedMap
+from .priorities import INT32_MIN
 from .queue_properties import SortPolicy
 from .resources import strictly_greater_than_zero
 from .shares import fair_share, shares
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ChildOrder", "SeatOrder", "child_key"]
 
-_INT32_MIN = -(2**31)
 ChildKey: TypeAlias = "tuple[float, float, int, str]"
 
 
@@ -86,7 +86,7 @@ class SeatOrder:
         """Applications that changed since they were given their places."""
         self._priorities: dict[int, int] = {}
         """Priority -> how many applications have it as their highest."""
-        self._highest = _INT32_MIN
+        self._highest = INT32_MIN
         self._counted: dict[str, int] = {}
         self.sizes: dict[Resource, int] = {}
         """Size -> how many waiting asks in this leaf have it."""
@@ -132,8 +132,8 @@ class SeatOrder:
         """Have an application find its place by its facts, before the next walk."""
         facts = seat.facts
         name = seat.application_id
-        if self._counted.get(name, _INT32_MIN) != facts.max_priority:
-            self._count(name, facts.max_priority if facts.max_priority != _INT32_MIN else None)
+        if self._counted.get(name, INT32_MIN) != facts.max_priority:
+            self._count(name, facts.max_priority if facts.max_priority != INT32_MIN else None)
         if facts.placeholder_allocated or self.placeholder_seats:
             _keep(self.placeholder_seats, seat, present=bool(facts.placeholder_allocated))
         if facts.reserved or self.reserved_seats:
@@ -173,7 +173,7 @@ class SeatOrder:
         if priority is not None:
             self._priorities[priority] = self._priorities.get(priority, 0) + 1
             self._counted[name] = priority
-        self._highest = max(self._priorities, default=_INT32_MIN)
+        self._highest = max(self._priorities, default=INT32_MIN)
 
     def count_size(self, resource: Resource, change: int) -> None:
         """Count waiting asks of a size that came (positive) or went (negative)."""

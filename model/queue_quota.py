@@ -108,4 +108,3 @@ def has_place_for(queue: Queue, application_id: str) -> Queue | None:
         if not level.has_place_for(application_id):
             return level
     return None
-

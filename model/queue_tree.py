@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from .access_control import AccessControlList
 from .object_state import ObjectEvent, ObjectState
-from .queue import INT32_MIN, Queue
+from .priorities import INT32_MIN
+from .queue import Queue
 from .queue_order import child_key
 from .queue_properties import inherit
 from .queue_quota import fair_maximum

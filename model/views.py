@@ -22,5 +22,6 @@ def compact(document: Mapping[str, Json], *, keep: frozenset[str] = frozenset())
     return {
         key: value
         for key, value in document.items()
-        if key in keep or not (value is None or value == "" or value == [] or value == {} or value is False or value == 0)
+        if key in keep
+        or not (value is None or value == "" or value == [] or value == {} or value is False or value == 0)
     }

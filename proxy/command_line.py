@@ -12,6 +12,7 @@ from ..model.errors import LicorneError
 from .bench.command import bench
 from .scheduler import ENGINES
 from .simulation.command import simulate_command
+from .validation import validate
 
 __all__ = ["main"]
 
@@ -49,6 +50,7 @@ def _licorne() -> None:
 
 application.command("simulate")(simulate_command())
 application.command("bench")(bench)
+application.command("validate")(validate)
 
 
 def main() -> None:

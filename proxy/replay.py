@@ -93,9 +93,13 @@ class Replay:
         self._manager = _RecordingManager(self._write)
         self._verbs: dict[str, Callable[[Line], None]] = {
             "register": self._register,
-            "configuration": lambda line: self.scheduler.update_configuration(line.message(si.UpdateConfigurationRequest)),
+            "configuration": lambda line: self.scheduler.update_configuration(
+                line.message(si.UpdateConfigurationRequest)
+            ),
             "node": lambda line: self.scheduler.update_node(line.message(si.NodeRequest)),
-            "application": lambda line: self.scheduler.update_application(line.message(si.ApplicationRequest)),
+            "application": lambda line: self.scheduler.update_application(
+                line.message(si.ApplicationRequest)
+            ),
             "allocation": lambda line: self.scheduler.update_allocation(line.message(si.AllocationRequest)),
             "schedule": self._schedule,
             "advance": self._advance,

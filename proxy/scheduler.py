@@ -335,7 +335,9 @@ def _make_engine(engine: EngineName, *, stepped: bool, check_direction: bool) ->
 
 
 def _refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]) -> None:
-    creations = [update for update in updates if update.action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)]
+    creations = [
+        update for update in updates if update.action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
+    ]
     rejections = tuple(
         Rejection(
             update.node_id,

@@ -105,7 +105,9 @@ def _read_line(row: str, source: str, number: int) -> Line:
     if verb in _MESSAGES:
         return Line(source, number, verb, _read_message(_MESSAGES[verb], body, f"{where}: {verb}"))
     if verb not in _OTHERS:
-        raise TranscriptError(f"{where}: unknown verb {verb!r}, there are {', '.join((*_MESSAGES, *_OTHERS))}")
+        raise TranscriptError(
+            f"{where}: unknown verb {verb!r}, there are {', '.join((*_MESSAGES, *_OTHERS))}"
+        )
     return Line(source, number, verb, _read_other(verb, body, f"{where}: {verb}"))
 
 

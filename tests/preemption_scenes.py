@@ -9,7 +9,6 @@ from harness import PARTITION, Harness
 
 from licorne.model.allocation import REQUIRED_NODE_TAG
 from licorne.model.messages import AllocationsReleased, AllocationSubmission, TerminationType
-from licorne.model.placed import Placed
 from licorne.model.victims import Victim
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from licorne.model.preemption_records import PreemptionRecord
     from licorne.model.resources import Resource
 
-__all__ = ["TWO_QUEUES", "Scene", "victim_of"]
+__all__ = ["TWO_QUEUES", "Scene"]
 
 TWO_QUEUES = """
     - name: a
@@ -145,8 +144,3 @@ class Scene(Harness):
         allocation = self.application(queue).allocation(key)
         assert allocation is not None, f"{key} does not run"
         return Victim(allocation, self.seat(queue))
-
-
-def victim_of(placed: Placed, scene: Scene, queue: str) -> Victim:
-    """Return a victim with the marks of an allocation."""
-    return Victim(placed.allocation, scene.seat(queue), placed.preempted, placed.released)

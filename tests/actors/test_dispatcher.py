@@ -12,7 +12,7 @@ from pykka import ActorDeadError, Timeout
 
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import DispatcherError
+from licorne.actors.errors import AskCycleError, DispatcherError
 from licorne.actors.invocation import Invocation
 from licorne.model.errors import LicorneError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from licorne.actors.failure import DeadLetter, Failure
     from licorne.actors.future import PooledFuture
-    from licorne.actors.reference import AnyRef
+    from licorne.actors.reference import AnyRef, PooledRef
 
 
 class Plain(PooledActor):
@@ -147,6 +147,30 @@ def test_an_actor_may_ask_one_of_another_dispatcher() -> None:
         theirs = right.start(Plain, None, 7)
 
         assert 7 == left.start(Plain).call(lambda _mine: theirs.call(lambda plain: plain.number))
+
+
+def test_a_cycle_through_two_dispatchers_raises() -> None:
+    """The wait-for graph is one for the process."""
+
+    class Ring(PooledActor):
+        def __init__(self) -> None:
+            super().__init__()
+            self.next: PooledRef[Ring] | None = None
+
+        def ask_on(self) -> None:
+            assert self.next is not None
+            self.next.call(Ring.ask_on)
+
+    def link(ring: Ring, following: PooledRef[Ring]) -> None:
+        ring.next = following
+
+    with Dispatcher(workers=1) as left, Dispatcher(workers=1) as right:
+        mine, theirs = left.start(Ring), right.start(Ring)
+        mine.call(link, theirs)
+        theirs.call(link, mine)
+
+        with pytest.raises(AskCycleError):
+            mine.call(Ring.ask_on)
 
 
 @pytest.mark.parametrize(

@@ -102,12 +102,14 @@ def test_an_allocation_that_is_not_there_cannot_be_removed() -> None:
 
 
 def test_one_key_is_on_a_node_once() -> None:
-    """To place a key a second time is a mistake of ours."""
+    """A node declines a key that it has; to force it on the node is a mistake of ours."""
     node = a_node()
     node.try_add(an_allocation(resource=THREE))
 
+    assert node.try_add(an_allocation(resource=THREE)) is None
+
     with pytest.raises(AssertionError, match="ask is already on node node"):
-        node.try_add(an_allocation(resource=THREE))
+        node.add(an_allocation(resource=THREE))
 
     node.validate()
 

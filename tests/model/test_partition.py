@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import SECOND_NS, START_NS, TEN, a_resource
+from builders import SECOND_NS, START_NS, a_resource
 from harness import Harness
 
 from licorne.model.messages import ApplicationChanged, NodeAction, TerminationType
@@ -183,7 +183,6 @@ def test_a_queue_that_left_the_configuration_is_removed_when_it_is_empty() -> No
     h.settle()
 
     h.reload("- name: a")
-    h.ask("y", resource=a_resource(memory=0, pods=0))
     h.advance(20)
     held = h.state.tree.find("root.b")
     h.withdraw()
@@ -221,4 +220,3 @@ def test_a_partition_that_is_shut_down_takes_nothing() -> None:
 
     assert 1 == len(h.nodes("one").rejected)
     assert h.submit() is not None
-    assert TEN == a_resource(memory=10)

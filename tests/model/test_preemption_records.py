@@ -72,7 +72,7 @@ def test_a_log_forgets_the_oldest() -> None:
 
     assert RECORDS_MAX == len(log)
     assert log.last_for("ask0", "app") is None
-    assert [record.allocation_key for record in log][0] == "ask1"
+    assert next(iter(log)).allocation_key == "ask1"
 
 
 def test_a_log_knows_the_last_preemption_for_an_ask() -> None:

@@ -8,7 +8,8 @@ from seats import a_leaf, a_seat, facts_of
 
 from licorne.model.errors import LicorneError
 from licorne.model.object_state import ObjectEvent, ObjectState
-from licorne.model.queue import INT32_MAX, INT32_MIN, Queue
+from licorne.model.priorities import INT32_MAX, INT32_MIN
+from licorne.model.queue import Queue
 from licorne.model.queue_properties import SortPolicy
 from licorne.model.resources import EMPTY, Resource
 

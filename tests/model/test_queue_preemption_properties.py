@@ -69,7 +69,9 @@ class Cluster:
 
 def sizes(low: int, high: int) -> st.SearchStrategy[Resource]:
     """Return resources of both types."""
-    return st.builds(lambda memory, vcore: a_resource(memory=memory, vcore=vcore), *[st.integers(low, high)] * 2)
+    return st.builds(
+        lambda memory, vcore: a_resource(memory=memory, vcore=vcore), *[st.integers(low, high)] * 2
+    )
 
 
 CLUSTERS: Final = st.builds(
@@ -163,11 +165,13 @@ def total(victims: list[VictimRecord]) -> Resource:
     return result
 
 
-def has_room(scene: Scene, record: PreemptionRecord, used: dict[str, Resource], gone: list[VictimRecord]) -> bool:
+def has_room(
+    scene: Scene, record: PreemptionRecord, used: dict[str, Resource], gone: list[VictimRecord]
+) -> bool:
     """Tell whether the ask has room once some victims are gone, in the sense of docs/preemption.md.
 
-    On the node what is available counts, and for the root, whose room is the nodes'; another queue that had no
-    room must get back what the ask takes.
+    On the node what is available counts, and so it does for the root, whose room is the nodes'. Another queue
+    that had no room must get back what the ask takes.
     """
     seat = scene.seat(ASK_LEAF)
     (waiting,) = seat.application.waiting_asks()

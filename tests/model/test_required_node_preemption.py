@@ -37,8 +37,7 @@ def a_full_node() -> Scene:
 
 def needs_node(scene: Scene, key: str = "ds", resource: Resource = TWENTY, priority: int = 0) -> None:
     scene.asks(key, resource=resource, priority=priority, may_preempt=False, required_node="n1")
-    scene.cycle()
-    scene.cycle()
+    scene.settle()
 
 
 def test_the_youngest_goes_for_an_ask_that_needs_the_node() -> None:
@@ -142,7 +141,7 @@ def test_other_asks_of_the_node_stay() -> None:
 def test_what_shares_no_type_with_the_ask_stays() -> None:
     """Its end would give nothing."""
     scene = Scene(QUEUES)
-    scene.nodes("n1", capacity=a_resource(memory=10, vcore=10))
+    scene.nodes("n1", "n2", capacity=a_resource(memory=10, vcore=10))
     scene.runs("memory", resource=TEN)
     scene.runs("vcore", resource=a_resource(vcore=10))
     needs_node(scene, resource=TEN)
@@ -207,7 +206,11 @@ def test_a_preemption_for_a_node_is_explained() -> None:
     record = scene.record
     (victim,) = record.victims
 
-    assert (PreemptionCause.REQUIRED_NODE, "ds", "n1") == (record.cause, record.allocation_key, record.node_id)
+    assert (PreemptionCause.REQUIRED_NODE, "ds", "n1") == (
+        record.cause,
+        record.allocation_key,
+        record.node_id,
+    )
     assert "can run on n1 only, which has map[] left" in record.reason
     assert (victim.allocation_key, victim.queue_path) == ("v4", "root.b")
     assert "it allows preemption" in victim.reason

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from loguru import logger
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from loguru import Message
+
+    from licorne.model.messages import ApplicationSubmission
 
 WAIT_SECONDS: Final = 10
 """How long a test waits for what is to happen; nothing that works comes near it."""
@@ -101,19 +103,29 @@ class Listener(ResourceManager):
 
     def wait_for(self, *texts: str) -> None:
         """Wait until it has been told all of these."""
-        with self._changed:
-            told = self._changed.wait_for(lambda: set(texts) <= set(self.heard), WAIT_SECONDS)
+        told = self.hears(lambda: set(texts) <= set(self.heard))
         assert told, f"never told {sorted(set(texts) - set(self.heard))}, but {self.heard[-20:]}"
 
     def wait_for_count(self, start: str, count: int) -> None:
         """Wait until it has been told so many texts that start so."""
-        with self._changed:
-            told = self._changed.wait_for(lambda: len(self.all(start)) >= count, WAIT_SECONDS)
+        told = self.hears(lambda: len(self.all(start)) >= count)
         assert told, f"told {len(self.all(start))} of {count} times {start!r}"
+
+    def hears(self, enough: Callable[[], bool], seconds: float = WAIT_SECONDS) -> bool:
+        """Wait until it has been told enough; return whether that happened in time."""
+        with self._changed:
+            return self._changed.wait_for(enough, seconds)
 
     def all(self, start: str) -> list[str]:
         """Return what follows this start in all texts that have it, in order."""
         return [text.removeprefix(start) for text in self.heard if text.startswith(start)]
+
+
+class Judge(Listener):
+    """A listener that is asked before anything is placed or reserved; it agrees to all."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        self._hear([f"asked to {'place' if args.allocate else 'reserve for'} {args.allocationKey}"])
 
 
 class Gate:
@@ -217,11 +229,15 @@ def threads_of_ours() -> set[threading.Thread]:
 
 
 def placed_in(scheduler: Scheduler) -> int:
-    """Return how many allocations there are, after one more turn of every partition that has something to do."""
-    views = scheduler.snapshot()["partitions"]
-    assert isinstance(views, list)
-    counts = [view.get("totalContainers", 0) for view in views if isinstance(view, dict)]
-    return sum(count for count in counts if isinstance(count, int))
+    """Return how many allocations there are, after one more turn of each partition that has work."""
+    snapshot: Any = scheduler.snapshot()
+    return sum(view.get("totalContainers", 0) for view in snapshot["partitions"])
+
+
+def reserved_in(scheduler: Scheduler) -> int:
+    """Return how many nodes are reserved."""
+    snapshot: Any = scheduler.snapshot()
+    return sum(node["isReserved"] for nodes in snapshot["nodes"].values() for node in nodes)
 
 
 def actors_of(scheduler: Scheduler) -> int:
@@ -518,9 +534,9 @@ def test_to_stop_twice_is_to_stop_once(scheduler: Scheduler, listener: Listener)
     scheduler.stop()
 
     for call in (
-        lambda: scheduler.update_node(node_request("late")),
-        lambda: scheduler.update_configuration(configuration_request(TWO)),
-        lambda: scheduler.register("late", listener),
+        partial(scheduler.update_node, node_request("late")),
+        partial(scheduler.update_configuration, configuration_request(TWO)),
+        partial(scheduler.register, "late", listener),
     ):
         with pytest.raises(RequestError, match="the scheduler has been stopped"):
             call()
@@ -644,6 +660,7 @@ def test_registrations_at_once_take_turns(scheduler: Scheduler) -> None:
     assert 1 == sum("accepted node" in listener.heard for listener in listeners)
 
 
+@pytest.mark.xfail(reason="shut_down of a partition releases its nodes, but no application")
 def test_what_an_earlier_registration_had_is_let_go(scheduler: Scheduler, listener: Listener) -> None:
     """Cluster and partition are all that remains."""
     for _ in range(3):
@@ -777,7 +794,7 @@ def test_every_ask_between_the_actors_goes_down(listener: Listener) -> None:
 def congested(
     scheduler: Scheduler, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Gate, int]]:
-    """Have 500 asks for an RM that takes in one placement and then no more; give its gate, and what is placed."""
+    """Have 500 asks for an RM that takes in one placement and no more; give its gate and the number placed."""
     monkeypatch.setattr(rm_link, "BACKLOG_MAX", BACKLOG)
     gate = Gate("placed")
     begin(scheduler, listener, configuration=TWO)
@@ -789,6 +806,8 @@ def congested(
     *_, placed = [placed_in(scheduler) for _ in range(20)]
     yield gate, placed
     gate.open()
+    if not scheduler._stopped:
+        listener.wait_for_count("placed ", 501)  # So that the end does not meet it at work.
 
 
 def test_placing_pauses_while_the_manager_is_far_behind(congested: tuple[Gate, int]) -> None:
@@ -836,31 +855,31 @@ def test_another_manager_does_not_notice_the_congestion(scheduler: Scheduler) ->
 
 
 def test_an_ask_that_waits_for_room_is_reported_and_reserves_a_node(
-    scheduler: Scheduler, listener: Listener, monkeypatch: pytest.MonkeyPatch
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After two seconds, most of which the ask says that it has waited already; and then it gets the node."""
+    """After two seconds, of which the ask says that it has waited more than one; then it gets the node."""
     monkeypatch.setattr(partition, "INSPECTION_DELAY_NS", SECOND_NS // 100)
-    begin(scheduler, listener, memory=1)
-    scheduler.update_allocation(ask_request("first"))
-    second = ask_request("second")
-    second.allocations[0].allocationTags["creationTime"] = str(scheduler.now_ns() // SECOND_NS - 1)
-    scheduler.update_allocation(second)
-    listener.wait_for("waiting second")
+    judge = Judge()
+    begin(scheduler, judge, memory=3)
+    scheduler.update_node(node_request("node", memory=3))
+    scheduler.update_allocation(ask_request("left", "right", memory=2))
+    judge.wait_for("placed left", "placed right")
+    late = ask_request("late", memory=2)
+    late.allocations[0].allocationTags["creationTime"] = str(scheduler.now_ns() // SECOND_NS - 1)
+    scheduler.update_allocation(late)
 
-    asked = threading.Event()
-    listener.predicates = lambda args: asked.set() if not args.allocate else None  # type: ignore[method-assign]
-    assert asked.wait(WAIT_SECONDS)
-    scheduler.update_allocation(release_request("first"))
-    listener.wait_for("placed second")
+    judge.wait_for("waiting late", "asked to reserve for late")
+    assert 1 == reserved_in(scheduler)
+    scheduler.update_allocation(release_request("left"))
+    judge.wait_for("placed late")
+    assert 0 == reserved_in(scheduler)
 
 
 def test_an_application_completes_in_real_time(
     scheduler: Scheduler, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When nothing more has come for it in half a minute, which is shorter here."""
-    monkeypatch.setitem(
-        application_life._STATE_TIMEOUT_NS, ApplicationState.COMPLETING, SECOND_NS // 20
-    )
+    monkeypatch.setitem(application_life._STATE_TIMEOUT_NS, ApplicationState.COMPLETING, SECOND_NS // 20)
     begin(scheduler, listener)
     scheduler.update_allocation(ask_request("ask"))
     listener.wait_for("placed ask")
@@ -877,3 +896,174 @@ def test_placeholders_time_out_in_real_time(scheduler: Scheduler, listener: List
     scheduler.update_allocation(placeholder_request("holder"))
 
     listener.wait_for("placed holder", "released holder TIMEOUT", "app is Resuming")
+
+
+# ---------------------------------------------------------------------------------- what was found
+
+
+@pytest.mark.xfail(reason="timers find a partition by its name, and serials begin anew")
+def test_timers_of_an_earlier_registration_do_not_reach_the_next_one() -> None:
+    """An application of the same name starts its time anew; on the virtual clock."""
+    scheduler, listener = Scheduler(engine="direct"), Listener()
+    start_ns = scheduler.now_ns()
+    for begun_ns in (0, 50 * SECOND_NS):
+        scheduler.advance_to(start_ns + begun_ns)
+        scheduler.register("rm", listener, configuration=ONE)
+        scheduler.update_node(node_request("node"))
+        scheduler.update_application(gang_request(total=2, timeout_ms=60_000))
+        scheduler.update_allocation(placeholder_request("holder"))
+        scheduler.run_until_idle()
+    scheduler.advance_to(start_ns + 61 * SECOND_NS)
+
+    assert "released holder TIMEOUT" not in listener.heard
+
+
+@pytest.mark.xfail(reason="a message behind the stop of its partition is a dead letter that nobody answers")
+@pytest.mark.parametrize("change", ["registration", "removal"])
+def test_what_arrives_while_its_partition_ends_is_answered(
+    scheduler: Scheduler, listener: Listener, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """A request that was sent between the end of the partition and the news of it."""
+    begin(scheduler, listener, configuration=TWO)
+    enter = scheduler._managers.enter
+    errors: list[Exception] = []
+
+    def late(*args: Any) -> Any:
+        try:
+            scheduler.update_application(application_request("late", partition="second"))
+        except Exception as error:  # noqa: BLE001 - none is expected
+            errors.append(error)
+        return enter(*args)
+
+    monkeypatch.setattr(scheduler._managers, "enter", late)
+    if change == "registration":
+        scheduler.register("rm", listener, configuration=TWO)
+    else:
+        scheduler.update_configuration(configuration_request(ONE))
+
+    assert [] == errors
+    assert listener.hears(lambda: any(" late" in text for text in listener.heard), seconds=1)
+
+
+@pytest.mark.xfail(reason="the caller gets Pykka's ActorDeadError")
+def test_a_request_that_meets_the_stop_is_refused_in_words(
+    scheduler: Scheduler, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the scheduler still ran when the request came in."""
+    begin(scheduler, listener)
+    monkeypatch.setattr(scheduler, "_reader", StoppingReader(scheduler))
+
+    with pytest.raises(LicorneError):
+        scheduler.update_application(application_request("late"))
+
+
+class StoppingReader:
+    """Stops the scheduler while a request is read."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._reader = scheduler._reader
+
+    def application_submissions(self, request: si.ApplicationRequest) -> tuple[ApplicationSubmission, ...]:
+        self._scheduler.stop()
+        return self._reader.application_submissions(request)
+
+
+@pytest.mark.xfail(reason="on_relief tells dead partitions, and the thread of the link dies of it")
+def test_a_congestion_may_end_after_the_partitions_have(
+    congested: tuple[Gate, int], scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link delivers the rest and ends as usual."""
+    gate, _ = congested
+    link = scheduler._managers.get("rm", "test").link
+    assert link is not None
+    close = link.close
+
+    def open_and_close() -> None:
+        gate.open()
+        close()
+
+    monkeypatch.setattr(link, "close", open_and_close)
+    scheduler.stop()
+
+
+@pytest.mark.xfail(reason="predicates hold a worker without Dispatcher.blocking()")
+def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, listener: Listener) -> None:
+    """Also where as many partitions wait for the RM's judgement as there are workers."""
+    slow, gate = Judge(), Gate("asked")
+    begin(scheduler, slow, rm_id="slow", configuration=TWO)
+    slow.react = gate.hold
+    for name, application in (("default", "app"), ("second", "app-second")):
+        request = ask_request(f"ask-{name}", application=application, rm_id="slow", partition=name)
+        scheduler.update_allocation(request)
+    slow.wait_for("asked to place ask-default", "asked to place ask-second")
+    scheduler.register("rm", listener, configuration=ONE)
+    scheduler.update_node(node_request("node"))
+
+    served = listener.hears(lambda: "accepted node" in listener.heard, seconds=1)
+    gate.open()
+    assert served
+
+
+@pytest.mark.xfail(reason="both links call the same callback at once")
+def test_callbacks_come_one_at_a_time_when_a_callback_registers_again(
+    scheduler: Scheduler, listener: Listener
+) -> None:
+    """The new link waits for the callback of the old one to return."""
+    returned: list[bool] = []
+    seen: list[bool] = []
+
+    def register_again() -> None:
+        scheduler.register("rm", listener, configuration=ONE)
+        listener.react = lambda _: seen.append(bool(returned))
+        scheduler.update_node(node_request("again"))
+        listener.hears(lambda: bool(seen), seconds=1)
+        returned.append(True)
+
+    listener.react = once("accepted node-default", register_again)
+    scheduler.register("rm", listener, configuration=ONE)
+    scheduler.update_node(node_request("node-default"))
+    listener.wait_for("accepted again")
+    assert listener.hears(lambda: bool(seen), seconds=WAIT_SECONDS)
+
+    assert [True] == seen
+
+
+@pytest.mark.xfail(reason="stop() raises after it has noted that it has stopped")
+def test_a_predicate_that_stops_the_scheduler_does_not_leave_it_half_stopped(
+    scheduler: Scheduler,
+) -> None:
+    """Refused or not: whoever stops it from outside afterwards finds no thread left."""
+    before = threads_of_ours()
+    judge = Judge()
+    judge.react = once("asked to place ask", lambda: suppressed(scheduler.stop))
+    begin(scheduler, judge)
+    scheduler.update_allocation(ask_request("ask"))
+    judge.wait_for("asked to place ask")
+    scheduler.stop()
+
+    left = threads_of_ours() & before
+    scheduler._stopped = False
+    scheduler.stop()
+    assert set() == left
+
+
+@pytest.mark.xfail(reason="the cluster has forgotten the RM before it is refused")
+def test_a_predicate_that_registers_again_is_refused_and_changes_nothing(scheduler: Scheduler) -> None:
+    """The partition that asked it cannot end meanwhile; the RM stays registered as it was."""
+    judge = Judge()
+    register = partial(scheduler.register, "rm", judge, configuration=ONE)
+    judge.react = once("asked to place ask", lambda: suppressed(register))
+    begin(scheduler, judge)
+    scheduler.update_allocation(ask_request("ask"))
+    judge.wait_for("asked to place ask")
+
+    scheduler.update_configuration(configuration_request(TWO))
+    scheduler.update_node(node_request("node", partition="second"))
+    judge.wait_for("accepted node", "placed ask")
+
+
+def suppressed(call: Callable[[], object]) -> None:
+    """Make a call that may be refused."""
+    with suppress(LicorneError):
+        call()

@@ -1,0 +1,94 @@
+"""How often preemption is tried."""
+
+from __future__ import annotations
+
+from builders import SECOND_NS, START_NS, TEN, an_ask
+
+from licorne.model.ask_walk import Candidate, CandidateKind
+from licorne.model.queue_preemption_attempts import (
+    ATTEMPTS_MAX,
+    CHECK_INTERVAL_NS,
+    FRUITLESS_MAX,
+    AttemptBudget,
+    AttemptShape,
+    FruitlessAttempts,
+    due_ns,
+)
+
+STAMP = (1, 2, 3)
+LATER = (1, 2, 4)
+SHAPE = AttemptShape("root.a", TEN, 0, nodes_tried=False, reserved_node="")
+
+
+def a_candidate(checked_ns: int | None = None) -> Candidate:
+    return Candidate(
+        an_ask(), CandidateKind.PREEMPTION, "", triggered_preemption=False, preemption_checked_ns=checked_ns
+    )
+
+
+def test_an_ask_is_due_after_the_delay() -> None:
+    """It counts from its creation."""
+    assert START_NS + 30 * SECOND_NS == due_ns(a_candidate(), 30 * SECOND_NS)
+
+
+def test_an_ask_that_was_tried_is_due_fifteen_seconds_later() -> None:
+    """Or after the delay, whichever is later."""
+    late = a_candidate(START_NS + 20 * SECOND_NS)
+    early = a_candidate(START_NS)
+
+    assert START_NS + 35 * SECOND_NS == due_ns(late, 30 * SECOND_NS)
+    assert START_NS + 30 * SECOND_NS == due_ns(early, 30 * SECOND_NS)
+
+
+def test_a_budget_is_ten_attempts() -> None:
+    """And nothing is known yet of when to look again."""
+    budget = AttemptBudget()
+
+    assert (ATTEMPTS_MAX, None) == (budget.left, budget.look_again_ns)
+
+
+def test_what_was_not_tried_stands_for_nothing() -> None:
+    """Shapes differ by leaf, size, priority, whether nodes were tried, and a node of one's own."""
+    fruitless = FruitlessAttempts()
+    fruitless.note(SHAPE, START_NS, STAMP)
+    others = [
+        SHAPE._replace(leaf="root.b"),
+        SHAPE._replace(priority=1),
+        SHAPE._replace(nodes_tried=True),
+        SHAPE._replace(reserved_node="n1"),
+    ]
+
+    assert [None] * 4 == [fruitless.until_ns(other, START_NS, STAMP) for other in others]
+
+
+def test_an_attempt_in_vain_stands_for_others_while_nothing_changes() -> None:
+    """For as long as the ask itself would wait."""
+    fruitless = FruitlessAttempts()
+    fruitless.note(SHAPE, START_NS, STAMP)
+    end_ns = START_NS + CHECK_INTERVAL_NS
+
+    assert end_ns == fruitless.until_ns(SHAPE, end_ns - 1, STAMP)
+    assert fruitless.until_ns(SHAPE, end_ns, STAMP) is None
+
+
+def test_an_attempt_in_vain_stands_for_a_second_when_something_changes() -> None:
+    """A busy cluster changes all the time, and an attempt looks at every allocation."""
+    fruitless = FruitlessAttempts()
+    fruitless.note(SHAPE, START_NS, STAMP)
+    end_ns = START_NS + SECOND_NS
+
+    assert end_ns == fruitless.until_ns(SHAPE, end_ns - 1, LATER)
+    assert fruitless.until_ns(SHAPE, end_ns, LATER) is None
+
+
+def test_only_so_many_attempts_are_remembered() -> None:
+    """The oldest is forgotten, one that is noted again is the youngest."""
+    fruitless = FruitlessAttempts()
+    for number in range(FRUITLESS_MAX):
+        fruitless.note(SHAPE._replace(priority=number), START_NS, STAMP)
+    fruitless.note(SHAPE, START_NS, STAMP)
+    fruitless.note(SHAPE._replace(priority=-1), START_NS, STAMP)
+
+    assert FRUITLESS_MAX == len(fruitless)
+    assert fruitless.until_ns(SHAPE, START_NS, STAMP) is not None
+    assert fruitless.until_ns(SHAPE._replace(priority=1), START_NS, STAMP) is None

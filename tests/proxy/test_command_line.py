@@ -1,0 +1,132 @@
+"""The command `licorne`, run as a user would."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from licorne.proxy.command_line import application
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
+VALID = "partitions:\n  - name: default\n    queues:\n      - name: root\n"
+INVALID = "partitions:\n  - name: default\n    queue: []\n"
+
+
+def run(*arguments: str, text: str = "") -> tuple[int, str, str]:
+    """Run a command; return its status, its output and what it said on standard error."""
+    result = CliRunner().invoke(application, list(arguments), input=text)
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("command", ["replay", "simulate", "bench", "validate"])
+def test_every_command_explains_itself(command: str) -> None:
+    """`--help` says what a command is for and ends well."""
+    status, output, _ = run(command, "--help")
+
+    assert 0 == status
+    assert "Usage" in output
+
+
+def test_a_replay_writes_one_json_object_a_line() -> None:
+    """Each with the line that caused it."""
+    status, output, _ = run("replay", str(CONFORMANCE / "app-states" / "life.jsonl"))
+
+    rows = [json.loads(line) for line in output.splitlines()]
+    assert 0 == status
+    assert {"line": 2, "registered": {}} == rows[0]
+    assert all("line" in row for row in rows)
+
+
+def test_a_replay_reads_standard_input() -> None:
+    """With `-` for the file."""
+    status, output, _ = run("replay", "-", text='{"schedule": "all"}\n')
+
+    assert 0 == status
+    assert {"line": 1, "scheduled": 0} == json.loads(output)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("nonsense\n", "-:1: no JSON"),
+        ('{"schedule": 1}\n{"nod": {}}\n', "-:2: unknown verb 'nod'"),
+        ('{"schedule": -1}\n', "-:1: schedule: neither a number of cycles nor 'all': -1"),
+        ('{"advance": "fast"}\n', "-:1: advance: invalid duration"),
+        ('{"node": {"nodes": [{"nodeId": 1}]}}\n', "-:1: node: "),
+        ('{"snapshot": false}\n', "-:1: snapshot: not true: False"),
+        ('{"confirm": "later"}\n', "-:1: confirm: neither 'auto' nor 'manual': 'later'"),
+        (
+            '{"predicates": {"deny": [1]}}\n',
+            "-:1: predicates: a pair of allocationKey and nodeID is wanted: 1",
+        ),
+        ("[]\n", "-:1: a line is an object with one key, its verb: '[]'"),
+    ],
+)
+def test_a_malformed_transcript_is_refused_with_its_line(text: str, complaint: str) -> None:
+    """Nothing is replayed then, not even the lines before."""
+    status, output, errors = run("replay", "-", text=text)
+
+    assert 2 == status
+    assert "" == output
+    assert complaint in errors
+
+
+def test_a_missing_transcript_is_named() -> None:
+    """With the status of bad input."""
+    status, _, errors = run("replay", "/nowhere/t.jsonl")
+
+    assert 2 == status
+    assert "/nowhere/t.jsonl" in errors
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    """And the engines that there are are named."""
+    status, _, errors = run("replay", "-", "--engine", "warp", text="")
+
+    assert 2 == status
+    assert "engine 'warp' is unknown, there are actors, direct" in errors
+
+
+def test_a_valid_configuration_is_called_valid(tmp_path: Path) -> None:
+    """And the status is 0."""
+    file = tmp_path / "queues.yaml"
+    file.write_text(VALID, encoding="utf-8")
+
+    assert (0, f"{file}: valid\n", "") == run("validate", str(file))
+
+
+def test_an_invalid_configuration_is_explained_with_its_place(tmp_path: Path) -> None:
+    """And the status is 3, also when another file is valid."""
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(VALID, encoding="utf-8")
+    bad.write_text(INVALID, encoding="utf-8")
+
+    status, output, _ = run("validate", str(bad), str(good))
+
+    assert 3 == status
+    assert f"{bad}:3:5: partitions[0].queue: unknown key 'queue'; did you mean 'queues'?" in output
+    assert f"{good}: valid" in output
+
+
+def test_the_findings_are_available_as_one_document(tmp_path: Path) -> None:
+    """With `--json`: file by file, errors and warnings with their places."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(INVALID, encoding="utf-8")
+
+    status, output, _ = run("validate", "--json", str(bad))
+
+    (document,) = json.loads(output)
+    assert 3 == status
+    assert (str(bad), False) == (document["file"], document["valid"])
+    assert (3, 5) in [(error["line"], error["column"]) for error in document["errors"]]
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    """With the status of bad input."""
+    status, _, errors = run("validate", str(tmp_path / "none.yaml"))
+
+    assert 2 == status
+    assert "none.yaml" in errors
