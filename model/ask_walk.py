@@ -247,6 +247,7 @@ def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) 
         if walk.backoff_count and walk.unschedulable >= walk.backoff_count:
             walk.backoff_due = any(other.order > record.order for other in asks.records.values())
             if walk.backoff_due:
+                walk.mark_attempted(record.order)
                 return
     one_by_one = (
         not shared or bool(walk.backoff_count) or (walk.preemption and group.shape.allow_preempt_other)

@@ -77,6 +77,6 @@ def test_marks_are_inherited_and_can_be_changed() -> None:
 @pytest.mark.parametrize("entity", [Node, Application, Partition, Cluster])
 def test_every_public_method_of_an_entity_is_marked(entity: type) -> None:
     """Entities are used from outside through marked methods alone; `flush` is for a partition's owner."""
-    public = {name for name, member in vars(entity).items() if callable(member) and not name.startswith("_")}
+    public = {name for name in dir(entity) if callable(getattr(entity, name)) and not name.startswith("_")}
 
     assert public - {"flush"} == {name for name in marked_methods(entity) if not name.startswith("_")}

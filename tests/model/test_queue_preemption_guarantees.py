@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from builders import a_queue_tree, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model.queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf, is_within
-from licorne.model.queue_tree import QueueTree
-from licorne.model.resources import Resource
+
+if TYPE_CHECKING:
+    from licorne.model.queue_tree import QueueTree
+    from licorne.model.resources import Resource
 
 QUEUES = """
     - name: p
-      resources: {guaranteed: {memory: 100, vcore: 10}}
+      resources: {guaranteed: {memory: 100, vcore: 10m}}
       queues:
       - name: own
         resources: {guaranteed: {memory: 40}}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from builders import TEN, a_resource, an_ask
 from preemption_scenes import Scene
 
-from licorne.model.allocation import Ask
 from licorne.model.queue_preemption_guarantees import QueueFactsOf
 from licorne.model.queue_preemption_pool import collect_victims, fence_root
 
+if TYPE_CHECKING:
+    from licorne.model.allocation import Ask
+
 QUEUES = """
     - name: p
-      properties: {preemption.policy: fence, priority.offset: "5"}
+      properties: {preemption.policy: fence, priority.offset: "-5"}
       queues:
       - name: a
         properties: {priority.offset: "100"}
@@ -129,27 +133,27 @@ def test_a_leaf_with_preemption_disabled_gives_nothing() -> None:
 def test_a_higher_priority_does_not_give() -> None:
     """An equal one does."""
     scene = a_scene()
-    scene.runs("equal", queue="root.p.b", priority=-5)
-    scene.runs("higher", queue="root.p.b", priority=-4)
+    scene.runs("equal", queue="root.p.b", priority=5)
+    scene.runs("higher", queue="root.p.b", priority=6)
 
     assert ["equal"] == found(scene, "root.e", an_ask())
 
 
 def test_offsets_translate_priorities_on_the_way_down() -> None:
-    """In root.p.low a priority counts for two less than at the root: minus seven and plus five."""
+    """What counts as twelve in root.p.low counts as five in root.p, and as nothing at the root."""
     scene = a_scene()
-    scene.runs("equal", queue="root.p.low", priority=2)
-    scene.runs("higher", queue="root.p.low", priority=3)
+    scene.runs("equal", queue="root.p.low", priority=12)
+    scene.runs("higher", queue="root.p.low", priority=13)
 
     assert ["equal"] == found(scene, "root.e", an_ask())
 
 
 def test_offsets_translate_priorities_on_the_way_up() -> None:
-    """What an ask of root.p.a counts as: a hundred more there, five more again at its parent."""
+    """What an ask of root.p.a counts as: a hundred more there, five less than that at its parent."""
     root, priorities = fence_root(a_scene().queue("root.p.a"), an_ask(priority=1))
 
     assert root.path == "root.p"
-    assert {"root.p.a": 101, "root.p": 106} == priorities
+    assert {"root.p.a": 101, "root.p": 96} == priorities
 
 
 def test_a_priority_fence_on_the_way_up_hides_the_priority() -> None:

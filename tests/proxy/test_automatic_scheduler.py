@@ -502,9 +502,7 @@ def test_a_stop_while_busy_returns(scheduler: Scheduler, listener: Listener, com
     listener.wait_for_count("placed ", 1)
     scheduler.stop()
 
-    told = len(listener.heard)
-    assert 0 == max(Counter(listener.all("placed ")).values()) - 1
-    assert told == len(listener.heard)
+    assert {1} == set(Counter(listener.all("placed ")).values())
     complaints.clear()  # Its actors end one after the other, and those that end late miss the others.
 
 
@@ -517,8 +515,7 @@ def test_what_was_decided_before_the_stop_is_told_before_it_returns(
     listener.react = gate.hold
     scheduler.update_allocation(ask_request(*keys(40)))
     assert gate.reached.wait(WAIT_SECONDS)
-    while placed_in(scheduler) < 40:
-        pass
+    assert any(placed_in(scheduler) == 40 for _ in range(100)), "each look is one more turn"
     opener = threading.Thread(target=gate.open)
     opener.start()
     scheduler.stop()
@@ -794,7 +791,7 @@ def test_every_ask_between_the_actors_goes_down(listener: Listener) -> None:
 def congested(
     scheduler: Scheduler, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Gate, int]]:
-    """Have 500 asks for an RM that takes in one placement and no more; give its gate and the number placed."""
+    """Have 500 asks for an RM that takes in one placement and no more; give its gate and what is placed."""
     monkeypatch.setattr(rm_link, "BACKLOG_MAX", BACKLOG)
     gate = Gate("placed")
     begin(scheduler, listener, configuration=TWO)

@@ -1,4 +1,4 @@
-"""The programs of the embedding tutorial run as they stand there, and print what the page says."""
+"""The programs in the documents for embedders run as they stand there, and print what the page says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "embedding.md"
+DOCS: Final = Path(__file__).parents[2] / "docs"
+PAGES: Final = ("embedding.md", "configuration.md")
 TIMEOUT_SECONDS: Final = 30
 
 _BLOCK: Final = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
@@ -28,11 +29,18 @@ def programs(text: str) -> list[Program]:
     return [Program(match[1], match[2]) for match in _BLOCK.finditer(text)]
 
 
-PROGRAMS: Final = programs(PAGE.read_text(encoding="utf-8"))
+PROGRAMS: Final = {page: programs((DOCS / page).read_text(encoding="utf-8")) for page in PAGES}
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=[f"block-{number + 1}" for number in range(len(PROGRAMS))])
-def test_a_program_of_the_tutorial_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(program, id=f"{page}-{number}")
+        for page, found in PROGRAMS.items()
+        for number, program in enumerate(found, start=1)
+    ],
+)
+def test_a_program_in_a_document_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
     """In a process of its own, which ends by itself and complains of nothing."""
     ran = subprocess.run(  # noqa: S603 - our own example, by our own interpreter
         [sys.executable, "-W", "error", "-c", program.code],
@@ -49,11 +57,10 @@ def test_a_program_of_the_tutorial_prints_what_the_page_says(program: Program, t
 
 def test_the_tutorial_has_programs_on_both_engines() -> None:
     """A page without programs would pass every test above."""
-    codes = [program.code for program in PROGRAMS]
+    codes = "".join(program.code for program in PROGRAMS["embedding.md"])
 
-    assert [True, True] == [
-        any(call in code for code in codes) for call in ("Scheduler()", 'engine="direct"')
-    ]
+    assert "Scheduler()" in codes
+    assert 'Scheduler(engine="direct")' in codes
 
 
 def test_a_program_is_read_with_the_output_behind_it() -> None:

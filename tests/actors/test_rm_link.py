@@ -1,0 +1,224 @@
+"""The link to a resource manager: order, a thread of its own, congestion, its end."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from licorne.actors import rm_link
+from licorne.actors.rm_link import RmLink
+from licorne.model.messages import NodesAnswered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from loguru import Record
+
+    from licorne.model.messages import Announcement
+
+WAIT_SECONDS: Final = 10
+
+
+class Manager:
+    """What is at the other end: remembers what it gets, and when it was relieved.
+
+    Attributes:
+        got: the names of what it got, in order.
+        reliefs: how much it had got whenever a congestion ended.
+        react: called with each name, after it was noted.
+    """
+
+    def __init__(self) -> None:
+        self.got: list[str] = []
+        self.threads: set[str] = set()
+        self.reliefs: list[int] = []
+        self.relieved = threading.Event()
+        self.react: Callable[[str], object] = lambda _: None
+        self.link = RmLink("test", self._deliver, self._on_relief)
+
+    def _deliver(self, announcement: Announcement) -> None:
+        assert isinstance(announcement, NodesAnswered)
+        (name,) = announcement.accepted
+        self.got.append(name)
+        self.threads.add(threading.current_thread().name)
+        self.react(name)
+
+    def _on_relief(self) -> None:
+        self.reliefs.append(len(self.got))
+        self.relieved.set()
+
+    def tell(self, *names: str) -> None:
+        """Announce these, and have them delivered."""
+        for name in names:
+            self.link.announce(NodesAnswered((name,), ()))
+        self.link.flush()
+
+
+class Gate:
+    """Keeps the first delivery inside until the test opens it."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.open = threading.Event()
+        self.reached = threading.Event()
+        manager.react = self._hold
+        manager.tell("gate")
+        assert self.reached.wait(WAIT_SECONDS)
+
+    def _hold(self, name: str) -> None:
+        if name == "gate":
+            self.reached.set()
+            assert self.open.wait(WAIT_SECONDS)
+
+
+@pytest.fixture
+def manager() -> Iterator[Manager]:
+    """Give a manager with a link, which is closed at the end."""
+    manager = Manager()
+    yield manager
+    manager.link.close()
+
+
+def names(count: int) -> list[str]:
+    return [f"n{number}" for number in range(count)]
+
+
+def test_announcements_are_delivered_in_order_on_a_thread_of_the_link(manager: Manager) -> None:
+    """Also more of them than one batch takes; the thread has the RM's name."""
+    manager.tell(*names(700))
+    manager.link.close()
+
+    assert names(700) == manager.got
+    assert {"licorne-rm-test"} == manager.threads
+
+
+def test_what_was_not_flushed_is_delivered_at_the_end() -> None:
+    """To close loses nothing."""
+    manager = Manager()
+    manager.link.announce(NodesAnswered(("last",), ()))
+    manager.link.close()
+
+    assert ["last"] == manager.got
+
+
+def test_who_announces_never_waits_for_the_manager(manager: Manager) -> None:
+    """All that is announced meanwhile comes afterwards, in order."""
+    gate = Gate(manager)
+    manager.tell(*names(5))
+
+    assert ["gate"] == manager.got
+    gate.open.set()
+    manager.link.close()
+    assert ["gate", *names(5)] == manager.got
+
+
+def test_a_callback_that_raises_is_counted_and_logged(manager: Manager, records: list[Record]) -> None:
+    """The next announcement is delivered all the same."""
+
+    def fail(name: str) -> None:
+        if name == "n1":
+            raise ValueError("on purpose")
+
+    manager.react = fail
+    manager.tell(*names(3))
+    manager.link.close()
+
+    assert names(3) == manager.got
+    assert 1 == manager.link.failures
+    (record,) = [entry for entry in records if entry["level"].name == "ERROR"]
+    assert record["message"].startswith("callback of RM test failed on NodesAnswered")
+    assert record["exception"] is not None
+
+
+# -------------------------------------------------------------------------------------- congestion
+
+
+def test_a_link_is_congested_from_the_bound_on(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One less is not enough; and what comes then is taken still."""
+    monkeypatch.setattr(rm_link, "BACKLOG_MAX", 8)
+    gate = Gate(manager)
+    manager.tell(*names(7))
+    assert not manager.link.is_congested()
+    manager.tell("eighth", "ninth")
+
+    assert manager.link.is_congested()
+    gate.open.set()
+    manager.link.close()
+    assert ["gate", *names(7), "eighth", "ninth"] == manager.got
+
+
+def test_a_congestion_ends_when_half_is_delivered(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at once, lest it begin again at once; whoever waits for it is told, once."""
+    monkeypatch.setattr(rm_link, "BACKLOG_MAX", 1000)
+    gate = Gate(manager)
+    manager.tell(*names(1000))
+    assert manager.link.is_congested()
+    seen: list[bool] = []
+    manager.react = lambda _: seen.append(manager.link.is_congested())
+    gate.open.set()
+    assert manager.relieved.wait(WAIT_SECONDS)
+    manager.link.close()
+
+    (relief,) = manager.reliefs
+    assert 500 <= relief < 1001
+    assert [True] * (relief - 1) + [False] * (1001 - relief) == seen
+
+
+def test_a_link_that_was_never_congested_relieves_nobody(
+    manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the bound nothing waits for it."""
+    monkeypatch.setattr(rm_link, "BACKLOG_MAX", 8)
+    gate = Gate(manager)
+    manager.tell(*names(7))
+    assert not manager.link.is_congested()
+    gate.open.set()
+    manager.link.close()
+
+    assert [] == manager.reliefs
+
+
+def test_a_link_may_be_congested_again(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each congestion ends once."""
+    monkeypatch.setattr(rm_link, "BACKLOG_MAX", 8)
+    for _ in range(2):
+        manager.relieved.clear()
+        gate = Gate(manager)
+        manager.tell(*names(8))
+        assert manager.link.is_congested()
+        gate.open.set()
+        assert manager.relieved.wait(WAIT_SECONDS)
+        assert not manager.link.is_congested()
+
+    assert 2 == len(manager.reliefs)
+
+
+# ------------------------------------------------------------------------------------------ the end
+
+
+def test_a_callback_may_close_the_link(manager: Manager) -> None:
+    """It does not wait for itself, and the rest is delivered before the thread ends."""
+    closed = threading.Event()
+
+    def close(name: str) -> None:
+        if name == "n0":
+            manager.link.close()
+            closed.set()
+
+    manager.react = close
+    manager.tell(*names(3))
+    assert closed.wait(WAIT_SECONDS)
+    manager.link.close()
+
+    assert names(3) == manager.got
+
+
+def test_a_closed_link_has_no_thread() -> None:
+    """Also if it was closed twice."""
+    before = set(threading.enumerate())
+    manager = Manager()
+    manager.link.close()
+    manager.link.close()
+
+    assert before == set(threading.enumerate())
