@@ -13,15 +13,13 @@ from .handles import EntityActor
 from .invocation import Invocation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..model.partition import Partition
 
 __all__ = ["CYCLES_PER_SLICE", "TURNS_PER_FLUSH", "PartitionActor"]
 
 CYCLES_PER_SLICE: Final = 64
 TURNS_PER_FLUSH: Final = 8
-"""How many turns an announcement may wait while messages keep coming: each flush hands the interpreter over."""
+"""How many turns an announcement may wait while messages keep coming: a flush may switch threads."""
 
 
 class PartitionActor(EntityActor):

@@ -56,7 +56,7 @@ class RmLink:
     def announce(self, announcement: Announcement) -> None:
         """Queue an announcement, to be delivered after the next `flush`.
 
-        A partition flushes when it has nothing more to do, or after some turns: to wake the thread for every single
+        A partition flushes when it has nothing more to do, or after some turns: to wake the thread for each
         announcement would have the two threads fight for the interpreter all the time.
         """
         self._waiting.append(announcement)

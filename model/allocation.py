@@ -61,7 +61,7 @@ class Ask:
         resource: Resource,
         created_at_ns: int,
         priority: int = 0,
-        tags: Mapping[str, str] = {},  # noqa: B006 - never changed: an ask is a value
+        tags: Mapping[str, str] = {},
         task_group_name: str = "",
         placeholder: bool = False,
         originator: bool = False,

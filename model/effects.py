@@ -81,7 +81,7 @@ class ApplicationFacts:
         "submitted_at_ns",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - made for every answer; keywords would cost more than the rest
         self,
         state: ApplicationState,
         pending: Resource,

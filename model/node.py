@@ -205,7 +205,7 @@ class Node:
         )
         free = subtract(subtract(self._capacity, self._allocated), self._occupied)
         assert equals(free, self._available), (
-            f"node {self.node_id}: available {self._available!r} is not capacity - allocated - occupied {free!r}"
+            f"node {self.node_id}: available {self._available!r} is not what is left, {free!r}"
         )
         required = list(self._reservations.values())
         assert len(required) < 2 or all(required), f"node {self.node_id}: reserved twice"

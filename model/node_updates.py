@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .allocation import Allocation
 from .messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -23,6 +22,7 @@ from .resources import EMPTY, subtract
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .allocation import Allocation
     from .messages import NodeUpdate
     from .partition_state import PartitionState
     from .seat import Seat
@@ -61,8 +61,9 @@ def _create(state: PartitionState, update: NodeUpdate) -> str | None:
         return f"partition {state.name} is stopped cannot add a new node {name}"
     if state.nodes.get(name) is not None:
         return (
-            f"failure while adding new node, node rejected with error: failed to add node {name} to partition "
-            f"{state.name}, error: partition {state.name} has an existing node {name}, node name must be unique"
+            f"failure while adding new node, node rejected with error: failed to add node {name} to "
+            f"partition {state.name}, error: partition {state.name} has an existing node {name}, "
+            "node name must be unique"
         )
     schedulable = update.action is NodeAction.CREATE
     node = Node(name, update.attributes, update.resource or EMPTY, schedulable=schedulable)

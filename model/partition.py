@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, final
 from .allocation_updates import release_allocation, submit_allocations
 from .application_state import ApplicationState
 from .application_updates import add_applications, remove_application
-from .effects import StateEntered
 from .cycle import CycleOutcome, run_cycle
+from .effects import StateEntered
 from .invariants import validate_partition
 from .marks import reads, writes
 from .messages import AllocationsRejected

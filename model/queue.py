@@ -14,7 +14,6 @@ from .object_state import ObjectEvent, ObjectState, next_object_state
 from .priorities import INT32_MAX, INT32_MIN
 from .queue_order import ChildOrder, SeatOrder
 from .queue_properties import PriorityPolicy, QueueProperties, evaluate
-from .queue_template import QueueTemplate
 from .resource_combinations import prune
 from .resource_comparisons import is_zero
 from .resources import (
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .configuration.schema import Position
+    from .queue_template import QueueTemplate
     from .resources import Resource
     from .seat import Seat
 

@@ -13,15 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Document", "Json", "compact"]
 
-Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Document: TypeAlias = "dict[str, Json]"
 
 
 def compact(document: Mapping[str, Json], *, keep: frozenset[str] = frozenset()) -> Document:
-    """Return the document without its empty fields, except those to keep."""
-    return {
-        key: value
-        for key, value in document.items()
-        if key in keep
-        or not (value is None or value == "" or value == [] or value == {} or value is False or value == 0)
-    }
+    """Return the document without its empty fields (nothing, zero, false), except those to keep."""
+    return {key: value for key, value in document.items() if key in keep or value}

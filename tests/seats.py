@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from builders import START_NS, an_application
 
-from licorne.model.priorities import INT32_MIN
 from licorne.model.application_state import ApplicationState
 from licorne.model.effects import ApplicationFacts
+from licorne.model.priorities import INT32_MIN
 from licorne.model.queue import Queue
 from licorne.model.resources import EMPTY, Resource
 from licorne.model.seat import Seat

@@ -6,10 +6,10 @@ import pytest
 from builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
 from driven_application import DrivenApplication
 
-from licorne.model.priorities import INT32_MIN
 from licorne.model.application_state import ApplicationState
 from licorne.model.effects import TimerKind
 from licorne.model.messages import TerminationType
+from licorne.model.priorities import INT32_MIN
 
 FIVE = a_resource(memory=5)
 STOPPED = TerminationType.STOPPED_BY_RM

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from builders import SECOND_NS, START_NS
+
 from licorne.model.clock import EPOCH_2000_NS, VirtualClock
 from licorne.model.surroundings import Inspection, LookAgain, QueueCleaning
 

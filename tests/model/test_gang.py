@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
 from builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
@@ -14,8 +15,10 @@ from licorne.model.gang import GangSettings, SwapOffer, SwapWalk
 from licorne.model.messages import TerminationType
 from licorne.model.pending_asks import PendingAsks
 from licorne.model.placed import Placed
-from licorne.model.resources import EMPTY, Resource
 from licorne.model.task_groups import TaskGroups
+
+if TYPE_CHECKING:
+    from licorne.model.resources import Resource
 
 FIVE = a_resource(memory=5)
 TIMEOUT = TerminationType.TIMEOUT

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from builders import a_resource
+
 from licorne.model.configuration.schema import ChildTemplateConfig
 from licorne.model.queue_template import QueueTemplate
 

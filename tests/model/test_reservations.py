@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from builders import START_NS
+
 from licorne.model.reservations import Reservation, Reservations
 
 

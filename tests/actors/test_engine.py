@@ -1,0 +1,349 @@
+"""Engines: what a reference is, what is done at once and what later, and how partitions work by themselves."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from builders import PARTITION, TEN, a_configuration, a_node, a_resource, an_application
+from pykka import ActorDeadError
+
+from licorne.actors.engine import ActorsEngine, DirectEngine
+from licorne.actors.errors import AskDirectionError
+from licorne.actors.handles import reference_of
+from licorne.actors.partition_actor import CYCLES_PER_SLICE, PartitionActor
+from licorne.model.clock import EPOCH_2000_NS
+from licorne.model.cluster import Cluster
+from licorne.model.messages import (
+    AllocationPlaced,
+    AllocationSubmission,
+    ApplicationsAnswered,
+    ApplicationSubmission,
+    NodeAction,
+    NodesAnswered,
+    NodeUpdate,
+)
+from licorne.model.partition import Partition
+from licorne.model.surroundings import LookAgain, Surroundings
+from licorne.model.user_resolution import NoResolver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from licorne.actors.engine import Engine
+    from licorne.model.configuration.schema import PartitionConfig
+    from licorne.model.messages import Announcement
+
+WAIT_SECONDS: Final = 10
+
+
+class Site:
+    """A partition on an engine, and what it announces.
+
+    Attributes:
+        flushed: how much had been announced at each flush.
+        react: called with each announcement, inside the partition.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.announcements: list[Announcement] = []
+        self.flushed: list[int] = []
+        self.congested = False
+        self.react: Callable[[Announcement], object] = lambda _: None
+        self.timers: list[object] = []
+        around = Surroundings(
+            now_ns=lambda: EPOCH_2000_NS,
+            call_at=lambda _, action: self.timers.append(action),
+            announce=self._announce,
+            flush=lambda: self.flushed.append(len(self.announcements)),
+            is_congested=lambda: self.congested,
+            predicates=None,
+            adopt_node=engine.adopt_node,
+            adopt_application=engine.adopt_application,
+            release=engine.release,
+            resolver=NoResolver(),
+        )
+        self.partition = engine.adopt_partition(Partition(PARTITION, "rm", a_configuration(), around))
+
+    def _announce(self, announcement: Announcement) -> None:
+        self.announcements.append(announcement)
+        self.react(announcement)
+
+    def add_node(self, node_id: str = "node", memory: int = 10_000) -> None:
+        """Tell the partition of a node."""
+        capacity = a_resource(memory=memory)
+        create = NodeAction.CREATE
+        update = NodeUpdate(node_id=node_id, action=create, attributes={}, resource=capacity)
+        self.engine.tell(self.partition, "update_nodes", (update,))
+
+    def submit(self, application_id: str = "app") -> None:
+        """Tell the partition of an application."""
+        submission = ApplicationSubmission(
+            application_id=application_id,
+            queue_name="root.leaf",
+            partition=PARTITION,
+            user="bob",
+            groups=("dev",),
+            tags={},
+            execution_timeout_ms=0,
+            placeholder_ask=None,
+            gang_scheduling_style="",
+        )
+        self.engine.tell(self.partition, "update_applications", (submission,), ())
+
+    def ask(self, count: int) -> None:
+        """Tell the partition of asks of one application, each for ten."""
+        submissions = [
+            AllocationSubmission(
+                allocation_key=f"ask-{number}",
+                application_id="app",
+                partition=PARTITION,
+                resource=TEN,
+                priority=0,
+                tags={},
+                node_id="",
+                task_group_name="",
+                placeholder=False,
+                originator=False,
+                allow_preempt_self=False,
+                allow_preempt_other=False,
+            )
+            for number in range(count)
+        ]
+        self.engine.tell(self.partition, "update_allocations", submissions, ())
+
+    def placed(self) -> int:
+        """Return how many placements were announced."""
+        return sum(isinstance(entry, AllocationPlaced) for entry in self.announcements)
+
+
+class NoPartitions:
+    """Makes nothing."""
+
+    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
+        raise AssertionError(f"{name} of {rm_id} is not wanted: {config}")
+
+    def release(self, partition: Partition) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+def direct() -> DirectEngine:
+    """Give the engine of plain objects."""
+    return DirectEngine()
+
+
+@pytest.fixture
+def stepping() -> Iterator[ActorsEngine]:
+    """Give an engine of actors whose steps are whole, as a stepped scheduler has it."""
+    engine = ActorsEngine(workers=0, automatic=False)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def automatic() -> Iterator[ActorsEngine]:
+    """Give an engine whose partitions work by themselves, when the test lends it a thread."""
+    engine = ActorsEngine(workers=0, automatic=True)
+    yield engine
+    engine.close()
+
+
+# ---------------------------------------------------------------------------------------- references
+
+
+def test_direct_references_are_the_objects(direct: DirectEngine) -> None:
+    """Adopted or released, nothing happens to them."""
+    node, application, cluster = a_node(), an_application(), Cluster(NoPartitions())
+
+    assert node is direct.adopt_node(node)
+    assert application is direct.adopt_application(application)
+    assert cluster is direct.adopt_cluster(cluster)
+    direct.release(node)
+    direct.close()
+    assert "node" == node.facts().node_id
+
+
+def test_direct_messages_are_calls(direct: DirectEngine) -> None:
+    """What is told is done."""
+    site = Site(direct)
+    site.add_node()
+
+    assert [NodesAnswered(("node",), ())] == site.announcements
+
+
+def test_actors_are_behind_the_same_methods(stepping: ActorsEngine) -> None:
+    """A handle is no node, and answers like one."""
+    node = a_node()
+    handle: Any = stepping.adopt_node(node)
+
+    assert handle is not node
+    assert node.facts() == handle.facts()
+    assert "app" == stepping.adopt_application(an_application()).application_id
+    assert [] == stepping.adopt_cluster(Cluster(NoPartitions())).partitions()
+
+
+def test_a_released_actor_has_stopped(stepping: ActorsEngine) -> None:
+    """After what it had to do; the others live."""
+    node, other = stepping.adopt_node(a_node()), stepping.adopt_node(a_node("other"))
+    stepping.release(node)
+    stepping.dispatcher.run_pending()
+
+    with pytest.raises(ActorDeadError):
+        node.facts()
+    assert "other" == other.facts().node_id
+
+
+def test_a_closed_engine_has_no_actor_and_no_thread() -> None:
+    """It had two threads of its own."""
+    before = set(threading.enumerate())
+    engine = ActorsEngine()
+    site = Site(engine)
+    site.add_node()
+    engine.close()
+
+    assert () == engine.dispatcher.actors()
+    assert before == set(threading.enumerate())
+    assert [NodesAnswered(("node",), ())] == site.announcements
+
+
+def test_an_engine_can_check_the_direction_of_asks() -> None:
+    """A node that waits for its partition is refused."""
+    engine = ActorsEngine(workers=0, automatic=False, check_direction=True)
+    site = Site(engine)
+    node = reference_of(engine.adopt_node(a_node()))
+
+    with pytest.raises(AskDirectionError):
+        node.call(lambda _: site.partition.next_look_ns())
+    engine.close()
+
+
+# ------------------------------------------------------------------------------------------- stepped
+
+
+def test_a_stepped_partition_does_at_once_what_it_is_told(stepping: ActorsEngine) -> None:
+    """And nothing besides: it places only when it is told to."""
+    site = Site(stepping)
+    site.add_node()
+    site.submit()
+    site.ask(3)
+
+    assert [NodesAnswered(("node",), ()), ApplicationsAnswered(("app",), ())] == site.announcements[:2]
+    assert 0 == stepping.dispatcher.run_pending()
+    assert 0 == site.placed()
+    assert 3 == site.partition.settle()
+    assert 3 == site.placed()
+
+
+def test_an_exception_of_a_stepped_partition_comes_out(stepping: ActorsEngine) -> None:
+    """The one who told it has asked, in truth."""
+    site = Site(stepping)
+
+    with pytest.raises(TypeError):
+        stepping.tell(site.partition, "update_nodes")
+
+
+# ----------------------------------------------------------------------------------------- automatic
+
+
+def test_an_automatic_partition_works_after_what_it_was_told(automatic: ActorsEngine) -> None:
+    """Nobody has to tell it to schedule; whoever told it went on before it began."""
+    site = Site(automatic)
+    site.add_node()
+    site.submit()
+    site.ask(3)
+    assert [] == site.announcements
+    automatic.dispatcher.run_pending()
+
+    assert PartitionActor is reference_of(site.partition).actor_class
+    assert 3 == site.placed()
+    assert len(site.announcements) == site.flushed[-1]
+
+
+def test_an_automatic_partition_rests_when_nothing_can_be_placed(automatic: ActorsEngine) -> None:
+    """It has no message for itself left, and asks to be called when time alone may change that."""
+    site = Site(automatic)
+    site.add_node(memory=10)
+    site.submit()
+    site.ask(3)
+    automatic.dispatcher.run_pending()
+    assert 1 == site.placed()
+    assert site.timers
+    assert 0 == automatic.dispatcher.run_pending()
+
+    automatic.tell(site.partition, "on_timer", LookAgain())
+    automatic.dispatcher.run_pending()
+    assert 1 == site.placed()
+    site.add_node("more", memory=20)
+    automatic.dispatcher.run_pending()
+    assert 3 == site.placed()
+
+
+def test_messages_get_their_turn_between_slices_of_work(automatic: ActorsEngine) -> None:
+    """What comes while a slice runs is done before the next one."""
+    site = Site(automatic)
+    site.add_node()
+    site.submit()
+    site.ask(3 * CYCLES_PER_SLICE)
+    site.react = lambda _: site.submit("late") if site.placed() == 1 else None
+    automatic.dispatcher.run_pending()
+
+    answer = site.announcements.index(ApplicationsAnswered(("late",), ()))
+    before = [entry for entry in site.announcements[:answer] if isinstance(entry, AllocationPlaced)]
+    assert CYCLES_PER_SLICE == len(before)
+    assert 3 * CYCLES_PER_SLICE == site.placed()
+
+
+def test_an_automatic_partition_places_nothing_for_a_congested_manager(automatic: ActorsEngine) -> None:
+    """It answers, and goes on when it is told to look again."""
+    site = Site(automatic)
+    site.congested = True
+    site.add_node()
+    site.submit()
+    site.ask(3)
+    automatic.dispatcher.run_pending()
+    assert NodesAnswered(("node",), ()) in site.announcements
+    assert 0 == site.placed()
+
+    site.congested = False
+    automatic.tell(site.partition, "on_timer", LookAgain())
+    automatic.dispatcher.run_pending()
+    assert 3 == site.placed()
+
+
+def test_a_failure_in_a_partition_does_not_end_its_work(automatic: ActorsEngine) -> None:
+    """The next message finds it as it was, and what was announced is flushed."""
+    site = Site(automatic)
+    site.add_node()
+    automatic.tell(site.partition, "update_nodes")
+    automatic.dispatcher.run_pending()
+    assert [1] == site.flushed[-1:]
+
+    site.submit()
+    site.ask(3)
+    automatic.dispatcher.run_pending()
+    assert 3 == site.placed()
+
+
+def test_partitions_of_an_automatic_engine_work_on_its_threads() -> None:
+    """None of them is the one that told them."""
+    engine = ActorsEngine()
+    site = Site(engine)
+    threads: list[str] = []
+    done = threading.Event()
+
+    def note(_: Announcement) -> None:
+        threads.append(threading.current_thread().name)
+        if site.placed() == 3:
+            done.set()
+
+    site.react = note
+    site.add_node()
+    site.submit()
+    site.ask(3)
+    assert done.wait(WAIT_SECONDS)
+    engine.close()
+
+    assert set(threads) <= {"licorne-1", "licorne-2"}

@@ -1,0 +1,279 @@
+"""Handles: what stands for an entity that lives in an actor."""
+
+from __future__ import annotations
+
+import threading
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from builders import (
+    PARTITION,
+    TEN,
+    a_configuration,
+    a_node,
+    a_resource,
+    an_allocation,
+    an_application,
+    an_ask,
+)
+from pykka import ActorDeadError
+
+from licorne.actors.dispatcher import Dispatcher
+from licorne.actors.errors import AskDirectionError
+from licorne.actors.handles import RANKS, EntityActor, adopt, reference_of, told
+from licorne.model.application import Application
+from licorne.model.clock import EPOCH_2000_NS
+from licorne.model.cluster import Cluster
+from licorne.model.errors import RequestError
+from licorne.model.marks import marked_methods
+from licorne.model.messages import Registration
+from licorne.model.node import Node
+from licorne.model.partition import Partition
+from licorne.model.surroundings import Surroundings
+from licorne.model.user_resolution import NoResolver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from licorne.actors.failure import Failure
+    from licorne.model.configuration.schema import PartitionConfig
+
+WAIT_SECONDS: Final = 10
+
+IDENTITY: Final[dict[type, dict[str, object]]] = {
+    Cluster: {},
+    Partition: {"name": PARTITION, "rm_id": "rm"},
+    Application: {"application_id": "app", "partition": PARTITION},
+    Node: {"node_id": "node", "instance_type": "UNKNOWN"},
+}
+"""What never changes about each entity of the tests, and may be read without asking."""
+
+HARMLESS: Final = {Cluster: "partitions", Partition: "next_look_ns", Application: "facts", Node: "facts"}
+"""A method of each class that needs no arguments and asks nobody."""
+
+each_class = pytest.mark.parametrize("entity_class", RANKS, ids=lambda entity_class: entity_class.__name__)
+
+
+def a_partition() -> Partition:
+    """Return a partition whose announcements nobody hears."""
+    around = Surroundings(
+        now_ns=lambda: EPOCH_2000_NS,
+        call_at=lambda *_: None,
+        announce=lambda _: None,
+        flush=lambda: None,
+        is_congested=lambda: False,
+        predicates=None,
+        adopt_node=lambda node: node,
+        adopt_application=lambda application: application,
+        release=lambda _: None,
+        resolver=NoResolver(),
+    )
+    return Partition(PARTITION, "rm", a_configuration(), around)
+
+
+class OnePartition:
+    """Makes the same partition whatever is asked for."""
+
+    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:  # noqa: ARG002 - a fake
+        return a_partition()
+
+    def release(self, partition: Partition) -> None:
+        """Do nothing."""
+
+
+def an_entity(entity_class: type) -> Any:
+    """Return an entity of a class."""
+    if entity_class is Cluster:
+        return Cluster(OnePartition())
+    return {Partition: a_partition, Application: an_application, Node: a_node}[entity_class]()
+
+
+@pytest.fixture
+def checked() -> Iterator[Dispatcher]:
+    """Give a dispatcher that checks the direction of asks."""
+    with Dispatcher(workers=1, check_direction=True) as dispatcher:
+        yield dispatcher
+
+
+# ----------------------------------------------------------------------------------- what they have
+
+
+@each_class
+def test_a_handle_has_all_marked_methods_and_no_others(entity_class: type, stepped: Dispatcher) -> None:
+    """What is not marked is nobody's business outside the actor."""
+    handle = adopt(an_entity(entity_class), stepped)
+
+    public = {name for name in dir(handle) if not name.startswith("_")}
+    assert set(marked_methods(entity_class)) == {name for name in public if callable(getattr(handle, name))}
+    assert set(IDENTITY[entity_class]) <= public
+
+
+@each_class
+def test_a_handle_knows_who_it_stands_for(entity_class: type, stepped: Dispatcher) -> None:
+    """Without asking: also when the actor has stopped."""
+    entity = an_entity(entity_class)
+    handle = adopt(entity, stepped)
+    reference_of(handle).stop()
+
+    public = [
+        name for name in dir(handle) if not name.startswith("_") and not callable(getattr(handle, name))
+    ]
+    assert IDENTITY[entity_class] == {name: getattr(handle, name) for name in IDENTITY[entity_class]}
+    assert all(getattr(entity, name) is getattr(handle, name) for name in public)
+
+
+def test_a_handle_has_no_room_for_anything_else(stepped: Dispatcher) -> None:
+    """There is one for each of ten thousand nodes; and what it does not know cannot be set by mistake."""
+    handle: Any = adopt(a_node(), stepped)
+
+    with pytest.raises(AttributeError):
+        handle.available = TEN
+    assert not hasattr(handle, "__dict__")
+
+
+@each_class
+def test_an_actor_has_the_rank_of_its_class(entity_class: type, stepped: Dispatcher) -> None:
+    """The cluster stands at the top."""
+    assert [Cluster, Partition, Application, Node] == sorted(RANKS, key=RANKS.__getitem__)
+    assert RANKS[entity_class] == reference_of(adopt(an_entity(entity_class), stepped)).actor_class.rank
+
+
+# ------------------------------------------------------------------------------------ what they do
+
+
+def test_an_ask_returns_what_the_method_returns(stepped: Dispatcher) -> None:
+    """Arguments arrive by place and by name, and the object has changed when it returns."""
+    node = a_node(capacity=a_resource(memory=30))
+    handle = adopt(node, stepped)
+
+    assert a_resource(memory=20) == handle.try_add(an_allocation())
+    assert handle.try_reserve("ask", TEN, required=False)
+    assert a_resource(memory=20) == node.facts().available
+    assert ("ask",) == node.facts().reservations
+
+
+@pytest.mark.parametrize("check_direction", [False, True])
+def test_an_exception_comes_out_and_the_actor_goes_on(*, check_direction: bool) -> None:
+    """The asker gets it as it was raised."""
+    with Dispatcher(workers=0, check_direction=check_direction) as dispatcher:
+        cluster = adopt(Cluster(OnePartition()), dispatcher)
+        with pytest.raises(RequestError, match="the rmID is empty"):
+            cluster.register(Registration(rm_id=""))
+
+        assert [] == cluster.partitions()
+
+
+def test_a_told_method_that_raises_is_reported_and_the_actor_goes_on(
+    failures: tuple[Dispatcher, list[Failure]],
+) -> None:
+    """Nobody waits for it, so the dispatcher hears of it."""
+    dispatcher, reported = failures
+    handle = adopt(a_node(), dispatcher)
+    for name in ("nonsense", "facts"):
+        reference_of(handle).send(told(Node, name) if name == "facts" else nonsense)
+    dispatcher.run_pending()
+
+    (failure,) = reported
+    assert isinstance(failure.error, ValueError)
+    assert failure.survived
+    assert "node" == handle.facts().node_id
+
+
+def nonsense(_: EntityActor) -> None:
+    """Raise what no node would."""
+    raise ValueError("nonsense")
+
+
+def test_what_is_told_is_done_later_in_order(stepped: Dispatcher) -> None:
+    """The second reservation finds the node reserved."""
+    node = a_node()
+    ref = reference_of(adopt(node, stepped))
+    ref.send(told(Node, "try_reserve"), "first", TEN, required=False)
+    ref.send(told(Node, "try_reserve"), "second", TEN, required=False)
+    assert () == node.facts().reservations
+    stepped.run_pending()
+
+    assert ("first",) == node.facts().reservations
+
+
+def test_what_was_told_before_is_done_before_an_ask(stepped: Dispatcher) -> None:
+    """The asker finds the messages of others in the mailbox and does not overtake them."""
+    handle = adopt(a_node(), stepped)
+    reference_of(handle).send(told(Node, "try_reserve"), "told", TEN, required=False)
+
+    assert ("told",) == handle.facts().reservations
+
+
+def test_threads_that_ask_at_once_take_turns(pooled: Dispatcher) -> None:
+    """Room for forty is given to forty of a hundred and twenty."""
+    handle = adopt(a_node(capacity=a_resource(memory=400)), pooled)
+    start = threading.Barrier(4)
+    taken: list[str] = []
+
+    def take(number: int) -> None:
+        start.wait(WAIT_SECONDS)
+        for ask in range(30):
+            key = f"{number}-{ask}"
+            if handle.try_add(an_allocation(ask=an_ask(key))) is not None:
+                taken.append(key)
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_SECONDS)
+
+    handle.validate()
+    assert 40 == len(taken)
+    assert set(taken) == {entry.ask.allocation_key for entry in handle.facts().allocations}
+
+
+def test_a_handle_of_a_stopped_actor_raises(stepped: Dispatcher) -> None:
+    """Whoever keeps one too long is told."""
+    handle = adopt(a_node(), stepped)
+    reference_of(handle).stop()
+
+    with pytest.raises(ActorDeadError):
+        handle.facts()
+
+
+def test_an_actor_names_its_class(stepped: Dispatcher) -> None:
+    """In the log."""
+    actors: list[str] = []
+    reference_of(adopt(a_node(), stepped)).send(lambda actor: actors.append(str(actor)))
+    stepped.run_pending()
+
+    assert ["Node actor"] == actors
+
+
+# -------------------------------------------------------------------------------------- direction
+
+
+@pytest.mark.parametrize(("asker", "asked"), list(product(RANKS, RANKS)))
+def test_a_blocking_ask_goes_down_only(asker: type, asked: type, checked: Dispatcher) -> None:
+    """Cluster, partition, application, node: downwards it is answered, sideways and upwards refused."""
+    above = reference_of(adopt(an_entity(asker), checked))
+    method = getattr(adopt(an_entity(asked), checked), HARMLESS[asked])
+
+    if RANKS[asker] < RANKS[asked]:
+        above.call(lambda _: method())
+        return
+    with pytest.raises(AskDirectionError, match="a blocking ask goes down only"):
+        above.call(lambda _: method())
+
+
+def test_what_goes_up_is_told(checked: Dispatcher) -> None:
+    """A node may tell its partition, and goes on."""
+    heard = threading.Event()
+    partition = reference_of(adopt(a_partition(), checked))
+    node = reference_of(adopt(a_node(), checked))
+    node.call(lambda _: partition.send(lambda _: heard.set()))
+
+    assert heard.wait(WAIT_SECONDS)
+
+
+def test_somebody_outside_may_ask_anyone(checked: Dispatcher) -> None:
+    """A thread that runs no actor has no rank."""
+    assert "node" == adopt(a_node(), checked).facts().node_id
+    assert [] == adopt(Cluster(OnePartition()), checked).partitions()

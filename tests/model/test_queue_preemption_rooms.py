@@ -1,0 +1,124 @@
+"""The nodes that could be reserved for an ask that preempts."""
+
+from __future__ import annotations
+
+from builders import TEN, a_resource, an_ask
+from preemption_scenes import TWO_QUEUES, Scene
+
+from licorne.model.messages import NodeAction
+from licorne.model.queue_preemption_guarantees import QueueFactsOf
+from licorne.model.queue_preemption_pool import collect_victims
+from licorne.model.queue_preemption_rooms import (
+    STALE_AFTER_NS,
+    StaleReservations,
+    rooms_for,
+    stale_reservations,
+)
+
+HUNDRED = a_resource(memory=100)
+
+
+def a_scene() -> Scene:
+    """Node n1 is full, n2 has room for five, n3 for anything."""
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", "n2", "n3", capacity=HUNDRED)
+    scene.runs("v1", node="n1", resource=HUNDRED)
+    scene.runs("v2", node="n2", resource=a_resource(memory=95))
+    return scene
+
+
+def rooms(
+    scene: Scene,
+    *,
+    reserved_node: str = "",
+    nodes_tried: bool = True,
+    stale: StaleReservations | None = None,
+) -> list[str]:
+    leaf = scene.queue("root.a")
+    ask = an_ask(resource=TEN)
+    pool = collect_victims(leaf, ask, QueueFactsOf(leaf))
+    found = rooms_for(
+        scene.state, ask, pool, reserved_node=reserved_node, nodes_tried=nodes_tried, stale=stale or {}
+    )
+    return sorted(room.node_id for room in found)
+
+
+def with_a_reservation(priority: int = -1) -> Scene:
+    """The two nodes that are left have room for nothing larger than five, and n1 is reserved."""
+    scene = a_scene()
+    scene.runs("v3", node="n3", resource=a_resource(memory=95))
+    scene.asks("old", priority=priority, may_preempt=False)
+    scene.advance(3)
+    scene.settle()
+    assert scene.state.reservations == 1
+    return scene
+
+
+def test_nodes_with_victims_may_be_reserved() -> None:
+    """And no others, where all have been tried."""
+    assert ["n1", "n2"] == rooms(a_scene())
+
+
+def test_nodes_with_room_may_be_reserved_where_none_was_tried() -> None:
+    """It is the queue that has no room."""
+    assert ["n1", "n2", "n3"] == rooms(a_scene(), nodes_tried=False)
+
+
+def test_a_cordoned_node_may_not() -> None:
+    """Nothing is to be placed there."""
+    scene = a_scene()
+    scene.update_node("n1", NodeAction.DRAIN_NODE)
+
+    assert ["n2"] == rooms(scene)
+
+
+def test_a_node_that_is_too_small_may_not() -> None:
+    """However empty it were."""
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", capacity=a_resource(memory=9, vcore=100))
+    scene.runs("v1", node="n1", resource=a_resource(memory=9))
+    scene.queue("root.b").set_quota(None, None)
+
+    assert [] == rooms(scene)
+
+
+def test_a_node_that_another_ask_has_may_not() -> None:
+    """But the ask's own one may, and one whose reservation is stale."""
+    scene = with_a_reservation()
+    (reserved,) = [seat.node_id for seat in scene.state.nodes if seat.reserved]
+    stale = {reserved: (scene.seat("root.a"), "old")}
+
+    assert reserved not in rooms(scene)
+    assert reserved in rooms(scene, reserved_node=reserved)
+    assert reserved in rooms(scene, stale=stale)
+
+
+def test_a_reservation_is_stale_after_two_hours_for_a_higher_priority() -> None:
+    """For an equal one it is not, nor is it before."""
+    scene = with_a_reservation(priority=0)
+    assert {} == stale_reservations(scene.state, an_ask(priority=1))
+    scene.advance(STALE_AFTER_NS // 10**9 + 1)
+
+    assert ["old"] == [key for _, key in stale_reservations(scene.state, an_ask(priority=1)).values()]
+    assert {} == stale_reservations(scene.state, an_ask(priority=0))
+
+
+def test_the_reservation_of_an_ask_that_has_preempted_is_never_stale() -> None:
+    """Its victims went for it."""
+    scene = with_a_reservation()
+    scene.application("root.a").note_preemption("old", scene.clock.now_ns(), triggered=True)
+    scene.advance(STALE_AFTER_NS // 10**9 + 1)
+
+    assert {} == stale_reservations(scene.state, an_ask(priority=1))
+
+
+def test_the_reservation_of_a_required_node_is_never_stale() -> None:
+    """The ask has nowhere else to go."""
+    scene = a_scene()
+    scene.asks("bound", priority=-1, required_node="n1", may_preempt=False, resource=TEN)
+    scene.runs("high", node="n1", priority=9, resource=a_resource(memory=1))
+    scene.settle()
+    scene.advance(STALE_AFTER_NS // 10**9 + 1)
+
+    assert scene.state.reservations == 1
+    assert {} == stale_reservations(scene.state, an_ask(priority=1))
