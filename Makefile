@@ -8,7 +8,7 @@ LINKS := .typing/licorne/model
 run: $(VENV)/.ready
 	$(BIN)/licorne simulate examples/daily.yaml
 
-test: $(VENV)/.ready $(LINKS) check
+test: $(VENV)/.ready $(LINKS) check pykka-contract
 	$(BIN)/pytest -n 2 -q
 
 check: $(VENV)/.ready $(LINKS)
@@ -22,6 +22,10 @@ bench: $(VENV)/.ready
 
 soak: $(VENV)/.ready
 	$(BIN)/pytest -q -m soak
+
+# Pykka's own tests, fetched from its source distribution, on our runtime.
+pykka-contract: $(VENV)/.ready
+	$(BIN)/python tests/actors/pykka_contract.py
 
 proto: $(VENV)/.ready
 	$(BIN)/python -m licorne.proxy.si.generator

@@ -197,42 +197,60 @@ def _without_needless(
 ) -> PreemptionPlan:
     """Leave out every victim without whom node and queues would have room all the same.
 
-    Who goes for a queue may be on the node as well, and spare a victim there. The RM has not been asked
-    about that yet: where it does not agree the victim goes after all.
+    Who goes for a queue may be on the node as well, and spare a victim there. Where the RM has a say it has
+    agreed to others on the node: it is asked again, and if it does not agree the spared ones go after all.
+    """
+    if node.demanded:
+        return PreemptionPlan(node.node_id, node.needed, node.demanded, _needed(view, node, (), for_queue))
+    kept = _needed(view, node, node.needed, for_queue)
+    on_node = tuple(victim for victim in node.needed if victim in kept)
+    added = tuple(victim for victim in for_queue if victim in kept)
+    spared = tuple(victim for victim in node.needed if victim not in kept)
+    if not spared or _agrees(view, node, kept, predicates):
+        return PreemptionPlan(node.node_id, on_node, (), added)
+    return PreemptionPlan(node.node_id, on_node, spared, _needed(view, node, (), for_queue))
+
+
+def _needed(
+    view: PreemptionView,
+    node: JudgedNode,
+    for_node: tuple[Victim, ...],
+    for_queue: tuple[Victim, ...],
+) -> tuple[Victim, ...]:
+    """Return those of the given victims without any of whom node or queues would lack room.
+
+    All others that the node was judged with go in any case. The last in the order are spared first.
     """
     available = next(room.available for room in view.rooms if room.node_id == node.node_id)
-    here = [victim for victim in for_queue if victim.allocation.node_id == node.node_id]
-    on_node = add(available, total_of((*node.needed, *node.demanded, *here)))
-    back = total_of((*node.needed, *node.demanded, *for_queue))
-    needless: set[str] = set()
-    for victim in sorted((*node.needed, *for_queue), key=queue_order, reverse=True):
-        is_here = victim.allocation.node_id == node.node_id
-        on_node_without = subtract(on_node, victim.resource) if is_here else on_node
+    victims = (*node.needed, *node.demanded, *for_queue)
+    on_node = add(available, total_of(victim for victim in victims if _is_on(victim, node)))
+    back = total_of(victims)
+    kept = []
+    for victim in sorted((*for_node, *for_queue), key=queue_order, reverse=True):
+        on_node_without = subtract(on_node, victim.resource) if _is_on(victim, node) else on_node
         back_without = subtract(back, victim.resource)
         if fits(on_node_without, view.ask.resource) and fits(back_without, view.lack):
             on_node, back = on_node_without, back_without
-            needless.add(victim.key)
-    spared = tuple(victim for victim in node.needed if victim.key in needless)
-    kept = tuple(victim for victim in node.needed if victim.key not in needless)
-    added = tuple(victim for victim in for_queue if victim.key not in needless)
-    demanded = node.demanded
-    if spared and not _agrees(view, node, kept, added, predicates):
-        demanded = (*spared, *demanded)
-    return PreemptionPlan(node.node_id, kept, demanded, added)
+        else:
+            kept.append(victim)
+    kept.reverse()
+    return tuple(kept)
+
+
+def _is_on(victim: Victim, node: JudgedNode) -> bool:
+    return victim.allocation.node_id == node.node_id
 
 
 def _agrees(
     view: PreemptionView,
     node: JudgedNode,
-    kept: tuple[Victim, ...],
-    added: tuple[Victim, ...],
+    victims: tuple[Victim, ...],
     predicates: Predicates | None,
 ) -> bool:
     """Ask the RM about other victims on a node than those it has agreed to."""
     if predicates is None:
         return True
-    here = [victim for victim in added if victim.allocation.node_id == node.node_id]
-    keys = tuple(victim.key for victim in (*kept, *here, *node.demanded))
+    keys = tuple(victim.key for victim in victims if _is_on(victim, node))
     last = len(keys) - 1
     return predicates.preemption_index(view.ask.allocation_key, node.node_id, keys, last) == last
 

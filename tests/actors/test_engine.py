@@ -1,4 +1,4 @@
-"""Engines: what a reference is, what is done at once and what later, and how partitions work by themselves."""
+"""Engines: what a reference is, what is done at once and what later, and how partitions work alone."""
 
 from __future__ import annotations
 
@@ -201,12 +201,14 @@ def test_a_closed_engine_has_no_actor_and_no_thread() -> None:
     before = set(threading.enumerate())
     engine = ActorsEngine()
     site = Site(engine)
-    site.add_node()
+    engine.adopt_node(a_node())
+    engine.adopt_cluster(Cluster(NoPartitions()))
     engine.close()
 
     assert () == engine.dispatcher.actors()
     assert before == set(threading.enumerate())
-    assert [NodesAnswered(("node",), ())] == site.announcements
+    with pytest.raises(ActorDeadError):
+        site.add_node()
 
 
 def test_an_engine_can_check_the_direction_of_asks() -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from builders import TEN, FakePredicates, a_resource, an_ask
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.allocation import Ask
 from licorne.model.queue_preemption_guarantees import QueueFactsOf
 from licorne.model.queue_preemption_nodes import NodeRoom
 from licorne.model.queue_preemption_pool import collect_victims
@@ -131,14 +130,31 @@ def test_who_goes_for_a_queue_may_spare_who_goes_for_the_node() -> None:
           resources: {max: {memory: 40}}
           queues:
           - name: x
-            resources: {guaranteed: {memory: 30}}
+            resources: {guaranteed: {memory: 40}}
           - name: y
     """)
     scene.nodes("n1", capacity=memory(45))
     scene.runs("large", queue="root.p.y", resource=memory(25))
     scene.runs("small", queue="root.p.y", resource=memory(15))
+    asked = memory(20)
 
-    assert ("n1", ["large"], [], []) == keys(decided(scene, memory(20), queue="root.p.x"))
+    assert ("n1", [], [], ["large"]) == keys(decided(scene, asked, queue="root.p.x"))
+    assert ("n1", [], [], ["large"]) == keys(
+        decided(scene, asked, queue="root.p.x", predicates=FakePredicates())
+    )
+    assert ("n1", [], ["small"], ["large"]) == keys(
+        decided(scene, asked, queue="root.p.x", predicates=Insisting())
+    )
+
+
+class Insisting(FakePredicates):
+    """An RM to which nothing but the end of the small one will do."""
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> int | None:
+        index = super().preemption_index(allocation_key, node_id, victim_keys, start_index)
+        return index if "small" in victim_keys else None
 
 
 def test_what_the_rm_demands_goes_although_it_is_not_needed_for_room() -> None:
@@ -233,8 +249,3 @@ def test_a_decision_changes_nothing() -> None:
     assert first == second
     assert before == len(scene.announcements)
     assert not scene.application("root.b").is_preempted("v9")
-
-
-def test_an_ask_is_what_the_view_says() -> None:
-    """The decision needs nothing but the view: an ask that no application has."""
-    assert isinstance(an_ask(), Ask)
