@@ -277,6 +277,15 @@ def test_an_ask_that_leaves_its_group_remembers_the_attempt() -> None:
     assert (True, False) == (known(pending, "a").attempted, known(pending, "b").attempted)
 
 
+def test_nothing_has_happened_to_a_new_ask() -> None:
+    """No mark is set on it, and its log is empty."""
+    record = known(asks_of(old_ask("a")), "a")
+
+    marks = (record.placed, record.attempted, record.released, record.scale_up_triggered)
+    assert (False, False, False, False) == marks
+    assert (False, None, None) == (record.preemption_triggered, record.preemption_checked_ns, record.log)
+
+
 def test_refusals_are_counted_by_text() -> None:
     """How often, and when last."""
     record = known(asks_of(old_ask("a")), "a")

@@ -114,10 +114,13 @@ def test_headroom_in_a_cluster_without_end_ignores_the_root() -> None:
 
 def test_the_maximum_of_a_path_is_the_least_of_each_type() -> None:
     """With the cluster's size or without it; `None` where nobody has one."""
-    _, parent, leaf = a_path(a_resource(memory=10, vcore=2), None, a_resource(memory=20, vcore=1))
+    _, parent, middle, leaf = a_path(
+        a_resource(memory=10, vcore=2), None, a_resource(memory=30, vcore=3), a_resource(memory=40, vcore=1)
+    )
 
     assert a_resource(memory=10, vcore=1) == queue_quota.maximum_of_path(leaf)
-    assert a_resource(memory=20, vcore=1) == queue_quota.maximum_below_root(leaf)
+    assert a_resource(memory=30, vcore=1) == queue_quota.maximum_below_root(leaf)
+    assert a_resource(memory=30, vcore=3) == queue_quota.maximum_below_root(middle)
     assert queue_quota.maximum_below_root(parent) is None
 
 

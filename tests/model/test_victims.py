@@ -68,6 +68,11 @@ def memory(*quantities: int) -> list[Victim]:
     ]
 
 
+def backwards(victims: list[Victim]) -> list[Victim]:
+    """Return the victims in the opposite order: what a sort is to undo."""
+    return victims[::-1]
+
+
 def keys(victims: list[Victim] | tuple[Victim, ...]) -> list[str]:
     return [victim.key for victim in victims]
 
@@ -163,7 +168,7 @@ def test_the_order_on_a_required_node_is_reluctance_priority_age_size() -> None:
         a_victim("originator", originator=True, priority=-9),
     ]
 
-    assert keys(ordered) == keys(sorted(reversed(ordered), key=required_node_order))
+    assert keys(ordered) == keys(sorted(backwards(ordered), key=required_node_order))
 
 
 def test_the_order_for_a_queue_is_willing_then_no_originator_then_youngest() -> None:
@@ -176,7 +181,7 @@ def test_the_order_for_a_queue_is_willing_then_no_originator_then_youngest() -> 
         a_victim("both", willing=False, originator=True),
     ]
 
-    assert keys(ordered) == keys(sorted(reversed(ordered), key=queue_order))
+    assert keys(ordered) == keys(sorted(backwards(ordered), key=queue_order))
 
 
 def test_the_order_for_a_quota_begins_with_the_willing() -> None:
@@ -188,7 +193,7 @@ def test_the_order_for_a_quota_begins_with_the_willing() -> None:
         a_victim("originator", originator=True),
     ]
 
-    assert keys(ordered) == keys(sorted(reversed(ordered), key=lambda victim: _quota(victim, target)))
+    assert keys(ordered) == keys(sorted(backwards(ordered), key=lambda victim: _quota(victim, target)))
 
 
 def test_the_order_for_a_quota_is_types_priority_hour_share() -> None:
@@ -203,7 +208,7 @@ def test_the_order_for_a_quota_is_types_priority_hour_share() -> None:
         a_victim("half", resource=a_resource(memory=1, vcore=1), priority=-9),
     ]
 
-    assert keys(ordered) == keys(sorted(reversed(ordered), key=lambda victim: _quota(victim, target)))
+    assert keys(ordered) == keys(sorted(backwards(ordered), key=lambda victim: _quota(victim, target)))
 
 
 def _quota(victim: Victim, target: Resource) -> tuple[int | str | tuple[float, ...], ...]:
