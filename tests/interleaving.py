@@ -123,8 +123,8 @@ class Rehearsal:
         if event == "call":
             if frame.f_code.co_filename not in self._files:
                 return None
-            frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        elif event == "opcode" and self._random.random() < self._chance:
+            frame.f_trace_opcodes = True
+        elif event in ("opcode", "line") and self._random.random() < self._chance:
             player = threading.current_thread()
             assert isinstance(player, _Player)
             self._switch(player)

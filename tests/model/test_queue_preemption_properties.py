@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from builders import PARTITION, a_resource
@@ -67,37 +68,38 @@ class Cluster:
         return reduce(add, below, self.parents[path])
 
 
-def sizes(low: int, high: int) -> st.SearchStrategy[Resource]:
-    """Return resources of both types."""
-    return st.builds(
-        lambda memory, vcore: a_resource(memory=memory, vcore=vcore), *[st.integers(low, high)] * 2
+def a_size(draw: Random, low: int, high: int) -> Resource:
+    """Return a resource of both types."""
+    return a_resource(memory=draw.randint(low, high), vcore=draw.randint(low, high))
+
+
+def a_cluster(seed: int) -> Cluster:
+    """Return a small cluster that is nearly full; the same seed gives the same one."""
+    draw = Random(seed)  # noqa: S311 - nothing is secret
+    guaranteed = {leaf: a_size(draw, 1, 10) for leaf in draw.sample(LEAVES[1:], draw.randint(0, 3))}
+    limited = draw.choice(((), ("root.p",), ("root.p", "root.p.b"), ("root.q",), ("root.e",)))
+    return Cluster(
+        guaranteed={ASK_LEAF: a_size(draw, 10, 30), **guaranteed},
+        parents={parent: a_size(draw, 0, 8) for parent in draw.sample(PARENTS, draw.randint(0, 2))},
+        above={path: a_size(draw, 0, 12) for path in limited},
+        nodes=tuple(a_size(draw, 10, 25) for _ in range(draw.randint(1, 3))),
+        running=tuple(
+            Running(
+                leaf=draw.choice((*LEAVES, "root.p.b", "root.p.b")),
+                node=draw.randint(0, 2),
+                resource=a_size(draw, 1, 8),
+                priority=draw.randint(-1, 0),
+                willing=draw.random() < 0.7,
+                originator=draw.random() < 0.2,
+            )
+            for _ in range(draw.randint(12, 24))
+        ),
+        ask=a_size(draw, 2, 9),
+        priority=draw.randint(-1, 1),
     )
 
 
-CLUSTERS: Final = st.builds(
-    Cluster,
-    guaranteed=st.dictionaries(st.sampled_from(LEAVES[1:]), sizes(1, 10), max_size=3).flatmap(
-        lambda some: sizes(10, 30).map(lambda own: {ASK_LEAF: own, **some})
-    ),
-    parents=st.dictionaries(st.sampled_from(PARENTS), sizes(0, 8), max_size=2),
-    above=st.dictionaries(st.sampled_from((*LEAVES[1:], *PARENTS)), sizes(0, 20), max_size=1),
-    nodes=st.lists(sizes(10, 25), min_size=1, max_size=3).map(tuple),
-    running=st.lists(
-        st.builds(
-            Running,
-            leaf=st.sampled_from(LEAVES),
-            node=st.integers(0, 2),
-            resource=sizes(1, 8),
-            priority=st.integers(-1, 0),
-            willing=st.booleans(),
-            originator=st.sampled_from((False, False, True)),
-        ),
-        min_size=12,
-        max_size=24,
-    ).map(tuple),
-    ask=sizes(2, 9),
-    priority=st.integers(-1, 1),
-)
+CLUSTERS: Final = st.integers(0, 2**32).map(a_cluster)
 
 
 def a_scene(cluster: Cluster) -> Scene:

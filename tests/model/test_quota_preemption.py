@@ -1,0 +1,252 @@
+"""Enforcing a maximum that was lowered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from builders import TEN, a_resource
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from preemption_scenes import Scene
+
+from licorne.model.messages import TerminationType
+from licorne.model.preemption_records import PreemptionCause
+from licorne.model.quota_preemption import over_maximum, shared_out
+from licorne.model.quota_preemption_timer import quota_settings, quotas_changed
+
+if TYPE_CHECKING:
+    from licorne.model.resources import Resource
+
+ON = "preemption: {quotapreemptionenabled: true}"
+QUEUES = """
+    - name: p
+      properties: {quota.preemption.delay: 10s}
+      resources: {max: {memory: 200}}
+      queues:
+      - name: x
+        resources: {guaranteed: {memory: 40}}
+      - name: y
+"""
+
+
+def memory(quantity: int) -> Resource:
+    return a_resource(memory=quantity)
+
+
+def a_scene(queues: str = QUEUES, *, partition: str = ON) -> Scene:
+    scene = Scene(queues, partition=partition)
+    scene.nodes("n1", capacity=a_resource(memory=1000, vcore=1000))
+    return scene
+
+
+def lower(scene: Scene, path: str, maximum: Resource) -> None:
+    """Lower the maximum of a queue, as a configuration does."""
+    before = quota_settings(scene.state.tree)
+    queue = scene.queue(path)
+    queue.set_quota(queue.guaranteed, maximum)
+    scene.state.tree.limits_changed()
+    quotas_changed(scene.state.tree, before, scene.clock.now_ns())
+
+
+def wait(scene: Scene, seconds: int) -> None:
+    for _ in range(seconds):
+        scene.advance(1)
+        scene.partition.preempt_over_quota()
+        scene.validate()
+
+
+def test_what_is_above_a_lowered_maximum_goes_after_the_delay() -> None:
+    """Not before, and never more than is above it."""
+    scene = a_scene()
+    scene.runs("v1", "v2", "v3", "v4", queue="root.p.y")
+    lower(scene, "root.p", memory(25))
+    wait(scene, 9)
+    assert [] == scene.preempted
+    wait(scene, 1)
+
+    assert ["v4"] == scene.preempted
+
+
+def test_one_change_is_enforced_once() -> None:
+    """What is left above the maximum stays."""
+    scene = a_scene()
+    scene.runs("v1", "v2", "v3", "v4", queue="root.p.y")
+    lower(scene, "root.p", memory(25))
+    wait(scene, 60)
+    scene.confirm()
+    wait(scene, 60)
+
+    assert ["v4"] == scene.preempted
+
+
+def test_a_partition_enforces_nothing_unless_it_is_told_to() -> None:
+    """The switch is off by default."""
+    scene = a_scene(partition="")
+    scene.runs("v1", "v2", queue="root.p.y")
+    lower(scene, "root.p", TEN)
+    wait(scene, 60)
+
+    assert [] == scene.preempted
+
+
+def test_a_queue_that_is_within_its_maximum_in_time_loses_nothing() -> None:
+    """Its work ended by itself; the next change has a delay of its own."""
+    scene = a_scene()
+    scene.runs("v1", "v2", queue="root.p.y")
+    lower(scene, "root.p", TEN)
+    wait(scene, 5)
+    scene.release("v1", application_id="root.p.y")
+    wait(scene, 10)
+
+    assert [] == scene.preempted
+    assert scene.queue("root.p").quota_preemption_due_ns is None
+
+
+def test_the_willing_and_the_youngest_go_first_and_originators_last() -> None:
+    """The order of the design; the recorded core has it the other way round."""
+    scene = a_scene()
+    scene.runs("originator", queue="root.p.y", originator=True)
+    scene.runs("opted-out", queue="root.p.y", willing=False)
+    scene.runs("old", queue="root.p.y")
+    scene.advance(3600)
+    scene.runs("young", queue="root.p.y")
+    gone = []
+    for limit in (30, 20, 10, 1):
+        lower(scene, "root.p", memory(limit))
+        wait(scene, 10)
+        scene.confirm()
+        gone = scene.preempted
+
+    assert ["young", "old", "opted-out"] == gone
+
+
+def test_nothing_goes_that_is_guaranteed() -> None:
+    """The other child gives what it can, the guaranteed one what is above its guarantee."""
+    scene = a_scene()
+    scene.runs(*[f"x{number}" for number in range(5)], queue="root.p.x")
+    scene.runs(*[f"y{number}" for number in range(5)], queue="root.p.y")
+    lower(scene, "root.p", memory(40))
+    wait(scene, 10)
+    scene.confirm()
+
+    assert memory(40) == scene.queue("root.p.x").allocated
+    assert [] == [key for key in scene.preempted if key in ("x0", "x1", "x2", "x3")]
+
+
+def test_what_a_parent_has_to_give_is_shared_out_by_what_is_above_the_guarantees() -> None:
+    """Of twenty-eight: ten and thirty-eight are above, so five and twenty-two, rounded down."""
+    scene = a_scene()
+    scene.runs("x1", queue="root.p.x", resource=memory(50))
+    scene.runs("y1", queue="root.p.y", resource=memory(38))
+    shares = shared_out(scene.queue("root.p"), memory(28))
+
+    assert {"root.p.x": memory(5), "root.p.y": memory(22)} == {leaf.path: share for leaf, share in shares}
+
+
+def test_a_type_that_a_child_uses_less_of_than_guaranteed_is_no_excess() -> None:
+    """The recorded core counts it as one."""
+    scene = a_scene()
+    scene.runs("x1", queue="root.p.x", resource=memory(10))
+    scene.runs("y1", queue="root.p.y", resource=memory(30))
+    shares = shared_out(scene.queue("root.p"), memory(20))
+
+    assert {"root.p.y": memory(20)} == {leaf.path: share for leaf, share in shares}
+
+
+def test_what_is_being_preempted_is_as_good_as_gone() -> None:
+    """It is not asked for twice."""
+    scene = a_scene()
+    scene.runs("y1", "y2", "y3", queue="root.p.y")
+    scene.queue("root.p").set_quota(None, TEN)
+    scene.queue("root.p").add_preempting(TEN)
+
+    assert memory(10) == over_maximum(scene.queue("root.p"))
+
+
+def test_a_victim_takes_no_other_guaranteed_type_with_it() -> None:
+    """Memory is above the maximum, but the vcores are guaranteed."""
+    scene = a_scene("""
+        - name: p
+          properties: {quota.preemption.delay: 10s}
+          resources: {guaranteed: {vcore: 10m}, max: {memory: 100}}
+    """)
+    scene.runs("both", queue="root.p", resource=a_resource(memory=10, vcore=10))
+    scene.runs("memory", queue="root.p", resource=memory(10))
+    lower(scene, "root.p", memory(1))
+    wait(scene, 10)
+
+    assert ["memory"] == scene.preempted
+
+
+def test_a_queue_that_is_enforced_leaves_those_below_for_the_next_second() -> None:
+    """So that nothing is taken twice for two maxima."""
+    scene = a_scene("""
+        - name: p
+          properties: {quota.preemption.delay: 10s}
+          resources: {max: {memory: 100}}
+          queues:
+          - name: y
+            resources: {max: {memory: 100}}
+    """)
+    scene.runs("y1", "y2", "y3", queue="root.p.y")
+    lower(scene, "root.p", memory(20))
+    lower(scene, "root.p.y", TEN)
+    wait(scene, 10)
+    assert ["y3"] == scene.preempted
+    wait(scene, 1)
+
+    assert ["y3", "y2"] == scene.preempted
+
+
+def test_the_rm_is_told_by_application() -> None:
+    """One message each, with the leaf in its text."""
+    scene = a_scene()
+    scene.runs("x1", queue="root.p.x", resource=memory(60))
+    scene.runs("y1", "y2", queue="root.p.y")
+    lower(scene, "root.p", memory(40))
+    wait(scene, 10)
+    messages = scene.preemption_messages
+
+    assert [["preempting allocations to enforce new max quota for queue : root.p.y"] * 2] == [
+        [release.message for release in message] for message in messages
+    ]
+    assert all(
+        release.termination is TerminationType.PREEMPTED_BY_SCHEDULER
+        for message in messages
+        for release in message
+    )
+
+
+def test_an_enforced_maximum_is_explained() -> None:
+    """The record names the queue, its maximum, and each victim with the reason."""
+    scene = a_scene()
+    scene.runs("y1", "y2", queue="root.p.y")
+    lower(scene, "root.p", TEN)
+    wait(scene, 10)
+    record = scene.record
+
+    assert (PreemptionCause.QUOTA, "root.p", "") == (record.cause, record.queue_path, record.allocation_key)
+    assert record.reason == "root.p uses map[memory:20], more than its maximum of map[memory:10]"
+    assert "next in the order of root.p.y" in record.victims[0].reason
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    sizes=st.lists(st.tuples(st.sampled_from(("x", "y")), st.integers(1, 20)), min_size=1, max_size=12),
+    maximum=st.integers(1, 60),
+)
+def test_no_more_goes_than_is_above_maximum_and_guarantees(
+    sizes: list[tuple[str, int]], maximum: int
+) -> None:
+    """The queue does not fall below its maximum, and none of them below its guarantee."""
+    scene = a_scene()
+    for number, (leaf, size) in enumerate(sizes):
+        scene.runs(f"v{number}", queue=f"root.p.{leaf}", resource=memory(size))
+    before = {queue.path: queue.allocated.get("memory") for queue in scene.state.tree}
+    lower(scene, "root.p", memory(maximum))
+    wait(scene, 10)
+    scene.confirm()
+    after = {queue.path: queue.allocated.get("memory") for queue in scene.state.tree}
+
+    assert after["root.p"] >= min(before["root.p"], maximum)
+    assert after["root.p.x"] >= min(before["root.p.x"], 40)
