@@ -6,14 +6,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol, final
 
+from pykka import ActorDeadError
+
+from ..model.errors import RequestError
 from ..model.partition import Partition
 from .dispatcher import Dispatcher
 from .handles import adopt, reference_of, told
 from .partition_actor import PartitionActor
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from ..model.application import Application
     from ..model.cluster import Cluster
     from ..model.node import Node
@@ -39,8 +45,14 @@ class Engine(Protocol):
     def release(self, handle: object) -> None:
         """Let an entity go that nobody will use again."""
 
+    def retire(self, partition: Partition) -> None:
+        """Let a partition go, and wait until it has done what it was told before."""
+
     def tell(self, partition: Partition, method: str, *args: object) -> None:
         """Have a partition do something, without waiting where the engine has somebody else to do it."""
+
+    def blocking(self) -> AbstractContextManager[None]:
+        """Tell that the thread is about to wait for something outside, such as an RM's judgement."""
 
     def close(self) -> None:
         """End everything that the engine runs."""
@@ -69,9 +81,16 @@ class DirectEngine:
     def release(self, handle: object) -> None:
         """Do nothing: what nobody refers to is gone."""
 
+    def retire(self, partition: Partition) -> None:
+        """Do nothing: what it was told it has done."""
+
     def tell(self, partition: Partition, method: str, *args: object) -> None:
         """Call the method."""
         getattr(partition, method)(*args)
+
+    def blocking(self) -> AbstractContextManager[None]:
+        """Do nothing: nobody else waits."""
+        return nullcontext()
 
     def close(self) -> None:
         """Do nothing: nothing runs."""
@@ -111,13 +130,28 @@ class ActorsEngine:
         """Stop an actor after what it has to do."""
         reference_of(handle).stop(block=False)
 
+    def retire(self, partition: Partition) -> None:
+        """Stop an actor after what it has to do, and wait for that."""
+        reference_of(partition).stop()
+
     def tell(self, partition: Partition, method: str, *args: object) -> None:
-        """Send a message and go on; a stepped engine runs it at once, so that steps are whole."""
+        """Send a message and go on; a stepped engine runs it at once, so that steps are whole.
+
+        Raises:
+            RequestError: the partition has ended.
+        """
         ref = reference_of(partition)
-        if self._automatic:
-            ref.send(told(Partition, method), *args)
-        else:
-            ref.call(told(Partition, method), *args)
+        try:
+            if self._automatic:
+                ref.send(told(Partition, method), *args)
+            else:
+                ref.call(told(Partition, method), *args)
+        except ActorDeadError as error:
+            raise RequestError(f"partition {partition.name} has ended") from error
+
+    def blocking(self) -> AbstractContextManager[None]:
+        """Have a stand-in work for the others meanwhile, if the thread is a worker."""
+        return self.dispatcher.blocking()
 
     def close(self) -> None:
         """Stop all actors, then the workers."""

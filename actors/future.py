@@ -167,7 +167,6 @@ class PooledFuture(Future[T]):
                     WAIT_GRAPH.remove(wait)
         finally:
             mailbox.unregister(wait)
-            self._unregister(wait)
 
     def _park(self, remaining: float | None, *, withdraws: bool) -> bool:
         """Sleep until something has changed; `False` at the deadline.

@@ -32,6 +32,7 @@ class RmLink:
         name: what the thread and the log call it.
         deliver: hands one announcement to the RM; called on the link's thread alone.
         on_relief: called when a congestion ends.
+        after: an earlier link to the same RM, whose last callback is waited for.
     """
 
     def __init__(
@@ -39,10 +40,15 @@ class RmLink:
         name: str,
         deliver: Callable[[Announcement], None],
         on_relief: Callable[[], None],
+        *,
+        after: RmLink | None = None,
     ) -> None:
         self._name = name
         self._deliver = deliver
         self._on_relief = on_relief
+        self._may_begin = threading.Event()
+        self._successors: list[RmLink] = []
+        self._ended = False
         self._waiting: deque[Announcement] = deque()
         self._changed = threading.Condition()
         self._sleeps = False
@@ -50,6 +56,8 @@ class RmLink:
         self._congested = False
         self.failures = 0
         """How many callbacks have raised."""
+        if after is None or not after._precede(self):  # noqa: SLF001 - of the same class
+            self._may_begin.set()
         self._thread = threading.Thread(target=self._run, name=f"licorne-rm-{name}", daemon=True)
         self._thread.start()
 
@@ -80,10 +88,12 @@ class RmLink:
         with self._changed:
             self._closed = True
             self._changed.notify()
+        self._may_begin.set()
         if self._thread is not threading.current_thread():
             self._thread.join()
 
     def _run(self) -> None:
+        self._may_begin.wait()
         while batch := self._take():
             for announcement in batch:
                 try:
@@ -92,6 +102,18 @@ class RmLink:
                     self.failures += 1
                     logger.exception("callback of RM {} failed on {}", self._name, announcement)
             self._relieve()
+        with self._changed:
+            self._ended = True
+            successors, self._successors = self._successors, []
+        for successor in successors:
+            successor._may_begin.set()  # noqa: SLF001 - of the same class
+
+    def _precede(self, successor: RmLink) -> bool:
+        """Let a successor begin when this link has ended; `False` if it has."""
+        with self._changed:
+            if not self._ended:
+                self._successors.append(successor)
+            return not self._ended
 
     def _take(self) -> list[Announcement]:
         """Wait for announcements and take a batch of them; nothing when the link is closed and empty."""

@@ -16,6 +16,7 @@ from .messages import (
 )
 from .node_updates import exchange_counts, settle_swap_on_nodes
 from .object_state import ObjectState
+from .quota_preemption_timer import usage_raised
 from .resource_comparisons import equals, has_negative, is_zero
 
 if TYPE_CHECKING:
@@ -172,11 +173,18 @@ def _recover(state: PartitionState, seat: Seat, ask: Ask, node_id: str) -> None:
     """Take over an allocation that exists: whatever the quotas, and whatever room the node has."""
     allocation = _put_on_node(state, ask, node_id)
     state.claim(ask.allocation_key, ask.application_id)
-    queue_quota.charge(seat.queue, ask.resource)
+    _charge(state, seat, ask.resource)
     state.count_placed(seat, allocation)
     answer = seat.application.recover(allocation, state.now_ns())
     state.settle(seat, answer)
     state.around.announce(AllocationPlaced(allocation))
+
+
+def _charge(state: PartitionState, seat: Seat, resource: Resource) -> None:
+    """Charge the queues whatever their quotas, and note where that brought one above its maximum."""
+    queue_quota.charge(seat.queue, resource)
+    if state.quota_preemption_enabled:
+        usage_raised(seat.queue, state.now_ns())
 
 
 def _put_on_node(state: PartitionState, ask: Ask, node_id: str) -> Allocation:
@@ -195,7 +203,7 @@ def _place_externally(state: PartitionState, seat: Seat, submission: AllocationS
     allocation = _put_on_node(state, ask, submission.node_id)
     answer = seat.application.try_place(allocation, state.now_ns())
     assert answer is not None, "the ask waits: please report"
-    queue_quota.charge(seat.queue, ask.resource)
+    _charge(state, seat, ask.resource)
     state.remove_pending(seat, ask)
     state.count_placed(seat, allocation)
     state.drop_reservations(answer.reservations)
@@ -233,7 +241,7 @@ def _resize_allocation(
     after = resized.ask.resource
     state.nodes.give_unscored(node, node.node.replace(allocation.ask.allocation_key, resized))
     queue_quota.discharge(seat.queue, before)
-    queue_quota.charge(seat.queue, after)
+    _charge(state, seat, after)
     path = seat.queue.path
     state.limits.decrease(path, seat.application_id, seat.user, before, remove_application=False)
     state.limits.increase(path, seat.application_id, seat.user, after)

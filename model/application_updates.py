@@ -216,7 +216,9 @@ def _reject(
     queue_path: str,
     reason: str,
 ) -> str:
-    """Keep a rejected application to be looked at; return the reason."""
+    """Keep a rejected application to be looked at, unless the partition has ended; return the reason."""
+    if state.state is ObjectState.STOPPED:
+        return reason
     application = _application(state, submission, user, queue_path)
     state.keep_rejected(application, state.around.adopt_application(application), reason)
     return reason

@@ -66,7 +66,7 @@ class Cluster:
         if not rm_id:
             raise RequestError("registration of RM failed: the rmID is empty")
         config = load(registration.configuration or DEFAULT_CONFIGURATION)
-        known = self._managers.pop(rm_id, None)
+        known = self._managers.get(rm_id)
         if known is not None:
             for partition in known.partitions.values():
                 self._end(partition)
@@ -92,8 +92,8 @@ class Cluster:
         if manager is None or not manager.partitions:
             raise RequestError(f"RM {rm_id} has no active partitions, make sure it is registered")
         text = text or DEFAULT_CONFIGURATION
-        manager.extra = dict(extra)
         if checksum(text) == manager.config.checksum:
+            manager.extra = dict(extra)
             return dict(manager.partitions)
         config = load(text)
         unusable = unusable_rule_problems(config)
@@ -109,6 +109,7 @@ class Cluster:
         for name in [name for name in manager.partitions if name not in wanted]:
             self._end(manager.partitions.pop(name))
         manager.config = config
+        manager.extra = dict(extra)
         return dict(manager.partitions)
 
     def _end(self, partition: Partition) -> None:

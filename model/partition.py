@@ -23,9 +23,10 @@ from .outstanding import outstanding_asks
 from .partition_state import PartitionState
 from .partition_views import application_views, node_views, partition_view
 from .placement.placement import PlacementRules
+from .quota_preemption_timer import next_due_ns, quota_settings, quotas_changed
 from .queue_views import queue_view
 from .quota_preemption import preempt_over_quota
-from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning
+from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning, QuotaCheck
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Partition"]
 
+QUOTA_CHECK_INTERVAL_NS: Final = 1_000_000_000
+"""How long a queue that is due for quota preemption, and in vain, waits for the next try."""
 INSPECTION_DELAY_NS: Final = 1_000_000_000
 """How long asks wait before an autoscaler hears of them."""
 
@@ -59,6 +62,7 @@ class Partition:
         self._stopped = False
         self._look_ns: int | None = None
         self._inspecting = False
+        self._quota_check_ns: int | None = None
 
     # ---------------------------------------------------------------------------------- from the RM
 
@@ -105,7 +109,9 @@ class Partition:
         state.config = config
         policy = config.node_sort_policy
         state.nodes.set_policy(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
+        before = quota_settings(state.tree)
         state.tree.load(config.root)
+        quotas_changed(state.tree, before, state.now_ns())
         state.limits.update(config.root)
         for queue in state.tree:
             queue.seats.rebuild()
@@ -126,6 +132,7 @@ class Partition:
             state.settle(seat, seat.application.fail("PartitionRemoved", now_ns))
         for node in state.nodes.by_name():
             remove_node(state, node)
+        state.let_go()
 
     # ----------------------------------------------------------------------------------- scheduling
 
@@ -155,10 +162,24 @@ class Partition:
         results = 0
         while (outcome := run_cycle(self._state)) is not CycleOutcome.NOTHING:
             results += outcome is CycleOutcome.RESULT
+        self._watch_quotas()
         return results
+
+    def _watch_quotas(self) -> None:
+        """Have the partition called when a queue that is above its maximum is due for preemption."""
+        if not self._state.quota_preemption_enabled:
+            return
+        due_ns = next_due_ns(self._state.tree)
+        if due_ns is None:
+            return
+        due_ns = max(due_ns, self._around.now_ns() + QUOTA_CHECK_INTERVAL_NS)
+        if self._quota_check_ns is None or due_ns < self._quota_check_ns:
+            self._quota_check_ns = due_ns
+            self._around.call_at(due_ns, QuotaCheck())
 
     def _rest(self) -> None:
         """Have the partition called where time alone may change an answer."""
+        self._watch_quotas()
         if not self._state.tree.root.pending:
             return
         look_ns = self.next_look_ns()
@@ -224,6 +245,10 @@ class Partition:
             self._state.clean_queues()
         elif isinstance(action, LookAgain):
             self._look_ns = None
+        elif isinstance(action, QuotaCheck):
+            self._quota_check_ns = None
+            preempt_over_quota(self._state)
+            self._watch_quotas()
         else:
             self._inspecting = False
             outstanding_asks(self._state)

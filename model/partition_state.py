@@ -253,6 +253,18 @@ class PartitionState:
         self.completed[serial] = seat.application
         self.unseat(seat)
 
+    def let_go(self) -> None:
+        """Let all applications go, because the partition ends."""
+        handles = [seat.application for seat in self.seats.values()]
+        handles += self.completed.values()
+        handles += [application for _, application in self.rejected.values()]
+        for seat in list(self.seats.values()):
+            self.unseat(seat)
+        self.completed.clear()
+        self.rejected.clear()
+        for handle in handles:
+            self.around.release(handle)
+
     # ------------------------------------------------------------------------------------- limits
 
     def user_headroom(self, seat: Seat) -> Resource | None:

@@ -65,6 +65,8 @@ def _came_to_nothing(
     """Say how an earlier preemption came to nothing; `since` has the victims of the later ones."""
     later = since.get(earlier.allocation_key)
     if later is not None:
+        if f"{later.queue_path}.".startswith(f"{earlier.queue_path}."):
+            return ""  # The room stayed with the queue that it was taken for.
         return f"that was then preempted itself, for {later.queue_path}"
     if waits_in_vain(earlier):
         return "that still waits: its room was given to somebody else"

@@ -66,4 +66,4 @@ def _why(view: PreemptionView, victim: Victim, need: str) -> str:
     guaranteed = Ledger(view.leaf).remaining(facts) is not None
     protected = _with_guarantee(facts) if guaranteed else None
     excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)
-    return f"{excess}; {described(victim)}; next in the order of the youngest, and {need}"
+    return f"{excess}; {described(victim)}; the willing go first, then the youngest, and {need}"

@@ -23,6 +23,7 @@ __all__ = [
     "LookAgain",
     "Predicates",
     "QueueCleaning",
+    "QuotaCheck",
     "Surroundings",
     "TimerAction",
 ]
@@ -54,7 +55,12 @@ class Inspection:
     """It is time to tell the RM of asks that wait for room in the cluster."""
 
 
-TimerAction: TypeAlias = ApplicationTimer | QueueCleaning | LookAgain | Inspection
+@dataclass(frozen=True, slots=True)
+class QuotaCheck:
+    """A queue has been above its maximum for as long as it may be."""
+
+
+TimerAction: TypeAlias = ApplicationTimer | QueueCleaning | LookAgain | Inspection | QuotaCheck
 
 
 class Predicates(Protocol):

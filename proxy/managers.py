@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
@@ -74,7 +75,10 @@ class Managers:
         self._resolver = resolver
         self._reservations_on = reservations_on
         self._table: Mapping[str, Manager] = {}
-        self._routes: Mapping[str, Partition] = {}
+        self._incarnations: dict[str, Partition] = {}
+        """Partitions by a name that is never used again: a timer does not outlive its partition."""
+        self._made = 0
+        self._ended: list[Partition] = []
         self._joining: dict[str, Manager] = {}
         self.clock: VirtualClock | RealClock
 
@@ -92,14 +96,20 @@ class Managers:
         return manager
 
     def join(self, rm_id: str, callback: ResourceManagerCallback) -> Manager:
-        """Make the link of an RM that is about to register."""
+        """Make the link of an RM that is about to register; it begins when the one before it has ended."""
 
         def deliver(announcement: Announcement) -> None:
             dispatch(announcement, callback)
 
-        predicates = predicates_of(callback)
+        predicates = predicates_of(callback, self._engine.blocking)
         if self._outbox is None:
-            link = RmLink(rm_id, deliver, lambda: self._relieved(rm_id))
+            before = self._table.get(rm_id)
+            link = RmLink(
+                rm_id,
+                deliver,
+                lambda: self._relieved(rm_id),
+                after=None if before is None else before.link,
+            )
             manager = Manager(rm_id, link, link.announce, link.flush, predicates)
         else:
             manager = Manager(rm_id, None, self._outbox.door(deliver), _nothing, predicates)
@@ -116,9 +126,6 @@ class Managers:
         entered = replace(manager, partitions=partitions)
         self._joining.pop(manager.rm_id, None)
         self._table = {**self._table, manager.rm_id: entered}
-        self._routes = {
-            name: partition for known in self._table.values() for name, partition in known.partitions.items()
-        }
         return before if before is not None and before.link is not manager.link else None
 
     def all(self) -> list[Manager]:
@@ -133,13 +140,15 @@ class Managers:
     def look_again(self, manager: Manager) -> None:
         """Have an RM's partitions look for something to do."""
         for partition in manager.partitions.values():
-            self._engine.tell(partition, "on_timer", LookAgain())
+            with suppress(RequestError):  # It has ended meanwhile.
+                self._engine.tell(partition, "on_timer", LookAgain())
 
-    def fire(self, partition_name: str, action: TimerAction) -> None:
+    def fire(self, incarnation: str, action: TimerAction) -> None:
         """Tell a partition that a timer is due; one that is gone has no use for it."""
-        partition = self._routes.get(partition_name)
+        partition = self._incarnations.get(incarnation)
         if partition is not None:
-            self._engine.tell(partition, "on_timer", action)
+            with suppress(RequestError):  # It has ended meanwhile.
+                self._engine.tell(partition, "on_timer", action)
 
     # ---------------------------------------------------------------------------------- partitions
 
@@ -147,9 +156,11 @@ class Managers:
         """Make a partition for an RM that registers or is registered."""
         manager = self._joining.get(rm_id) or self._table[rm_id]
         clock = self.clock
+        self._made += 1
+        incarnation = f"{name}#{self._made}"
 
         def call_at(due_ns: int, action: TimerAction) -> None:
-            clock.call_at(due_ns, name, action)
+            clock.call_at(due_ns, incarnation, action)
 
         around = Surroundings(
             now_ns=clock.now_ns,
@@ -164,8 +175,20 @@ class Managers:
             resolver=self._resolver,
             reservations_on=self._reservations_on,
         )
-        return self._engine.adopt_partition(Partition(name, rm_id, config, around))
+        partition = self._engine.adopt_partition(Partition(name, rm_id, config, around))
+        self._incarnations[incarnation] = partition
+        return partition
 
     def release(self, partition: Partition) -> None:
-        """Let a partition go."""
-        self._engine.release(partition)
+        """Let a partition go, once nobody is sent to it any more; until then it answers that it has ended."""
+        self._ended.append(partition)
+
+    def dismiss_ended(self) -> None:
+        """Let the partitions go that have ended and are no longer in the table."""
+        ended, self._ended = self._ended, []
+        for partition in ended:
+            self._engine.retire(partition)
+        gone = {id(partition) for partition in ended}
+        for name, partition in list(self._incarnations.items()):
+            if id(partition) in gone:
+                del self._incarnations[name]

@@ -10,6 +10,9 @@ from .si import si_pb2 as si
 from .si.api import ResourceManager
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from .si.api import ResourceManagerCallback
 
 __all__ = ["CallbackPredicates", "predicates_of"]
@@ -19,14 +22,21 @@ __all__ = ["CallbackPredicates", "predicates_of"]
 class CallbackPredicates:
     """Ask the RM's callback, and read what it answers or raises."""
 
-    def __init__(self, callback: ResourceManagerCallback) -> None:
+    def __init__(
+        self,
+        callback: ResourceManagerCallback,
+        blocking: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self._callback = callback
+        self._blocking = blocking
+        """While the RM judges, another thread works for the other partitions."""
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Return the text of what the callback raises, `None` if it returns."""
         args = si.PredicatesArgs(allocationKey=allocation_key, nodeID=node_id, allocate=allocate)
         try:
-            self._callback.predicates(args)
+            with self._blocking():
+                self._callback.predicates(args)
         except Exception as error:  # noqa: BLE001 - whatever the RM raises is its answer
             return str(error) or type(error).__name__
         return None
@@ -46,17 +56,21 @@ class CallbackPredicates:
             startIndex=start_index,
         )
         try:
-            answer = self._callback.preemption_predicates(args)
+            with self._blocking():
+                answer = self._callback.preemption_predicates(args)
         except Exception:  # noqa: BLE001 - an RM that cannot judge does not agree
             logger.exception("preemption predicates failed for {} on {}", allocation_key, node_id)
             return None
         return answer.index if answer is not None and answer.success else None
 
 
-def predicates_of(callback: ResourceManagerCallback) -> CallbackPredicates | None:
+def predicates_of(
+    callback: ResourceManagerCallback,
+    blocking: Callable[[], AbstractContextManager[None]],
+) -> CallbackPredicates | None:
     """Return the predicates of a callback, `None` for one that agrees to everything.
 
     A callback that inherits the predicate of `ResourceManager` as it is need not be asked.
     """
     own = getattr(type(callback), "predicates", None)
-    return None if own is ResourceManager.predicates else CallbackPredicates(callback)
+    return None if own is ResourceManager.predicates else CallbackPredicates(callback, blocking)

@@ -141,6 +141,7 @@ class Scheduler:
             except LicorneError as error:
                 leaver = self._managers.leave(manager)
                 refusal = error
+        self._managers.dismiss_ended()
         if leaver is not None and leaver.link is not None:
             leaver.link.close()  # Not under the lock: its callback may be waiting for that.
         if refusal is not None:
@@ -165,6 +166,7 @@ class Scheduler:
                 raise RequestError(f"update of configuration failed: {error}") from error
             manager = self._managers.get(request.rmID, "UpdateConfigurationRequest")
             self._managers.enter(manager, partitions)
+        self._managers.dismiss_ended()
         if not self.stepped:
             self._managers.look_again(self._managers.get(request.rmID, "UpdateConfigurationRequest"))
 
@@ -229,9 +231,13 @@ class Scheduler:
             if self._stopped:
                 return
             self._stopped = True
+        try:
+            self._engine.close()
+        except LicorneError:
+            self._stopped = False  # Called from inside an actor, which cannot end itself: nothing has ended.
+            raise
         if isinstance(self._clock, RealClock):
             self._clock.close()
-        self._engine.close()
         for manager in self._managers.all():
             if manager.link is not None:
                 manager.link.close()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rule_effects", "unusable_rules"]
 
-_RULES: Final = ("provided", "user", "fixed", "tag", "test")
+_RULES: Final = ("provided", "user", "fixed", "tag")
 _RECOVERY: Final = "recovery"
 _WITH_VALUE: Final = ("fixed", "tag")
 _ROOT: Final = "root"
@@ -40,7 +40,7 @@ def rule_effects(partition: PartitionConfig) -> Iterator[Finding]:
     """Yield the warnings about all placement rules of a partition."""
     for finding in unusable_rules(partition):
         yield Finding(
-            finding.position, f"{finding.text}; without rules nothing can be placed in the partition"
+            finding.position, f"{finding.text}; the default rule is used instead"
         )
     for rule in partition.placement_rules:
         for link in chain(rule):
@@ -73,7 +73,7 @@ def _unusable_fixed(rule: RuleConfig) -> Iterator[Finding]:
         yield Finding(position, "a fixed queue rule must have a queue name set")
         return
     value = rule.value.lower()
-    if value.startswith(_ROOT) and rule.parent is not None:
+    if (value == _ROOT or value.startswith(f"{_ROOT}.")) and rule.parent is not None:
         text = "cannot have a fixed queue rule with qualified queue name and a parent rule"
         yield Finding(position, f"{text}: {rule.value}")
     if not all(is_queue_name(part) for part in value.split(".")):

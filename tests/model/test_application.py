@@ -252,6 +252,18 @@ def test_asks_that_wait_keep_the_application_running() -> None:
 # ----------------------------------------------------------------------------------------- its end
 
 
+def test_an_application_whose_rm_released_everything_has_an_hour_to_come_back() -> None:
+    """It is Completing, but longer than after its last allocation; then it completes as others do."""
+    app = DrivenApplication()
+    app.run("a")
+    app.take(app.application.remove_all_allocations(app.now_ns, leaving=False))
+
+    app.fire(TimerKind.STATE)
+
+    assert START_NS + 3600 * SECOND_NS == app.now_ns
+    assert ["Accepted", "Running", "Completing", "Completed"] == app.states
+
+
 def test_a_completing_application_completes_after_half_a_minute() -> None:
     """Then it is kept for three days."""
     app = DrivenApplication()

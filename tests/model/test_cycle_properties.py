@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 import pytest
 from builders import a_resource
@@ -50,6 +51,22 @@ APPLICATIONS: Final = tuple(f"app-{number}" for number in range(5))
 SIX: Final = a_resource(memory=6)
 
 
+class MoodyPredicates:
+    """The judgement of an RM that likes four of five nodes for an ask, for reasons of its own."""
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
+        """Say no to every fifth pair, to an allocation as to a reservation."""
+        del allocate
+        return "mood" if crc32(f"{allocation_key} {node_id}".encode()) % 5 == 0 else None
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> int | None:
+        """Take the victims for enough where the node is liked."""
+        liked = self.refuse(allocation_key, node_id, allocate=True) is None
+        return min(start_index, len(victim_keys) - 1) if liked else None
+
+
 class RandomPartition:
     """A partition that anything may happen to that an RM may say."""
 
@@ -60,7 +77,12 @@ class RandomPartition:
         """Nothing but the scheduler itself has placed or resized anything, and no limit was lowered."""
         self.partition_lines = f"{RULES}\nnodesortpolicy: {{type: {self.pick('fair', 'binpacking')}}}"
         number = self.rng.randrange(2)
-        self.h = Harness(CONFIGURATIONS[number], root=LIMITS[number], partition=self.partition_lines)
+        self.h = Harness(
+            CONFIGURATIONS[number],
+            root=LIMITS[number],
+            partition=self.partition_lines,
+            predicates=MoodyPredicates() if self.rng.random() < 0.3 else None,
+        )
         self.h.nodes(*NODES[:3], capacity=a_resource(memory=20))
         for name in APPLICATIONS[:3]:
             self.submit(name)

@@ -55,6 +55,7 @@ def test_a_node_is_reserved_after_two_seconds() -> None:
     """Not at two seconds, but behind them; the RM is not told."""
     h = waiting("one")
     h.advance(2)
+    h.ask("other", resource=HUNDRED)
     early = h.cycle()
     h.advance(milliseconds=1)
 
@@ -62,15 +63,16 @@ def test_a_node_is_reserved_after_two_seconds() -> None:
     assert ({"one": ("a",)}, []) == (reserved(h), h.announcements)
 
 
-def test_the_node_that_lacks_least_is_reserved() -> None:
-    """Among those that are large enough."""
-    h = waiting("three", "four", "five")
+def test_the_node_of_the_least_use_to_others_is_reserved() -> None:
+    """Among those that are large enough: not the one that has other things left as well."""
+    h = waiting("three", "four")
     h.nodes("small", capacity=a_resource(memory=9))
+    h.update_node("three", NodeAction.UPDATE, a_resource(memory=10, gpu=1))
     h.advance(3)
 
     h.settle()
 
-    assert {"three": ("a",)} == reserved(h)
+    assert {"four": ("a",)} == reserved(h)
 
 
 def test_an_ask_has_one_reservation() -> None:

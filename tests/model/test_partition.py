@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from builders import SECOND_NS, START_NS, a_resource
+from builders import SECOND_NS, START_NS, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.messages import ApplicationChanged, NodeAction, TerminationType
+from licorne.model.messages import (
+    ApplicationChanged,
+    NodeAction,
+    SchedulingStateChanged,
+    TerminationType,
+)
 
 SECONDS_OF_THREE_DAYS = 3 * 24 * 3600
 
@@ -75,7 +80,40 @@ def test_a_partition_at_rest_wakes_when_a_reservation_is_due() -> None:
     assert START_NS + 2 * SECOND_NS + 1 == h.partition.next_look_ns()
 
 
+def test_a_partition_at_rest_asks_the_predicates_again_after_a_second() -> None:
+    """What they refused everywhere may be allowed later."""
+    h = Harness(predicates=FakePredicates(refused={("a", "one"): "taint"}))
+    h.nodes("one")
+    h.submit()
+    h.ask("a")
+
+    h.partition.work(5)
+
+    assert START_NS + SECOND_NS == h.partition.next_look_ns()
+
+
+def test_settling_counts_results() -> None:
+    """And ends when nothing more can be done."""
+    h = busy("a", "b")
+
+    assert [2, 0] == [h.partition.settle(), h.partition.settle()]
+
+
 # -------------------------------------------------------------------------------------------- timers
+
+
+def test_a_rejected_application_that_comes_again_is_kept_for_its_own_three_days() -> None:
+    """The timer of the first one does not end the second."""
+    h = Harness()
+    h.submit(queue_name="root.nowhere")
+    h.advance(100)
+    h.submit(queue_name="root.nowhere")
+
+    h.advance(SECONDS_OF_THREE_DAYS - 50)
+    kept = list(h.state.rejected)
+    h.advance(50)
+
+    assert (["app"], {}) == (kept, h.state.rejected)
 
 
 def test_an_application_goes_through_its_end_by_itself() -> None:
@@ -204,8 +242,11 @@ def test_a_partition_that_is_shut_down_fails_its_applications() -> None:
     h.forget()
 
     h.partition.shut_down()
-    h.advance(SECONDS_OF_THREE_DAYS)
+    told = len(h.announcements)
+    while h.clock.advance_to(START_NS + SECONDS_OF_THREE_DAYS * SECOND_NS):
+        pass
 
+    assert told == len(h.announcements)
     failing = h.heard(ApplicationChanged)
     assert {"PartitionRemoved"} == {change.message for change in failing if change.state == "Failing"}
     assert {"app", "asking"} == {change.application_id for change in failing if change.state == "Failing"}
@@ -220,3 +261,15 @@ def test_a_partition_that_is_shut_down_takes_nothing() -> None:
 
     assert 1 == len(h.nodes("one").rejected)
     assert h.submit() is not None
+
+
+def test_a_partition_that_is_shut_down_tells_of_no_outstanding_asks() -> None:
+    """Nobody would come for them."""
+    h = busy()
+    h.ask("huge", resource=a_resource(memory=1000))
+    h.settle()
+    h.partition.shut_down()
+
+    h.partition.inspect_outstanding()
+
+    assert [] == h.heard(SchedulingStateChanged)

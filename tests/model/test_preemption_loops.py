@@ -80,6 +80,19 @@ def test_two_that_take_turns_are_a_loop() -> None:
     assert "preempted itself, for root.b" in last_of(turns)
 
 
+def test_what_a_queue_below_takes_stays_with_the_queue_above() -> None:
+    """The guarantee of root.a is served all the same; a name that only begins alike is another queue."""
+    within = [
+        preempts("a1", "b1"),
+        preempts("x1", "a1", queue="root.a.x", taken_from="app"),
+        preempts("a2", "b2"),
+    ]
+    outside = [within[0], preempts("x1", "a1", queue="root.ax", taken_from="app"), within[2]]
+
+    assert last_of(within) == ""
+    assert last_of(outside) != ""
+
+
 def test_an_ask_whose_room_was_given_away_makes_the_next_one_a_loop() -> None:
     """The victim was admitted again and the ask still waits."""
     assert "given to somebody else" in last_of([preempts("a1", "b1"), preempts("a1", "b2")], always)

@@ -45,6 +45,21 @@ def test_a_reserved_ask_is_placed_when_its_node_has_room() -> None:
     assert ({"waits": "one"}, (), 0) == (h.placements, h.node("one").reservations, h.state.reservations)
 
 
+def test_an_application_may_start_with_a_reserved_ask() -> None:
+    """It is Accepted, and nothing keeps it from running."""
+    h = a_partition("one")
+    h.submit("other")
+    h.ask("used", application_id="other", node_id="one", resource=FIVE)
+    h.submit()
+    h.ask("a")
+    h.advance(3)
+    h.settle()
+    h.release("used", application_id="other")
+
+    assert RESULT is h.cycle()
+    assert ["Accepted", "Running"] == h.states()
+
+
 def test_a_reserved_ask_waits_while_there_is_no_room() -> None:
     """It keeps its reservation."""
     h = reserved()

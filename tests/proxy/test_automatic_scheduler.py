@@ -657,7 +657,6 @@ def test_registrations_at_once_take_turns(scheduler: Scheduler) -> None:
     assert 1 == sum("accepted node" in listener.heard for listener in listeners)
 
 
-@pytest.mark.xfail(reason="shut_down of a partition releases its nodes, but no application")
 def test_what_an_earlier_registration_had_is_let_go(scheduler: Scheduler, listener: Listener) -> None:
     """Cluster and partition are all that remains."""
     for _ in range(3):
@@ -898,7 +897,6 @@ def test_placeholders_time_out_in_real_time(scheduler: Scheduler, listener: List
 # ---------------------------------------------------------------------------------- what was found
 
 
-@pytest.mark.xfail(reason="timers find a partition by its name, and serials begin anew")
 def test_timers_of_an_earlier_registration_do_not_reach_the_next_one() -> None:
     """An application of the same name starts its time anew; on the virtual clock."""
     scheduler, listener = Scheduler(engine="direct"), Listener()
@@ -915,7 +913,6 @@ def test_timers_of_an_earlier_registration_do_not_reach_the_next_one() -> None:
     assert "released holder TIMEOUT" not in listener.heard
 
 
-@pytest.mark.xfail(reason="a message behind the stop of its partition is a dead letter that nobody answers")
 @pytest.mark.parametrize("change", ["registration", "removal"])
 def test_what_arrives_while_its_partition_ends_is_answered(
     scheduler: Scheduler, listener: Listener, monkeypatch: pytest.MonkeyPatch, change: str
@@ -942,7 +939,6 @@ def test_what_arrives_while_its_partition_ends_is_answered(
     assert listener.hears(lambda: any(" late" in text for text in listener.heard), seconds=1)
 
 
-@pytest.mark.xfail(reason="the caller gets Pykka's ActorDeadError")
 def test_a_request_that_meets_the_stop_is_refused_in_words(
     scheduler: Scheduler, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -966,7 +962,6 @@ class StoppingReader:
         return self._reader.application_submissions(request)
 
 
-@pytest.mark.xfail(reason="on_relief tells dead partitions, and the thread of the link dies of it")
 def test_a_congestion_may_end_after_the_partitions_have(
     congested: tuple[Gate, int], scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -984,7 +979,6 @@ def test_a_congestion_may_end_after_the_partitions_have(
     scheduler.stop()
 
 
-@pytest.mark.xfail(reason="predicates hold a worker without Dispatcher.blocking()")
 def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, listener: Listener) -> None:
     """Also where as many partitions wait for the RM's judgement as there are workers."""
     slow, gate = Judge(), Gate("asked")
@@ -1002,7 +996,6 @@ def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, list
     assert served
 
 
-@pytest.mark.xfail(reason="both links call the same callback at once")
 def test_callbacks_come_one_at_a_time_when_a_callback_registers_again(
     scheduler: Scheduler, listener: Listener
 ) -> None:
@@ -1026,7 +1019,6 @@ def test_callbacks_come_one_at_a_time_when_a_callback_registers_again(
     assert [True] == seen
 
 
-@pytest.mark.xfail(reason="stop() raises after it has noted that it has stopped")
 def test_a_predicate_that_stops_the_scheduler_does_not_leave_it_half_stopped(
     scheduler: Scheduler,
 ) -> None:
@@ -1045,7 +1037,6 @@ def test_a_predicate_that_stops_the_scheduler_does_not_leave_it_half_stopped(
     assert set() == left
 
 
-@pytest.mark.xfail(reason="the cluster has forgotten the RM before it is refused")
 def test_a_predicate_that_registers_again_is_refused_and_changes_nothing(scheduler: Scheduler) -> None:
     """The partition that asked it cannot end meanwhile; the RM stays registered as it was."""
     judge = Judge()

@@ -1,0 +1,141 @@
+"""The order of nodes beside a plain list that does what the rules say, in the simplest way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from builders import TEN, a_node, a_resource
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from licorne.model.node_order import NodeOrder, NodeSeat, NodeSortPolicy
+
+if TYPE_CHECKING:
+    from licorne.model.resources import Resource
+
+
+def memory(quantity: int) -> Resource:
+    return a_resource(memory=quantity)
+
+
+def a_seat(node_id: str, *, available: Resource) -> NodeSeat:
+    """Return the seat of a node of ten, of which so much is available."""
+    node = a_node(node_id)
+    seat = NodeSeat(node, node_id, node.instance_type, TEN, schedulable=True)
+    seat.available = available
+    return seat
+
+
+class _PlainNode:
+    """What a node is in the list that is searched from its start each time."""
+
+    def __init__(self, seat: NodeSeat) -> None:
+        self.seat = seat
+        self.scored = seat.available
+
+    def key(self, policy: NodeSortPolicy) -> tuple[float, str]:
+        """Return (score, id), by the room at the time of the last scoring."""
+        usage = 1.0 - self.scored.get("memory") / self.seat.capacity.get("memory")
+        return (usage if policy is NodeSortPolicy.FAIR else 1.0 - usage, self.seat.node_id)
+
+    def has_room(self, quantity: int) -> bool:
+        seat = self.seat
+        usable = seat.schedulable and not seat.reserved
+        return usable and seat.available.get("memory") >= quantity and seat.capacity.get("memory") >= quantity
+
+
+class OrderMachine(RuleBasedStateMachine):
+    """The order beside a list that does what the rules say, in the simplest way."""
+
+    names = st.integers(0, 700).map(lambda number: f"n{number:03}")
+    quantities = st.integers(-2, 10)
+
+    @initialize(
+        policy=st.sampled_from(NodeSortPolicy), count=st.sampled_from([0, 3, 190, 500]), used=quantities
+    )
+    def begin(self, policy: NodeSortPolicy, count: int, used: int) -> None:
+        """Start with few nodes or many, all with the same room."""
+        self.policy = policy
+        self.order = NodeOrder(policy, {})
+        self.plain: dict[str, _PlainNode] = {}
+        for number in range(count):
+            self.join(f"n{number:03}", used)
+
+    @rule(name=names, quantity=quantities)
+    def join(self, name: str, quantity: int) -> None:
+        """Take a node in."""
+        if name not in self.plain:
+            seat = a_seat(name, available=memory(quantity))
+            self.order.add(seat)
+            self.plain[name] = _PlainNode(seat)
+
+    def pick(self, place: int) -> _PlainNode | None:
+        return list(self.plain.values())[place % len(self.plain)] if self.plain else None
+
+    @rule(place=st.integers(0, 999))
+    def leave(self, place: int) -> None:
+        """Take a node out."""
+        node = self.pick(place)
+        if node is not None:
+            self.order.remove(node.seat.node_id)
+            del self.plain[node.seat.node_id]
+
+    @rule(place=st.integers(0, 999), quantity=quantities, scored=st.booleans())
+    def change_room(self, place: int, quantity: int, *, scored: bool) -> None:
+        """Give or take room; some changes leave a node in its place."""
+        node = self.pick(place)
+        if node is None:
+            return
+        grows = quantity >= node.seat.available.get("memory")
+        room = memory(quantity)
+        if not scored:
+            self.order.give_unscored(node.seat, room)
+            return
+        (self.order.give if grows else self.order.take)(node.seat, room)
+        node.scored = room
+
+    @rule(place=st.integers(0, 999), value=st.booleans(), cordon=st.booleans())
+    def change_use(self, place: int, *, value: bool, cordon: bool) -> None:
+        """Cordon or reserve a node, or the opposite. Who cordons a node also scores it."""
+        node = self.pick(place)
+        if node is None:
+            return
+        if cordon:
+            self.order.set_schedulable(node.seat, schedulable=value)
+            node.scored = node.seat.available
+        else:
+            self.order.set_reserved(node.seat, reserved=value)
+
+    @rule(quantity=st.integers(1, 11))
+    def place(self, quantity: int) -> None:
+        """Take room on the first node that fits, as the scheduler does."""
+        seat = self.order.first_fit(memory(quantity))
+        if seat is not None:
+            room = memory(seat.available.get("memory") - quantity)
+            self.order.take(seat, room)
+            self.plain[seat.node_id].scored = room
+
+    @rule(policy=st.sampled_from(NodeSortPolicy))
+    def reload(self, policy: NodeSortPolicy) -> None:
+        """Order by a policy, which scores every node."""
+        self.policy = policy
+        self.order.set_policy(policy, {})
+        for node in self.plain.values():
+            node.scored = node.seat.available
+
+    @invariant()
+    def the_first_fit_is_that_of_the_list(self) -> None:
+        """For every size the order finds what the list finds, and walks in the same order."""
+        if not hasattr(self, "order"):
+            return
+        self.order.validate()
+        walk = sorted(self.plain.values(), key=lambda node: node.key(self.policy))
+        assert [node.seat.node_id for node in walk] == [seat.node_id for seat in self.order]
+        for quantity in (1, 4, 8, 10, 11):
+            expected = next((node.seat for node in walk if node.has_room(quantity)), None)
+            assert expected is self.order.first_fit(memory(quantity))
+
+
+TestOrderIsThatOfAPlainList = OrderMachine.TestCase
+TestOrderIsThatOfAPlainList.settings = settings(deadline=None, max_examples=30, stateful_step_count=25)
