@@ -23,9 +23,9 @@ from .outstanding import outstanding_asks
 from .partition_state import PartitionState
 from .partition_views import application_views, node_views, partition_view
 from .placement.placement import PlacementRules
-from .quota_preemption_timer import next_due_ns, quota_settings, quotas_changed
 from .queue_views import queue_view
 from .quota_preemption import preempt_over_quota
+from .quota_preemption_timer import next_due_ns, quota_settings, quotas_changed
 from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning, QuotaCheck
 
 if TYPE_CHECKING:

@@ -259,6 +259,8 @@ class PartitionState:
         handles += self.completed.values()
         handles += [application for _, application in self.rejected.values()]
         for seat in list(self.seats.values()):
+            for record in seat.application.waiting_asks():
+                self.remove_pending(seat, record.ask)
             self.unseat(seat)
         self.completed.clear()
         self.rejected.clear()

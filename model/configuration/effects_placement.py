@@ -39,9 +39,7 @@ def unusable_rules(partition: PartitionConfig) -> Iterator[Finding]:
 def rule_effects(partition: PartitionConfig) -> Iterator[Finding]:
     """Yield the warnings about all placement rules of a partition."""
     for finding in unusable_rules(partition):
-        yield Finding(
-            finding.position, f"{finding.text}; the default rule is used instead"
-        )
+        yield Finding(finding.position, f"{finding.text}; the default rule is used instead")
     for rule in partition.placement_rules:
         for link in chain(rule):
             yield from value_is_used(link)

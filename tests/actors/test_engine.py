@@ -15,6 +15,7 @@ from licorne.actors.handles import reference_of
 from licorne.actors.partition_actor import CYCLES_PER_SLICE, PartitionActor
 from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
+from licorne.model.errors import RequestError
 from licorne.model.messages import (
     AllocationPlaced,
     AllocationSubmission,
@@ -207,7 +208,7 @@ def test_a_closed_engine_has_no_actor_and_no_thread() -> None:
 
     assert () == engine.dispatcher.actors()
     assert before == set(threading.enumerate())
-    with pytest.raises(ActorDeadError):
+    with pytest.raises(RequestError, match="has ended"):
         site.add_node()
 
 

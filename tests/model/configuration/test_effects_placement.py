@@ -38,9 +38,7 @@ def with_rule(rule: str) -> str:
 )
 def test_rules_that_cannot_be_used_are_remarked_on(rule: str, said: str) -> None:
     """One such rule makes all rules of the partition useless when a resource manager registers."""
-    assert [f"{said}; the default rule is used instead"] == warnings_at_marks(
-        with_rule(rule)
-    )
+    assert [f"{said}; the default rule is used instead"] == warnings_at_marks(with_rule(rule))
 
 
 def test_rules_that_cannot_be_used_are_known_to_those_who_update() -> None:
