@@ -94,7 +94,7 @@ def _rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
 class _LeafVisit:
     """One visit of a leaf: its applications in order, until one gives a result."""
 
-    __slots__ = ("attempts", "denied", "headroom", "leaf", "mixed", "now_ns", "state", "until_ns")
+    __slots__ = ("attempts", "denied", "headroom", "leaf", "may_preempt", "mixed", "now_ns", "state", "until_ns")
 
     def __init__(self, state: PartitionState, leaf: Queue, now_ns: int) -> None:
         self.state = state
@@ -102,6 +102,8 @@ class _LeafVisit:
         self.now_ns = now_ns
         self.headroom = queue_quota.headroom(leaf)
         self.attempts = AttemptBudget()
+        self.may_preempt = state.preemption_enabled and any(level.guaranteed for level in leaf.above)
+        """Without a guarantee on the way up nothing is owed to any ask here: see `docs/preemption.md`."""
         self.denied = False
         """The RM's predicates stood in the way."""
         self.mixed = False
@@ -159,7 +161,7 @@ class _LeafVisit:
             queue_headroom=self.headroom,
             user_name=seat.user.name,
             user_headroom=state.user_headroom(seat),
-            preemption=state.preemption_enabled,
+            preemption=self.may_preempt,
             backoff_count=settings.backoff_count,
             reservations_on=state.around.reservations_on,
         )
