@@ -219,6 +219,7 @@ def _resize_ask(state: PartitionState, seat: Seat, ask: Ask, resource: Resource)
     assert answer is not None, "the ask waits: please report"
     state.remove_pending(seat, ask)
     state.add_pending(seat, answer.asks[0].ask)
+    state.changes += 1
     state.settle(seat, answer)
 
 

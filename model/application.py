@@ -91,6 +91,9 @@ class Application(AskSide, AllocationSide, SwapSide):
         removed = tuple(self._asks.records.values())
         for record in removed:
             self._asks.remove(record.ask.allocation_key)
+        reservations = self._reservations.all()
+        for reservation in reservations:
+            self._reservations.remove(reservation.allocation_key)
         self._pending = EMPTY
         self._finished_at_ns = now_ns
         if self._life.state is ApplicationState.COMPLETED:
@@ -98,7 +101,7 @@ class Application(AskSide, AllocationSide, SwapSide):
         self._used = TrackedResource()
         self._used_preempted = TrackedResource()
         self._used_placeholder = TrackedResource()
-        return self._answer((), asks=removed)
+        return self._answer((), asks=removed, reservations=reservations)
 
     @reads
     def facts(self) -> ApplicationFacts:

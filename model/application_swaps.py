@@ -69,14 +69,14 @@ class SwapSide(ApplicationCore):
         effects: list[Effect] = []
         real = placed.swap.in_place_of(placed.allocation, now_ns)
         del self._swapping[real.ask.allocation_key]
-        completing = self._life.state is ApplicationState.COMPLETING
+        ending = self._life.state in (ApplicationState.COMPLETING, ApplicationState.FAILING)
         placeholder, _ = self._end_allocation(
             placeholder_key,
             termination,
             now_ns,
-            # A Completing application would be Completed before the real allocation counts.
+            # One that is ending would have ended before the real allocation counts.
             effects,
-            fires=not completing,
+            fires=not ending,
         )
         self._add_allocation(real, now_ns, effects, replaces=True)
         return self._answer(effects, allocations=(placeholder, real))

@@ -75,10 +75,10 @@ def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None
     queue = _choose_queue(state, submission, user, forced=forced)
     if isinstance(queue, _Refused):
         return _reject(state, submission, user, queue.path, queue.reason)
+    _take_quota_tags(state, submission, queue)
     reason = _gang_refusal(submission, queue)
     if reason is not None:
         return _reject(state, submission, user, queue.path, reason)
-    _take_quota_tags(state, submission, queue)
     application = _application(state, submission, user, queue.path)
     state.seat_application(application, state.around.adopt_application(application), queue)
     return None

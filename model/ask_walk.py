@@ -63,12 +63,14 @@ class AskWalk:
         "entries",
         "first",
         "is_whole",
+        "look_ns",
         "missed_for_all",
         "now_ns",
         "preemption",
         "queue_headroom",
         "queue_path",
         "refusals",
+        "reservation_refused",
         "reservations_on",
         "skipped",
         "unschedulable",
@@ -104,6 +106,10 @@ class AskWalk:
         """The ask that the partition was given last."""
         self.missed_for_all = False
         """Set by the partition: the current ask found no room, and no equal one will."""
+        self.reservation_refused = False
+        """Set by the partition: the RM refused a node for the current ask alone."""
+        self.look_ns: int | None = None
+        """When the next ask is old enough for a reservation."""
         self.unschedulable = 0
         self.backoff_due = False
         self.skipped: list[AskGroup] = []
@@ -240,8 +246,12 @@ def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) 
     shared = walk.missed_for_all
     walk.missed_for_all = False
     walk.skipped.append(group)
+    refused = walk.reservation_refused
+    walk.reservation_refused = False
     if kind is CandidateKind.RESERVATION:
-        return
+        if not refused:
+            return
+        shared = True
     if kind is CandidateKind.NODES:
         walk.unschedulable += 1
         if walk.backoff_count and walk.unschedulable >= walk.backoff_count:
@@ -256,8 +266,12 @@ def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) 
         if one_by_one:
             _push(walk, (other.order, None, group))
             return
-        if other.ask.created_at_ns + RESERVATION_DELAY_NS >= walk.now_ns:
-            return  # Those behind it are younger still.
+        due_ns = other.ask.created_at_ns + RESERVATION_DELAY_NS + 1
+        if due_ns > walk.now_ns:
+            # Those behind it are younger still.
+            if walk.reservations_on:
+                walk.look_ns = due_ns if walk.look_ns is None else min(walk.look_ns, due_ns)
+            return
         if walk.reservations_on and not reservations.node_of(other.ask.allocation_key):
             _push(walk, (other.order, CandidateKind.RESERVATION, group))
             return

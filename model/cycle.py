@@ -82,7 +82,7 @@ def _rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     if rest.node_changes != state.node_changes:
         return False
     if rest.mixed:
-        return rest.changes == state.changes
+        return rest.changes == state.changes and rest.gains == state.nodes.gains
     closed = state.nodes.closed
     return all(size in closed for size in leaf.seats.sizes)
 
@@ -94,7 +94,17 @@ def _rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
 class _LeafVisit:
     """One visit of a leaf: its applications in order, until one gives a result."""
 
-    __slots__ = ("attempts", "denied", "headroom", "leaf", "may_preempt", "mixed", "now_ns", "state", "until_ns")
+    __slots__ = (
+        "attempts",
+        "denied",
+        "headroom",
+        "leaf",
+        "may_preempt",
+        "mixed",
+        "now_ns",
+        "state",
+        "until_ns",
+    )
 
     def __init__(self, state: PartitionState, leaf: Queue, now_ns: int) -> None:
         self.state = state
@@ -135,6 +145,7 @@ class _LeafVisit:
             denied=self.denied,
             changes=self.state.changes,
             node_changes=self.state.node_changes,
+            gains=self.state.nodes.gains,
         )
         return None
 
@@ -181,6 +192,8 @@ class _LeafVisit:
 
     def _learn(self, walk: AskWalk) -> None:
         """Note what the walk says about when to look again."""
+        if walk.look_ns is not None:
+            self._wake_at(walk.look_ns)
         for refusal in walk.refusals:
             if refusal.reason is RefusalReason.PREDICATES:
                 self.denied = True
@@ -245,6 +258,8 @@ class _LeafVisit:
         for node in self.state.nodes.best_to_reserve(ask.resource)[:1]:
             predicates = self.state.around.predicates
             if predicates is not None and predicates.refuse(ask.allocation_key, node.node_id, allocate=False):
+                self.denied = True
+                walk.reservation_refused = True
                 return None
             return False if reserve(self.state, seat, ask, node, required=False) else None
         return None
@@ -272,8 +287,13 @@ class _LeafVisit:
         if node is None:
             walk.refuse(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
             return None
+        if not fits(node.capacity, ask.resource):
+            # It can never run there: nobody has to yield to it.
+            walk.refuse(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
+            return None
         cancel_ordinary_reservations(state, node)
-        if fits(node.available, ask.resource) and fits(node.capacity, ask.resource):
+        held_for_others = node.reserved and candidate.reserved_node != node.node_id
+        if not held_for_others and fits(node.available, ask.resource) and fits(node.capacity, ask.resource):
             reason = _judge(state, ask, node)
             if reason is None and commit(state, seat, ask, node):
                 return True

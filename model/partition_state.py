@@ -249,6 +249,7 @@ class PartitionState:
         for record in answer.asks:
             if not record.placed:
                 self.remove_pending(seat, record.ask)
+        self.drop_reservations(answer.reservations)
         serial = self.serials[seat.application_id]
         self.completed[serial] = seat.application
         self.unseat(seat)

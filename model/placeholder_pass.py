@@ -65,7 +65,8 @@ def _swap(state: PartitionState, seat: Seat, offer: SwapOffer, node: NodeSeat) -
 def _swap_elsewhere(state: PartitionState, seat: Seat, offer: SwapOffer) -> bool:
     """Swap to another node, which holds the room beside the placeholder's until the RM has confirmed."""
     for node in state.nodes.fitting(offer.ask.resource):
-        if not _allowed(state, offer, node, allocate=True):
+        own = node.node_id == offer.placeholder.node_id  # It has been tried, where no second room is taken.
+        if own or not _allowed(state, offer, node, allocate=True):
             continue
         real = _real(state, offer, node)
         available = node.node.try_add(real)

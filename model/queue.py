@@ -120,12 +120,11 @@ class Queue:
         allocated = self.allocated
         is_root = self.parent is None
         for name, quantity in resource.items():
-            if quantity <= 0:
-                continue
+            wanted = allocated.get(name) + quantity
             if name in maximum:
-                if allocated.get(name) + quantity > max(0, maximum[name]):
+                if wanted > max(0, maximum[name]):
                     return False
-            elif is_root:
+            elif is_root and wanted > 0:
                 return False
         return True
 

@@ -180,6 +180,8 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     rest = left._quantities.copy()
     for name, quantity in right._quantities.items():
         if not quantity:
+            if not rest.get(name, 1):
+                del rest[name]
             continue
         value = rest.get(name, 0) - quantity
         if value > 0:

@@ -65,7 +65,7 @@ class Rest:
     moment without a word to the scheduler: then the leaf is looked at in every cycle there is.
     """
 
-    __slots__ = ("changes", "denied", "mixed", "node_changes", "until_ns")
+    __slots__ = ("changes", "denied", "gains", "mixed", "node_changes", "until_ns")
 
     def __init__(
         self,
@@ -75,8 +75,10 @@ class Rest:
         denied: bool,
         changes: int,
         node_changes: int,
+        gains: int,
     ) -> None:
         self.until_ns = until_ns
+        self.gains = gains
         self.denied = denied
         self.mixed = mixed
         self.changes = changes
