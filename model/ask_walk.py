@@ -242,37 +242,45 @@ def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) 
     """Go on behind an ask that was tried in vain."""
     assert walk.current is not None
     record, group, kind = walk.current
+    shared, refused = walk.missed_for_all, walk.reservation_refused
     walk.current = None
-    shared = walk.missed_for_all
-    walk.missed_for_all = False
+    walk.missed_for_all = walk.reservation_refused = False
     walk.skipped.append(group)
-    refused = walk.reservation_refused
-    walk.reservation_refused = False
     if kind is CandidateKind.RESERVATION:
-        if not refused:
-            return
-        shared = True
-    if kind is CandidateKind.NODES:
-        walk.unschedulable += 1
-        if walk.backoff_count and walk.unschedulable >= walk.backoff_count:
-            walk.backoff_due = any(other.order > record.order for other in asks.records.values())
-            if walk.backoff_due:
-                walk.mark_attempted(record.order)
-                return
-    one_by_one = (
-        not shared or bool(walk.backoff_count) or (walk.preemption and group.shape.allow_preempt_other)
-    )
+        if refused:  # The RM may take the same node for another ask of the shape.
+            _push_reservation(walk, record, group, reservations)
+        return
+    if kind is CandidateKind.NODES and _backs_off(walk, record, asks):
+        return
+    if shared and not walk.backoff_count and not (walk.preemption and group.shape.allow_preempt_other):
+        _push_reservation(walk, record, group, reservations)
+        return
     for other in group.after(record.order):
-        if one_by_one:
-            _push(walk, (other.order, None, group))
-            return
+        _push(walk, (other.order, None, group))
+        return
+
+
+def _backs_off(walk: AskWalk, record: AskRecord, asks: PendingAsks) -> bool:
+    """Count an ask that found no node; tell whether that was one too many."""
+    walk.unschedulable += 1
+    if not walk.backoff_count or walk.unschedulable < walk.backoff_count:
+        return False
+    walk.backoff_due = any(other.order > record.order for other in asks.records.values())
+    if walk.backoff_due:
+        walk.mark_attempted(record.order)
+    return walk.backoff_due
+
+
+def _push_reservation(walk: AskWalk, record: AskRecord, group: AskGroup, reservations: Reservations) -> None:
+    """Have the next ask of a shape tried for a reservation, if one is old enough and has none."""
+    if not walk.reservations_on:
+        return
+    for other in group.after(record.order):
         due_ns = other.ask.created_at_ns + RESERVATION_DELAY_NS + 1
-        if due_ns > walk.now_ns:
-            # Those behind it are younger still.
-            if walk.reservations_on:
-                walk.look_ns = due_ns if walk.look_ns is None else min(walk.look_ns, due_ns)
+        if due_ns > walk.now_ns:  # Those behind it are younger still.
+            walk.look_ns = due_ns if walk.look_ns is None else min(walk.look_ns, due_ns)
             return
-        if walk.reservations_on and not reservations.node_of(other.ask.allocation_key):
+        if not reservations.node_of(other.ask.allocation_key):
             _push(walk, (other.order, CandidateKind.RESERVATION, group))
             return
 
