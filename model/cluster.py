@@ -125,12 +125,6 @@ class Cluster:
         self._managers.clear()
 
     @reads
-    def partitions_of(self, rm_id: str) -> dict[str, Partition] | None:
-        """Return the partitions of an RM by full name, `None` if it is not registered."""
-        manager = self._managers.get(rm_id)
-        return None if manager is None else dict(manager.partitions)
-
-    @reads
     def partitions(self) -> list[Partition]:
         """Return all partitions, by RM and name."""
         return [
