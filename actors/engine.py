@@ -127,8 +127,8 @@ class ActorsEngine:
         return adopt(node, self.dispatcher)
 
     def release(self, handle: object) -> None:
-        """Stop an actor after what it has to do."""
-        reference_of(handle).stop(block=False)
+        """Stop an actor after what it has to do; an idle one, as most are, is stopped at once."""
+        reference_of(handle).stop()
 
     def retire(self, partition: Partition) -> None:
         """Stop an actor after what it has to do, and wait for that."""
