@@ -118,7 +118,7 @@ class AllocationSide(ApplicationCore):
     def mark_preempted(self, allocation_key: str) -> bool:
         """Choose an allocation as a victim; `False` if it is gone, on its way out, or chosen already."""
         placed = self._placed.get(allocation_key)
-        if placed is None or placed.released or placed.preempted:
+        if placed is None or placed.is_leaving:
             return False
         placed.preempted = True
         return True

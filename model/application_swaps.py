@@ -31,7 +31,7 @@ class SwapSide(ApplicationCore):
     def mark_released(self, allocation_key: str) -> bool:
         """Note that the RM is asked to end an allocation; `False` if that is under way or it is a victim."""
         placed = self._placed.get(allocation_key)
-        if placed is None or placed.released or placed.preempted:
+        if placed is None or placed.is_leaving:
             return False
         placed.released = True
         return True
@@ -41,7 +41,7 @@ class SwapSide(ApplicationCore):
         """Let an allocation take the place of a placeholder once the RM has confirmed its end."""
         record = self._asks.get(allocation.ask.allocation_key)
         placed = self._placed.get(placeholder_key)
-        if record is None or record.placed or placed is None or placed.released or placed.preempted:
+        if record is None or record.placed or placed is None or placed.is_leaving:
             return None
         self._asks.place(record)
         self._pending = less(self._pending, record.ask.resource)

@@ -110,7 +110,7 @@ def _offers(asks: PendingAsks, placed: Mapping[str, Placed]) -> Iterator[SwapOff
     members.sort(key=lambda record: record.order)
     for record in members:
         for entry in by_group[record.ask.task_group_name]:
-            if record.placed or entry.released or entry.preempted:
+            if record.placed or entry.is_leaving:
                 continue
             placeholder = entry.allocation
             lacks = has_negative(subtract(placeholder.ask.resource, record.ask.resource))

@@ -27,6 +27,11 @@ class Placed:
         self.swap: Allocation | None = None
         """On a placeholder: the real allocation that takes its place once the RM confirms."""
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is on its way out: the RM was asked to end it, or it is a victim."""
+        return self.released or self.preempted
+
     def copy(self) -> Placed:
         """Return a copy that may leave the application."""
         copy = Placed(self.allocation)

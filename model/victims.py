@@ -89,8 +89,9 @@ class Victim(NamedTuple):
 def victims_of(seat: Seat) -> Iterator[Victim]:
     """Walk the allocations of an application that may still be chosen."""
     for placed in seat.application.allocations():
-        if not (placed.preempted or placed.released or placed.allocation.ask.required_node):
-            yield Victim(placed.allocation, seat)
+        victim = Victim(placed.allocation, seat, placed.preempted, placed.released)
+        if victim.is_free:
+            yield victim
 
 
 def total_of(victims: Iterable[Victim]) -> Resource:

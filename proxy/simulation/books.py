@@ -218,14 +218,6 @@ class Books:
             self._tally(entry.queue).rejected += 1
             self._reasons[reason] += 1
 
-    def rejected_unasked(self, queue: str, count: int, at_ns: int, reason: str) -> None:
-        """Write that work was refused together with its application: submitted and rejected in one."""
-        self._touch(at_ns)
-        tally = self._tally(queue)
-        tally.submitted += count
-        tally.rejected += count
-        self._reasons[reason] += count
-
     def surprised(self, text: str) -> None:
         """Write that the scheduler said something that does not fit."""
         self._surprises[text] += 1
