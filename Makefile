@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run test check bench proto soak pykka-contract clean
+.PHONY: run slapd chromium test check bench proto soak pykka-contract clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,8 +8,23 @@ LINKS := .typing/licorne/model
 run: $(VENV)/.ready
 	$(BIN)/licorne simulate examples/daily.yaml
 
-test: $(VENV)/.ready $(LINKS) check pykka-contract
+test: $(VENV)/.ready $(LINKS) slapd chromium check pykka-contract
 	$(BIN)/pytest -n 2 -q
+
+# The directory server that tests of LDAP run against. Only root on a Debian can install it here (as a program: at
+# runlevel 1 no service is started). Others install it by hand, or have those tests skipped; in CI they are not.
+slapd:
+	@test -x /usr/sbin/slapd || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		apt-get -qq -o DPkg::Lock::Timeout=300 update && \
+		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
+		--no-install-recommends slapd; } || echo 'slapd could not be installed: tests against it are skipped'
+
+# The browser that the page of lockcheck is tested in, likewise.
+chromium:
+	@test -x /usr/bin/chromium || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		apt-get -qq -o DPkg::Lock::Timeout=300 update && \
+		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
+		--no-install-recommends chromium; } || echo 'chromium could not be installed: its test is skipped'
 
 check: $(VENV)/.ready $(LINKS)
 	$(BIN)/ruff check .

@@ -1,13 +1,18 @@
 """Licorne: a scheduler core for resource managers, on actors or on machine-checked locks.
 
-Importing it starts nothing and configures no logging. See `licorne.proxy.scheduler.Scheduler`.
+Importing it starts nothing and configures no logging. See `licorne.proxy.scheduler.Scheduler`. The scheduler
+itself is loaded when it is used, so that `licorne.lockcheck` is light for programs that schedule nothing.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from licorne.model.errors import LicorneError, RequestError
-from licorne.proxy.scheduler import Scheduler
-from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
+if TYPE_CHECKING:
+    from licorne.model.errors import LicorneError, RequestError
+    from licorne.proxy.scheduler import Scheduler
+    from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
 
 __all__ = [
     "LicorneError",
@@ -17,5 +22,28 @@ __all__ = [
     "Scheduler",
     "SchedulerAPI",
 ]
+
+_PLACES = {
+    "LicorneError": "licorne.model.errors",
+    "RequestError": "licorne.model.errors",
+    "ResourceManager": "licorne.proxy.si.api",
+    "ResourceManagerCallback": "licorne.proxy.si.api",
+    "Scheduler": "licorne.proxy.scheduler",
+    "SchedulerAPI": "licorne.proxy.si.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load what a name stands for when it is used first."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_PLACES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 logger.disable("licorne")

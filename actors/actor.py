@@ -135,6 +135,9 @@ class PooledActor(pykka.Actor):
         assert exception_value is not None
         self._die_of(exception_value)
 
+    def on_withdrawn(self) -> None:
+        """Do what the end of a turn asks for where a withdrawn message is skipped; by default nothing."""
+
     # What a mailbox and a reference ask of their actor.
 
     def _run_letter(self, letter: Letter) -> None:
@@ -182,7 +185,8 @@ class PooledActor(pykka.Actor):
     # Bad ends, and worse.
 
     def _note_returned(self, error: Exception) -> None:
-        self.dispatcher.log.opt(exception=error).info("Exception returned from {} to caller:", self)
+        log = self.dispatcher.log
+        log.info("Exception returned from {} to caller:", self, error=error)  # noqa: PLE1205 - loguru's braces
 
     def _fail(self, error: Exception, message: object) -> None:
         """Deal with an exception that has no asker."""
@@ -216,7 +220,7 @@ class PooledActor(pykka.Actor):
 
     def _report(self, error: BaseException, message: object, *, survived: bool) -> None:
         log = self.dispatcher.log.bind(received=message)
-        log.opt(exception=error).error("Unhandled exception in {}:", self)
+        log.error("Unhandled exception in {}:", self, error=error)  # noqa: PLE1205 - loguru's braces
         failure = Failure(ref=self.actor_ref, error=error, message=message, survived=survived)
         self.dispatcher.report_failure(failure)
 

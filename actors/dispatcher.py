@@ -10,21 +10,19 @@ import time
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from loguru import logger
 from pykka import ActorRegistry
 from pykka.messages import _ActorStop
 
 from .direction import AskDirection
 from .errors import DispatcherError
 from .failure import DeadLetter
+from .log import Log
 from .pool import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
     from types import TracebackType
-
-    from loguru import Logger
 
     from .actor import PooledActor
     from .failure import DeadLetterHook, Failure, FailureHook
@@ -49,6 +47,7 @@ class Dispatcher:
         on_dead_letter: hears of every told message that reaches nobody.
         on_failure: hears of every exception that is not the answer to an ask.
         check_direction: refuse blocking asks that go sideways or up; for tests.
+        log: where it says what happens; by default everything is said.
 
     Raises:
         DispatcherError: a number is out of its bounds.
@@ -64,13 +63,14 @@ class Dispatcher:
         on_dead_letter: DeadLetterHook | None = None,
         on_failure: FailureHook | None = None,
         check_direction: bool = False,
+        log: Log | None = None,
     ) -> None:
         if not 0 <= workers <= max_workers:
             raise DispatcherError(f"workers={workers} is not between 0 and max_workers={max_workers}")
         if budget < 1:
             raise DispatcherError(f"budget={budget} handles no message")
         self.name = name
-        self.log: Logger = logger.bind(dispatcher=name)
+        self.log = (log or Log()).bind(dispatcher=name)
         self.direction = AskDirection() if check_direction else None
         self._on_dead_letter = on_dead_letter
         self._on_failure = on_failure
@@ -146,9 +146,10 @@ class Dispatcher:
         return self._pool.blocking()
 
     def shutdown(self, timeout_seconds: float | None = None) -> None:
-        """Stop all actors, the last started first, after what they have to do; then end the workers.
+        """Stop all actors after what they have to do, then end the workers.
 
-        What is sent afterwards is refused, since all actors are dead. Calling it again does no harm.
+        Those that ask go before those that they ask: by rank, and the last started first. What is sent
+        afterwards is refused, since all actors are dead. Calling it again does no harm.
 
         Args:
             timeout_seconds: bound on the wait for all actors; without one, the calling thread helps.
@@ -161,12 +162,17 @@ class Dispatcher:
         for ref in self.actors():
             if ref.actor_inbox.owner() == me:
                 raise DispatcherError(f"{ref} cannot wait for the shutdown of its own {self.name}")
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        self._stop_actors(deadline)  # On its way out an actor may still start others.
         with self._lock:
             self._closing = True
-        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        for ref in reversed(self.actors()):
-            ref.stop(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+        self._stop_actors(deadline)
         self._pool.close()
+
+    def _stop_actors(self, deadline: float | None) -> None:
+        youngest_first = self.actors()[::-1]
+        for ref in sorted(youngest_first, key=_asks_first):
+            ref.stop(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     # Reporting.
 
@@ -186,3 +192,8 @@ class Dispatcher:
             hook(news)
         except Exception:  # a broken hook must not break actors
             self.log.exception("{}: a hook failed on {}", self.name, news)  # noqa: PLE1205 - loguru's braces
+
+
+def _asks_first(ref: AnyRef) -> tuple[bool, int]:
+    rank = ref.actor_inbox.rank
+    return (rank is None, rank or 0)

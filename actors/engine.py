@@ -2,6 +2,7 @@
 
 `direct`: the object itself. One thread; whoever calls, runs. For simulation, replay, tests, what-if.
 `actors`: a handle to an actor that owns the object, see `licorne.actors.handles`.
+`threads`: a guard, the object behind a read/write lock, see `licorne.actors.threads_engine`.
 """
 
 from __future__ import annotations
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
     from ..model.application import Application
     from ..model.cluster import Cluster
     from ..model.node import Node
+    from ..model.surroundings import Surroundings
+    from .log import Log
 
 __all__ = ["ActorsEngine", "DirectEngine", "Engine"]
 
 
 class Engine(Protocol):
     """What makes handles and lets them go."""
+
+    def surround(self, around: Surroundings) -> Surroundings:
+        """Return what a partition is given, as this engine lets partitions use it."""
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Make a handle of a cluster."""
@@ -61,6 +67,10 @@ class Engine(Protocol):
 @final
 class DirectEngine:
     """A handle is the object itself."""
+
+    def surround(self, around: Surroundings) -> Surroundings:
+        """Return them as they are."""
+        return around
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Return the cluster."""
@@ -104,11 +114,25 @@ class ActorsEngine:
         workers: threads that run actors that nobody waits for; 0 for a scheduler that is stepped.
         automatic: partitions schedule by themselves when something has changed.
         check_direction: refuse asks that go up or sideways; for tests.
+        log: where the actors say what happens to them.
     """
 
-    def __init__(self, *, workers: int = 2, automatic: bool = True, check_direction: bool = False) -> None:
-        self.dispatcher = Dispatcher(workers=workers, name="licorne", check_direction=check_direction)
+    def __init__(
+        self,
+        *,
+        workers: int = 2,
+        automatic: bool = True,
+        check_direction: bool = False,
+        log: Log | None = None,
+    ) -> None:
+        self.dispatcher = Dispatcher(
+            workers=workers, name="licorne", check_direction=check_direction, log=log
+        )
         self._automatic = automatic
+
+    def surround(self, around: Surroundings) -> Surroundings:
+        """Return them as they are: an actor that waits holds no lock."""
+        return around
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Start the actor of a cluster."""

@@ -15,6 +15,7 @@ from ..model.marks import marked_methods
 from ..model.node import Node
 from ..model.partition import Partition
 from .actor import PooledActor
+from .breakage import blame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,19 +23,20 @@ if TYPE_CHECKING:
     from .dispatcher import Dispatcher
     from .reference import PooledRef
 
-__all__ = ["RANKS", "EntityActor", "adopt", "reference_of", "told"]
+__all__ = ["IDENTITY", "RANKS", "EntityActor", "adopt", "reference_of", "told"]
 
 Entity = TypeVar("Entity")
 
 RANKS: Final[dict[type, int]] = {Cluster: 0, Partition: 1, Application: 2, Node: 3}
 """The order of asks: a blocking ask goes from a lower number to a higher one only."""
 
-_IDENTITY: Final[dict[type, tuple[str, ...]]] = {
+IDENTITY: Final[dict[type, tuple[str, ...]]] = {
     Cluster: (),
     Partition: ("name", "rm_id"),
     Application: ("application_id", "partition", "user", "tags", "gang_settings"),
     Node: ("node_id", "attributes", "instance_type"),
 }
+"""What a handle has of an entity beside its marked methods: it never changes."""
 
 
 class EntityActor(PooledActor):
@@ -48,6 +50,12 @@ class EntityActor(PooledActor):
 
     def __str__(self) -> str:
         return f"{type(self.entity).__name__} actor"
+
+    def _note_returned(self, error: Exception) -> None:
+        super()._note_returned(error)
+        if blame(error, self.entity):
+            log = self.dispatcher.log
+            log.error("{} broke, please report:", self, error=error)  # noqa: PLE1205 - loguru's braces
 
 
 class _Handle:
@@ -94,7 +102,7 @@ def _make(entity_class: type) -> tuple[type[EntityActor], type[_Handle]]:
     functions = {name: _delegate(method) for name, method in methods.items()}
     actor_class = type(f"{entity_class.__name__}Actor", (EntityActor,), {"rank": RANKS[entity_class]})
     members: dict[str, Any] = {name: _ask(method, functions[name]) for name, method in methods.items()}
-    members["__slots__"] = _IDENTITY[entity_class]
+    members["__slots__"] = IDENTITY[entity_class]
     members["__doc__"] = f"A {entity_class.__name__} that lives in an actor."
     members["_actor_class"] = actor_class
     members["_functions"] = functions
@@ -110,7 +118,7 @@ def adopt(entity: Entity, dispatcher: Dispatcher, actor_class: type[EntityActor]
     made, handle_class = _CLASSES[type(entity)]
     ref = dispatcher.start(actor_class or made, entity)
     handle = handle_class(ref)
-    for name in _IDENTITY[type(entity)]:
+    for name in IDENTITY[type(entity)]:
         setattr(handle, name, getattr(entity, name))
     return cast("Entity", handle)
 

@@ -240,6 +240,7 @@ class Mailbox:
     def _handle(self, letter: Letter) -> None:
         reply = letter.reply_to
         if isinstance(reply, PooledFuture) and reply.withdrawn:
+            self._actor.on_withdrawn()
             return
         self._actor._run_letter(letter)  # noqa: SLF001 - an actor and its mailbox are one
 

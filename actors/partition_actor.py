@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from .breakage import what_broke
 from .handles import EntityActor
 from .invocation import Invocation
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from ..model.partition import Partition
 
 __all__ = ["CYCLES_PER_SLICE", "TURNS_PER_FLUSH", "PartitionActor"]
@@ -41,9 +44,43 @@ class PartitionActor(EntityActor):
             if type(message) is Invocation and message.method is not PartitionActor.work:
                 self._wake()
             self._turns += 1
-            if self._turns >= TURNS_PER_FLUSH or self.actor_inbox.empty():
-                self._turns = 0
-                self.entity.flush()
+            self._flush_in_time()
+
+    def on_withdrawn(self) -> None:
+        """Flush behind the last message, also if it is one that nobody wants any more."""
+        self._flush_in_time()
+
+    def _flush_in_time(self) -> None:
+        if self._turns >= TURNS_PER_FLUSH or self.actor_inbox.empty():
+            self._turns = 0
+            self.entity.flush()
+
+    # What broke below.
+
+    def _note_returned(self, error: Exception) -> None:
+        super()._note_returned(error)
+        self._isolate(error)
+
+    def on_failure(
+        self,
+        exception_type: type[BaseException] | None,  # noqa: ARG002 - Pykka's signature
+        exception_value: BaseException | None,
+        traceback: TracebackType | None,  # noqa: ARG002 - Pykka's signature
+    ) -> None:
+        """Put what broke into quarantine, and go on with the rest."""
+        if exception_value is not None:
+            self._isolate(exception_value)
+
+    def _isolate(self, error: BaseException) -> None:
+        broken = what_broke(error)
+        if broken is None:
+            return
+        kind, name = broken
+        reason = f"{type(error).__name__}: {error}"
+        if self.entity.quarantine(kind, name, reason):
+            log = self.dispatcher.log.bind(partition=self.entity.name)
+            log.error("{} {} is quarantined, please report: {}", kind.value, name, reason)  # noqa: PLE1205 - loguru's braces
+            self._wake()
 
     def _wake(self) -> None:
         if not self._work_told:

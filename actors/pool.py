@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from loguru import Logger
+    from .log import Log
 
 __all__ = ["WorkerPool", "asleep"]
 
@@ -49,7 +49,7 @@ class WorkerPool:
         log: where the pool reports that it is at its bound.
     """
 
-    def __init__(self, *, workers: int, max_workers: int, budget: int, name: str, log: Logger) -> None:
+    def __init__(self, *, workers: int, max_workers: int, budget: int, name: str, log: Log) -> None:
         self._target = workers
         self._max_workers = max_workers
         self._budget = budget

@@ -7,7 +7,7 @@ import time
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, final
 
-from loguru import logger
+from .log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,14 +17,22 @@ if TYPE_CHECKING:
 __all__ = ["RealClock"]
 
 _NS: Final = 1_000_000_000
+_SLEEP_MAX_SECONDS: Final = 3600.0
+"""A timer may be centuries away, and a thread cannot be told to sleep that long."""
 
 
 @final
 class RealClock:
-    """The time, and what is due when. The thread starts with the first timer."""
+    """The time, and what is due when. The thread starts with the first timer.
 
-    def __init__(self, fire: Callable[[str, TimerAction], None]) -> None:
+    Args:
+        fire: has a partition do what is due; called on the clock's thread alone.
+        log: where it says that a timer failed.
+    """
+
+    def __init__(self, fire: Callable[[str, TimerAction], None], log: Log | None = None) -> None:
         self._fire = fire
+        self._log = log or Log()
         self._due: list[tuple[int, int, str, TimerAction]] = []
         self._serial = 0
         self._changed = threading.Condition()
@@ -65,7 +73,7 @@ class RealClock:
             try:
                 self._fire(partition, action)
             except Exception:  # noqa: BLE001 - a timer that fails must not stop the others
-                logger.exception("timer {} of partition {} failed", action, partition)
+                self._log.exception("timer {} of partition {} failed", action, partition)
 
     def _next(self) -> tuple[int, int, str, TimerAction] | None:
         """Wait for the next timer that is due; `None` when the clock is closed."""
@@ -77,5 +85,5 @@ class RealClock:
                 wait_ns = self._due[0][0] - self.now_ns()
                 if wait_ns <= 0:
                     return heappop(self._due)
-                self._changed.wait(wait_ns / _NS)
+                self._changed.wait(min(wait_ns / _NS, _SLEEP_MAX_SECONDS))
         return None

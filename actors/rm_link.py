@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
-from loguru import logger
+from .log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,7 @@ class RmLink:
         deliver: hands one announcement to the RM; called on the link's thread alone.
         on_relief: called when a congestion ends.
         after: an earlier link to the same RM, whose last callback is waited for.
+        log: where it says that a callback failed.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class RmLink:
         on_relief: Callable[[], None],
         *,
         after: RmLink | None = None,
+        log: Log | None = None,
     ) -> None:
         self._name = name
+        self._log = log or Log()
         self._deliver = deliver
         self._on_relief = on_relief
         self._may_begin = threading.Event()
@@ -100,7 +103,7 @@ class RmLink:
                     self._deliver(announcement)
                 except Exception:  # noqa: BLE001 - an RM's error is logged, and the next one is told
                     self.failures += 1
-                    logger.exception("callback of RM {} failed on {}", self._name, announcement)
+                    self._log.exception("callback of RM {} failed on {}", self._name, announcement)
             self._relieve()
         with self._changed:
             self._ended = True

@@ -1,1 +1,76 @@
-"""Room lockcheck."""
+"""Lockcheck: locks whose order is declared, learned and checked. See docs/lockcheck.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .blocking import blocking, no_locks
+from .contracts import excludes, leaf, requires, unexercised
+from .errors import (
+    DeadlockError,
+    DeadlockPossibleError,
+    LockCheckError,
+    LockOrderError,
+    LockOrderWarning,
+    LockUsageError,
+    OrderDeclarationError,
+)
+from .factories import Condition, Lock, RLock, RWLock, lock_all
+from .findings import Edge, Finding, Frame, Kind, Rung
+from .levels import Environment, Level
+from .order import Order
+from .same_class import forbid, key, tree, try_only
+from .units import assert_held, fresh, held, note_write, publish, unit
+
+if TYPE_CHECKING:
+    from .sessions import Session, session
+
+__all__ = [
+    "Condition",
+    "DeadlockError",
+    "DeadlockPossibleError",
+    "Edge",
+    "Environment",
+    "Finding",
+    "Frame",
+    "Kind",
+    "Level",
+    "Lock",
+    "LockCheckError",
+    "LockOrderError",
+    "LockOrderWarning",
+    "LockUsageError",
+    "Order",
+    "OrderDeclarationError",
+    "RLock",
+    "RWLock",
+    "Rung",
+    "Session",
+    "assert_held",
+    "blocking",
+    "excludes",
+    "forbid",
+    "fresh",
+    "held",
+    "key",
+    "leaf",
+    "lock_all",
+    "no_locks",
+    "note_write",
+    "publish",
+    "requires",
+    "session",
+    "tree",
+    "try_only",
+    "unexercised",
+    "unit",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load what analyses only when somebody opens a session."""
+    if name in {"Session", "session"}:
+        from . import sessions as module  # noqa: PLC0415
+
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

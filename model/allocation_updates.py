@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
 from .allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
+from .foreign_updates import remove_foreign, submit_foreign
 from .messages import (
     AllocationPlaced,
     AllocationRejection,
@@ -16,8 +17,10 @@ from .messages import (
 )
 from .node_updates import exchange_counts, settle_swap_on_nodes
 from .object_state import ObjectState
+from .quarantine import BrokenKind, end_quarantined
 from .quota_preemption_timer import usage_raised
-from .resource_comparisons import equals, has_negative, is_zero
+from .resource_comparisons import equals, has_negative
+from .resources import EMPTY, strictly_greater_than_zero
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,56 +30,60 @@ if TYPE_CHECKING:
     from .resources import Resource
     from .seat import Seat
 
-__all__ = ["release_allocation", "submit_allocations"]
+__all__ = ["ask_of", "release_allocation", "submission_refusal", "submit_allocations"]
 
 _SECOND_NS: Final = 1_000_000_000
-_STATIC: Final = "static"
 _RELEASE_TEXT: Final = "allocation remove as per RM request"
 
 
 def submit_allocations(
     state: PartitionState,
     submissions: Sequence[AllocationSubmission],
-) -> tuple[AllocationRejection, ...]:
-    """Take asks and allocations, in order; return those that are not taken, and why.
+) -> dict[int, AllocationRejection]:
+    """Take asks and allocations, in order; return why some are not taken, by their places in the request.
 
-    Neighbouring asks of one application are taken in one step.
+    Neighbouring asks of one application are taken in one step. Keys do not tell which one is meant: a request
+    may have one of them twice.
     """
-    rejections = []
-    batch = _AskBatch(state)
-    for submission in submissions:
+    rejections: dict[int, AllocationRejection] = {}
+    batch = _AskBatch(state, rejections)
+    for place, submission in enumerate(submissions):
         if submission.node_id or FOREIGN_TAG in submission.tags:
             batch.flush()
             reason = _submit(state, submission)
         else:
-            reason = _refusal(state, submission)
+            reason = submission_refusal(state, submission)
             if reason is None:
-                batch.add(submission)
+                batch.add(place, submission)
         if reason is not None:
-            rejections.append(
-                AllocationRejection(submission.allocation_key, submission.application_id, reason),
+            rejections[place] = AllocationRejection(
+                submission.allocation_key, submission.application_id, reason
             )
     batch.flush()
-    return tuple(rejections)
+    return rejections
 
 
 @final
 class _AskBatch:
     """Asks of one application that have come one after the other."""
 
-    def __init__(self, state: PartitionState) -> None:
+    def __init__(self, state: PartitionState, rejections: dict[int, AllocationRejection]) -> None:
         self._state = state
+        self._rejections = rejections
         self._seat: Seat | None = None
         self._asks: list[Ask] = []
+        self._places: list[int] = []
+        self._now_ns = state.now_ns()
 
-    def add(self, submission: AllocationSubmission) -> None:
+    def add(self, place: int, submission: AllocationSubmission) -> None:
         """Keep an ask, and take those of another application in."""
         seat = self._state.seats[submission.application_id]
         if seat is not self._seat:
             self.flush()
             self._seat = seat
-        self._asks.append(_ask(self._state, submission))
-        self._state.claim(submission.allocation_key, submission.application_id)
+        self._asks.append(ask_of(submission, self._now_ns))
+        self._places.append(place)
+        self._state.keys.claim(submission.allocation_key, submission.application_id)
 
     def flush(self) -> None:
         """Take the asks in; those whose keys are known change what is there."""
@@ -84,13 +91,20 @@ class _AskBatch:
         if seat is None or not self._asks:
             return
         asks, self._asks = self._asks, []
-        answer, known = seat.application.add_asks(asks, state.now_ns())
+        places, self._places = self._places, []
+        answer, known = seat.application.add_asks(asks, self._now_ns)
         if len(known) < len(asks):
             again = {id(ask) for ask in known}
             state.add_pending(seat, *[ask for ask in asks if id(ask) not in again])
             state.settle(seat, answer)
+        if not known:
+            return
+        place_of = {id(ask): place for ask, place in zip(asks, places, strict=True)}
         for ask in known:
-            _resize_known(state, seat, ask.allocation_key, ask.resource)
+            reason = _resize_known(state, seat, ask.allocation_key, ask.resource)
+            if reason is not None:
+                rejection = AllocationRejection(ask.allocation_key, ask.application_id, reason)
+                self._rejections[place_of[id(ask)]] = rejection
 
 
 def _resize_known(state: PartitionState, seat: Seat, key: str, resource: Resource) -> str | None:
@@ -108,14 +122,18 @@ def _resize_known(state: PartitionState, seat: Seat, key: str, resource: Resourc
 def _submit(state: PartitionState, submission: AllocationSubmission) -> str | None:
     """Take an existing, external or foreign allocation."""
     if FOREIGN_TAG in submission.tags:
-        return _submit_foreign(state, submission)
-    reason = _refusal(state, submission)
+        return submit_foreign(state, submission, ask_of(submission, state.now_ns()).created_at_ns)
+    reason = submission_refusal(state, submission)
     if reason is not None:
         return reason
     seat = state.seats[submission.application_id]
     key = submission.allocation_key
+    if seat.application.allocation(key) is None:
+        reason = queue_quota.beyond_range(seat.queue, submission.resource, EMPTY)
+        if reason is not None:
+            return reason
     if not seat.application.knows(key):
-        _recover(state, seat, _ask(state, submission), submission.node_id)
+        _recover(state, seat, ask_of(submission, state.now_ns()), submission.node_id)
         return None
     reason = _resize_known(state, seat, key, submission.resource)
     record = seat.application.ask_record(key)
@@ -124,29 +142,40 @@ def _submit(state: PartitionState, submission: AllocationSubmission) -> str | No
     return reason
 
 
-def _refusal(state: PartitionState, submission: AllocationSubmission) -> str | None:
-    """Return why a submission is turned away, `None` if it is taken."""
+def submission_refusal(
+    state: PartitionState, submission: AllocationSubmission, *, is_application_new: bool = False
+) -> str | None:
+    """Return why a submission is turned away, `None` if it is taken.
+
+    Args:
+        state: The partition.
+        submission: What the RM asks for.
+        is_application_new: Its application would come just before it.
+    """
     if state.state is ObjectState.STOPPED:
         return f"partition {state.name} is stopped; cannot process allocation {submission.allocation_key}"
     if submission.placeholder and not submission.task_group_name:
         return f"placeholder {submission.allocation_key} has no task group name"
-    if submission.application_id not in state.seats:
-        return f"failed to find application {submission.application_id}"
+    if submission.application_id not in state.seats and not is_application_new:
+        broken = state.quarantine.reason(BrokenKind.APPLICATION, submission.application_id)
+        why = f": it is quarantined, {broken}" if broken else ""
+        return f"failed to find application {submission.application_id}{why}"
     if submission.node_id and state.nodes.get(submission.node_id) is None:
         return f"failed to find node {submission.node_id}"
-    owner = state.owner_of(submission.allocation_key)
+    owner = state.keys.owner_of(submission.allocation_key)
     if owner not in ("", submission.application_id):
         return f"allocation key {submission.allocation_key} is in use by application {owner}"
-    if is_zero(submission.resource):
-        return "allocation contains no resources"
+    if strictly_greater_than_zero(submission.resource):
+        return None
     if has_negative(submission.resource):
         return "allocation contains negative resources"
-    return None
+    return "allocation contains no resources"
 
 
-def _ask(state: PartitionState, submission: AllocationSubmission) -> Ask:
+def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:
+    """Make the ask of a submission; its age counts from now unless its tags say otherwise."""
     tags = submission.tags
-    created_at_ns = state.now_ns()
+    created_at_ns = now_ns
     required_node = ""
     if tags:
         created = tags.get(CREATION_TIME_TAG, "")
@@ -172,7 +201,7 @@ def _ask(state: PartitionState, submission: AllocationSubmission) -> Ask:
 def _recover(state: PartitionState, seat: Seat, ask: Ask, node_id: str) -> None:
     """Take over an allocation that exists: whatever the quotas, and whatever room the node has."""
     allocation = _put_on_node(state, ask, node_id)
-    state.claim(ask.allocation_key, ask.application_id)
+    state.keys.claim(ask.allocation_key, ask.application_id)
     _charge(state, seat, ask.resource)
     state.count_placed(seat, allocation)
     answer = seat.application.recover(allocation, state.now_ns())
@@ -236,6 +265,9 @@ def _resize_allocation(
     node = state.nodes.get(allocation.node_id)
     if node is None:
         return f"failed to find node {allocation.node_id}"
+    reason = queue_quota.beyond_range(seat.queue, resource, before)
+    if reason is not None:
+        return reason
     answer = seat.application.resize_allocation(allocation.ask.allocation_key, resource)
     assert answer is not None, "the allocation is placed: please report"
     resized = answer.allocations[0]
@@ -251,51 +283,17 @@ def _resize_allocation(
     return None
 
 
-# ----------------------------------------------------------------------------------------- foreign
-
-
-def _submit_foreign(state: PartitionState, submission: AllocationSubmission) -> str | None:
-    key = submission.allocation_key
-    if not submission.node_id:
-        return f"trying to add a foreign request (non-allocation) {key}"
-    seat = state.nodes.get(submission.node_id)
-    if seat is None:
-        return f"failed to find node {submission.node_id} for allocation {key}"
-    before = state.foreign.get(key)
-    if before is not None and before.node_id != submission.node_id:
-        _remove_foreign(state, key)
-    ask = Ask(
-        allocation_key=key,
-        application_id="",
-        resource=submission.resource,
-        created_at_ns=_ask(state, submission).created_at_ns,
-        priority=submission.priority,
-        tags=submission.tags,
-        allow_preempt_self=submission.tags[FOREIGN_TAG] != _STATIC,
-    )
-    allocation = Allocation(ask, seat.node_id, state.now_ns(), seat.instance_type)
-    state.foreign[key] = allocation
-    state.nodes.give_unscored(seat, seat.node.put_foreign(allocation))
-    return None
-
-
-def _remove_foreign(state: PartitionState, key: str) -> None:
-    allocation = state.foreign.pop(key, None)
-    seat = state.nodes.get(allocation.node_id) if allocation is not None else None
-    if seat is not None:
-        state.nodes.give_unscored(seat, seat.node.remove_foreign(key))
-
-
 # ---------------------------------------------------------------------------------------- releases
 
 
 def release_allocation(state: PartitionState, release: Release) -> None:
     """End what the RM says has ended; what is not known has ended already."""
     if not release.application_id:
-        _remove_foreign(state, release.allocation_key)
+        remove_foreign(state, release.allocation_key)
         return
     seat = state.seats.get(release.application_id)
     if seat is None:
+        _release_quarantined(state, release)
         return
     if not release.allocation_key:
         _release_all(state, seat, release)
@@ -303,6 +301,15 @@ def release_allocation(state: PartitionState, release: Release) -> None:
         _confirm_replacement(state, seat, release)
     else:
         _release_one(state, seat, release)
+
+
+def _release_quarantined(state: PartitionState, release: Release) -> None:
+    seat = state.quarantine.applications.get(release.application_id)
+    if seat is not None:
+        ended = end_quarantined(state, seat, release.allocation_key)
+        keys = tuple(allocation.ask.allocation_key for allocation in ended)
+        if keys:
+            _echo(state, seat, keys, release.termination)
 
 
 def _release_one(state: PartitionState, seat: Seat, release: Release) -> None:

@@ -5,34 +5,42 @@ nothing else: what a change means for its queue, its user, a node or the RM goes
 the `Answer`. Every method may be called when the world has moved on: what no longer applies is declined
 with `None`.
 
-The class is in four files by subject: `application_asks`, `application_allocations`, `application_swaps`, and
-here its life.
+The class is in five files by subject: `application_asks`, `application_allocations`, `application_swaps`,
+`application_limits`, and here its life.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, assert_never, final
 
 from . import gang
 from .application_allocations import AllocationSide
 from .application_asks import AskSide
+from .application_limits import LimitSide
 from .application_state import ApplicationEvent, ApplicationState
 from .application_swaps import SwapSide
-from .application_views import application_facts, application_view, validate_application
+from .application_views import (
+    application_facts,
+    application_summary,
+    application_view,
+    validate_application,
+)
 from .effects import Answer, TimerKind
+from .explanation.application_report import application_report
 from .marks import reads, writes
 from .resources import EMPTY
 from .tracked_resource import TrackedResource
 
 if TYPE_CHECKING:
     from .effects import ApplicationFacts, Effect
+    from .explanation.application_report import ApplicationReport
     from .views import Document
 
 __all__ = ["Application"]
 
 
 @final
-class Application(AskSide, AllocationSide, SwapSide):
+class Application(AskSide, AllocationSide, SwapSide, LimitSide):
     """One application.
 
     What is set when it is made (`application_id`, `user`, `tags`, `submitted_at_ns` of the submission,
@@ -44,26 +52,65 @@ class Application(AskSide, AllocationSide, SwapSide):
         """Do what is due; `None` if the timer has been stopped or overtaken."""
         if not self._life.take_timer(kind, generation):
             return None
+        match kind:
+            case TimerKind.PLACEHOLDER:
+                return self._placeholders_timed_out(now_ns)
+            case TimerKind.ALLOCATION:
+                return self._end_what_ran_too_long(now_ns)
+            case TimerKind.RUNNING:
+                return self._ran_too_long(now_ns)
+            case TimerKind.STATE:
+                return self._state_timed_out(now_ns)
+            case _:
+                assert_never(kind)
+
+    def _state_timed_out(self, now_ns: int) -> Answer:
         effects: list[Effect] = []
-        if kind is TimerKind.PLACEHOLDER:
-            return self._placeholders_timed_out(now_ns, effects)
-        if self._life.state is ApplicationState.COMPLETING:
-            if not gang.release_placeholders(self._placed, "releasing placeholders on app complete", effects):
-                self._life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
-        else:
+        if self._life.state is not ApplicationState.COMPLETING:
             self._life.handle(ApplicationEvent.EXPIRE, now_ns, effects)
+        elif not gang.release_placeholders(self._placed, "releasing placeholders on app complete", effects):
+            self._life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
         return self._answer(effects)
 
-    def _placeholders_timed_out(self, now_ns: int, effects: list[Effect]) -> Answer:
+    def _placeholders_timed_out(self, now_ns: int) -> Answer:
+        effects: list[Effect] = []
         if self._life.state in (ApplicationState.RUNNING, ApplicationState.COMPLETING):
-            text = "releasing allocated placeholders on placeholder timeout"
-            gang.release_placeholders(self._placed, text, effects)
+            gang.release_placeholders(self._placed, gang.PLACED_TIMEOUT_TEXT, effects)
             return self._answer(effects)
-        swaps = self._drop_swaps()
         self._life.handle(self.gang_settings.timeout_event, now_ns, effects, "ResourceReservationTimeout")
-        removed = gang.give_up(self._asks, self._placed, self._task_groups, effects)
+        texts = (gang.PLACED_TIMEOUT_TEXT, gang.WAITING_TIMEOUT_TEXT)
+        return self._give_up(effects, texts, swaps_go_on=not self.gang_settings.hard)
+
+    def _ran_too_long(self, now_ns: int) -> Answer:
+        """End all that the application has: it fails once the RM has confirmed the last of it.
+
+        One that is Completing has done its work: it completes at once.
+        """
+        if self._life.state is ApplicationState.COMPLETING:
+            return self._state_timed_out(now_ns)
+        effects: list[Effect] = []
+        self._life.handle(ApplicationEvent.FAIL, now_ns, effects, "ExecutionTimeout")
+        if not self._placed:
+            self._life.handle(ApplicationEvent.FAIL, now_ns, effects)
+        text = "releasing {} on execution timeout of the application"
+        return self._give_up(effects, (text.format("allocation"), text.format("ask")), swaps_go_on=False)
+
+    def _give_up(self, effects: list[Effect], texts: tuple[str, str], *, swaps_go_on: bool) -> Answer:
+        """Have the RM end all that is placed, and forget all that waits; swaps may still be completed."""
+        swaps = () if swaps_go_on else self._drop_swaps()
+        members = {swap.ask.allocation_key for swap in swaps}
+        removed = gang.give_up(
+            self._asks,
+            self._placed,
+            self._task_groups,
+            effects,
+            texts=texts,
+            swapping=self._swapping,
+            dropped=members,
+        )
         dropped = [self._reservations.remove(record.ask.allocation_key) for record in removed]
         self._pending = EMPTY
+        self._execution = None
         reservations = tuple(reservation for reservation in dropped if reservation is not None)
         answer = self._answer(effects, asks=removed, reservations=reservations)
         answer.swaps = swaps
@@ -98,10 +145,14 @@ class Application(AskSide, AllocationSide, SwapSide):
         self._finished_at_ns = now_ns
         if self._life.state is ApplicationState.COMPLETED:
             self._life.stop_timer(TimerKind.PLACEHOLDER)
+        self._execution = None
+        summary = None if self._life.started_at_ns is None else application_summary(self)
         self._used = TrackedResource()
         self._used_preempted = TrackedResource()
         self._used_placeholder = TrackedResource()
-        return self._answer((), asks=removed, reservations=reservations)
+        answer = self._answer((), asks=removed, reservations=reservations)
+        answer.summary = summary
+        return answer
 
     @reads
     def facts(self) -> ApplicationFacts:
@@ -112,6 +163,11 @@ class Application(AskSide, AllocationSide, SwapSide):
     def state(self) -> ApplicationState:
         """Return where the application is in its life."""
         return self._life.state
+
+    @reads
+    def report(self) -> ApplicationReport:
+        """Return what an explanation needs to know of the application, all of one moment."""
+        return application_report(self)
 
     @reads
     def view(self) -> Document:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .application_core import ApplicationCore, less
+from .application_core import ApplicationCore
 from .application_state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 from .effects import Answer, TimerKind
 from .marks import reads, writes
+from .messages import TerminationType
 from .resource_combinations import prune
 from .resources import EMPTY, add, subtract
 
 if TYPE_CHECKING:
     from .allocation import Allocation
     from .effects import Effect
-    from .messages import TerminationType
     from .placed import Placed
     from .resources import Resource
 
@@ -36,7 +36,7 @@ class AllocationSide(ApplicationCore):
             return None
         effects: list[Effect] = []
         self._asks.place(record)
-        self._pending = less(self._pending, record.ask.resource)
+        self._take_pending(record.ask.resource)
         reservation = self._reservations.remove(allocation.ask.allocation_key)
         self._add_allocation(allocation, now_ns, effects)
         return self._answer(effects, reservations=() if reservation is None else (reservation,))
@@ -68,11 +68,23 @@ class AllocationSide(ApplicationCore):
         effects: list[Effect] = []
         preempted = self._placed[allocation_key].preempted
         allocation, ended = self._end_allocation(allocation_key, termination, now_ns, effects)
+        if termination is TerminationType.TIMEOUT and self._execution is not None:
+            self._forget_limited(allocation_key)
         answer = self._answer(effects, allocations=(allocation,))
         answer.ended = ended
         if preempted:
             answer.preempted = (allocation,)
         return answer
+
+    def _forget_limited(self, allocation_key: str) -> None:
+        """Forget an ask whose allocation has run as long as it may: its key is free again.
+
+        The ask of a placeholder that was not limited is kept, as recorded.
+        """
+        assert self._execution is not None, "the caller has looked"
+        if self._execution.is_limited(allocation_key):
+            self._execution.forget(allocation_key)
+            self._asks.remove(allocation_key)
 
     @writes
     def remove_all_allocations(self, now_ns: int, *, leaving: bool) -> Answer:
@@ -84,6 +96,8 @@ class AllocationSide(ApplicationCore):
         for placed in self._placed.values():
             self._track(placed, now_ns)
         self._placed.clear()
+        if self._execution is not None:
+            self._execution.end_all()
         self._allocated = self._placeholder_allocated = EMPTY
         ended = not self._asks.has_waiting
         if ended:

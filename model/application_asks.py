@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import gang
-from .application_core import ApplicationCore, less
+from .application_core import ApplicationCore
 from .application_state import ApplicationEvent, ApplicationState
 from .ask_walk import next_candidate
 from .marks import reads, writes
 from .reservations import Reservation
 from .resource_combinations import prune
-from .resources import add, subtract
+from .resources import total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,20 +35,20 @@ class AskSide(ApplicationCore):
         """Take asks in, in order; return also those whose keys are known, which are not taken."""
         effects: list[Effect] = []
         known = []
-        pending = self._pending
+        taken = []
         for ask in asks:
             if self.knows(ask.allocation_key):
                 known.append(ask)
                 continue
             self._asks.add(ask)
-            pending = add(pending, ask.resource)
+            taken.append(ask.resource)
             self._submitted_at_ns = min(self._submitted_at_ns, ask.created_at_ns)
             if ask.placeholder:
                 self._task_groups.count_placeholder(ask)
         idle = self._life.state in (ApplicationState.NEW, ApplicationState.COMPLETING)
         if idle and len(known) < len(asks):
             self._life.handle(ApplicationEvent.RUN, now_ns, effects)
-        self._pending = pending
+        self._add_pending(total_of(taken))
         return self._answer(effects), tuple(known)
 
     @reads
@@ -57,6 +57,11 @@ class AskSide(ApplicationCore):
         return (
             allocation_key in self._asks or allocation_key in self._placed or allocation_key in self._swapping
         )
+
+    @reads
+    def known_among(self, allocation_keys: Sequence[str]) -> list[str]:
+        """Return those of the keys that `knows` is true for, in their order."""
+        return [key for key in allocation_keys if self.knows(key)]
 
     @writes
     def remove_ask(self, allocation_key: str, now_ns: int) -> Answer:
@@ -87,7 +92,9 @@ class AskSide(ApplicationCore):
         reservations = []
         for record in removed:
             if not record.placed:
-                self._pending = less(self._pending, record.ask.resource)
+                self._take_pending(record.ask.resource)
+            if self._execution is not None:
+                self._execution.forget(record.ask.allocation_key)
             reservation = self._reservations.remove(record.ask.allocation_key)
             if reservation is not None:
                 reservations.append(reservation)
@@ -111,7 +118,9 @@ class AskSide(ApplicationCore):
         record = self._asks.get(allocation_key)
         if record is None or record.placed:
             return None
-        self._pending = prune(add(subtract(self._pending, record.ask.resource), resource))
+        self._take_pending(record.ask.resource)
+        self._add_pending(resource)
+        self._pending = prune(self._pending)
         self._asks.resize(record, resource)
         return self._answer((), asks=(record,))
 
@@ -122,7 +131,7 @@ class AskSide(ApplicationCore):
         if record is None or not record.placed:
             return None
         self._asks.displace(record)
-        self._pending = add(self._pending, record.ask.resource)
+        self._add_pending(record.ask.resource)
         return self._answer((), asks=(record,))
 
     @writes
@@ -159,6 +168,7 @@ class AskSide(ApplicationCore):
         if record is not None:
             record.preemption_checked_ns = now_ns
             record.preemption_triggered = record.preemption_triggered or triggered
+            self._asks.set_apart(record)
 
     @writes
     def note_scale_up(self, allocation_key: str) -> None:
@@ -174,6 +184,7 @@ class AskSide(ApplicationCore):
         if record is None or record.placed or self._reservations.node_of(allocation_key):
             return None
         self._reservations.add(Reservation(allocation_key, node_id, now_ns, required))
+        self._asks.set_apart(record)
         return self._answer(())
 
     @writes

@@ -18,7 +18,7 @@ from .placed import Placed
 from .reservations import Reservation, Reservations
 from .resource_combinations import component_wise_max
 from .resource_comparisons import is_zero
-from .resources import EMPTY, add, fits, take_away
+from .resources import EMPTY, add, fits, has_stopped, take_away, take_away_to_zero
 from .task_groups import TaskGroups
 from .tracked_resource import TrackedResource
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .allocation import Allocation
     from .effects import Effect
+    from .execution_limits import ExecutionLimits
     from .messages import TerminationType
     from .pending_asks import AskRecord
     from .refusals import Refusal
@@ -59,6 +60,7 @@ class ApplicationCore:
         tags: Mapping[str, str],
         submitted_at_ns: int,
         gang_settings: gang.GangSettings,
+        running_limit_ns: int | None = None,
     ) -> None:
         self.application_id = application_id
         self.partition = partition
@@ -66,6 +68,7 @@ class ApplicationCore:
         self.user = user
         self.tags = tags
         self.gang_settings = gang_settings
+        self.running_limit_ns = running_limit_ns
         self._submitted_at_ns = submitted_at_ns
         self._finished_at_ns: int | None = None
         self._rejection = ""
@@ -77,6 +80,8 @@ class ApplicationCore:
         self._task_groups = TaskGroups()
         self._reservations = Reservations()
         self._pending = EMPTY
+        self._pending_stopped = False
+        """The sum of what waits stopped at the border of the range once: it may be less than its parts."""
         self._allocated = EMPTY
         self._placeholder_allocated = EMPTY
         self._most_used = EMPTY
@@ -85,6 +90,8 @@ class ApplicationCore:
         self._used_placeholder = TrackedResource()
         self._backoff_until_ns: int | None = None
         self._refusals: tuple[Refusal, ...] = ()
+        self._execution: ExecutionLimits | None = None
+        """Made with the first limit: who has none does not pay for it."""
 
     def _answer(
         self,
@@ -121,24 +128,52 @@ class ApplicationCore:
             first_replacement = replaces and is_zero(self._allocated)
             if not first_replacement or self._life.state is ApplicationState.COMPLETING:
                 self._life.handle(ApplicationEvent.RUN, now_ns, effects)
-            self._allocated = add(self._allocated, ask.resource)
-            self._note_most(self._allocated)
+            before = self._allocated
+            self._allocated = add(before, ask.resource)
+            self._note_most(before, self._allocated)
         self._placed[ask.allocation_key] = Placed(allocation)
+        if self._execution is not None:
+            self._execution.begin(ask.allocation_key, allocation.bound_at_ns)
+            self._watch_limits(effects)
+
+    def _watch_limits(self, effects: list[Effect]) -> None:
+        """Have a timer that is due when the next allocation has run as long as it may."""
+        execution = self._execution
+        due_ns = None if execution is None else execution.first_due_ns()
+        if execution is None or due_ns is None:
+            return
+        if execution.timer_due_ns is None or due_ns < execution.timer_due_ns:
+            execution.timer_due_ns = due_ns
+            self._life.start_timer(TimerKind.ALLOCATION, due_ns, effects)
 
     def _add_placeholder(self, allocation: Allocation, now_ns: int, effects: list[Effect]) -> None:
         life = self._life
-        total = add(self._placeholder_allocated, allocation.ask.resource)
+        before = self._placeholder_allocated
+        total = add(before, allocation.ask.resource)
         self._placeholder_allocated = total
         if life.state is ApplicationState.ACCEPTED and not life.has_timer(TimerKind.PLACEHOLDER):
             due_ns = self.gang_settings.placeholder_due_ns(now_ns)
             life.start_timer(TimerKind.PLACEHOLDER, due_ns, effects)
         if self.gang_settings.is_complete(total):
             life.handle(ApplicationEvent.RUN, now_ns, effects)
-        self._note_most(total)
+        self._note_most(before, total)
 
-    def _note_most(self, used: Resource) -> None:
+    def _add_pending(self, resource: Resource) -> None:
+        self._pending = add(self._pending, resource)
+        self._pending_stopped = self._pending_stopped or has_stopped(self._pending)
+
+    def _take_pending(self, resource: Resource) -> None:
+        left = take_away(self._pending, resource)
+        if left is None:
+            assert self._pending_stopped, f"{resource!r} is no part of {self._pending!r}: please report"
+            left = take_away_to_zero(self._pending, resource)
+        self._pending = left
+
+    def _note_most(self, before: Resource, used: Resource) -> None:
         most = self._most_used
-        self._most_used = used if fits(used, most) else component_wise_max(most, used)
+        # As long as nothing has ended, what is used is the most there was, and grows.
+        grows = most is before or fits(used, most)
+        self._most_used = used if grows else component_wise_max(most, used)
 
     def _end_allocation(
         self,
@@ -150,6 +185,8 @@ class ApplicationCore:
         fires: bool = True,
     ) -> tuple[Allocation, bool]:
         placed = self._placed.pop(allocation_key)
+        if self._execution is not None:
+            self._execution.end(allocation_key)
         allocation = placed.allocation
         self._track(placed, now_ns)
         if allocation.ask.placeholder:

@@ -29,6 +29,7 @@ _STATE_TIMEOUT_NS: Final = {
     ApplicationState.FAILED: TERMINATED_RETENTION_NS,
     ApplicationState.REJECTED: TERMINATED_RETENTION_NS,
 }
+_LIMITED_STATES: Final = frozenset({ApplicationState.RUNNING, ApplicationState.COMPLETING})
 
 
 @final
@@ -38,7 +39,10 @@ class Life:
     def __init__(self) -> None:
         self.state = ApplicationState.NEW
         self.log: list[tuple[int, ApplicationState]] = []
+        self.last_text = ""
+        """Why it is in the state that it is in. One that has failed keeps what it began to fail for."""
         self.started_at_ns: int | None = None
+        self._running_limit_ns: int | None = None
         self._generations = 0
         self._timers: dict[TimerKind, int] = {}
         """Running timers by their generation: a timer of another generation has been overtaken."""
@@ -50,6 +54,8 @@ class Life:
         event out of place is no error of anybody there, so it is answered with `False`.
         """
         left = self.state
+        if left is ApplicationState.RUNNING and event is ApplicationEvent.RUN:
+            return True  # As the table says; looked up by the way, since each allocation is such an event.
         try:
             entered = next_state(left, event)
         except IllegalTransitionError:
@@ -61,7 +67,11 @@ class Life:
         self.log.append((now_ns, entered))
         if entered is ApplicationState.RUNNING and self.started_at_ns is None:
             self.started_at_ns = now_ns
-        effects.append(StateEntered(left, entered, text or event.value, now_ns))
+        told = text or event.value
+        if text or entered is not ApplicationState.FAILED:
+            self.last_text = told
+        effects.append(StateEntered(left, entered, told, now_ns))
+        self._watch_running(now_ns, effects)
         timeout_ns = _STATE_TIMEOUT_NS.get(entered)
         if timeout_ns is not None:
             self.start_timer(TimerKind.STATE, now_ns + timeout_ns, effects)
@@ -72,6 +82,20 @@ class Life:
         self._generations += 1
         self._timers[kind] = self._generations
         effects.append(TimerSet(kind, due_ns, self._generations))
+
+    def limit_running(self, limit_ns: int | None, now_ns: int, effects: list[Effect]) -> None:
+        """Limit how long it may run, counted from its first start; Completing counts as well."""
+        self._running_limit_ns = limit_ns
+        self._watch_running(now_ns, effects)
+
+    def _watch_running(self, now_ns: int, effects: list[Effect]) -> None:
+        if self._running_limit_ns is None or self.started_at_ns is None:
+            return
+        if self.state not in _LIMITED_STATES:
+            self.stop_timer(TimerKind.RUNNING)
+        elif not self.has_timer(TimerKind.RUNNING):
+            due_ns = max(now_ns, self.started_at_ns + self._running_limit_ns)
+            self.start_timer(TimerKind.RUNNING, due_ns, effects)
 
     def linger(self, now_ns: int, effects: list[Effect]) -> None:
         """Give an application that is Completing more time than usual."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import gang
-from .application_core import ApplicationCore, less
+from .application_core import ApplicationCore
 from .application_state import ApplicationState
 from .marks import reads, writes
 
@@ -44,7 +44,7 @@ class SwapSide(ApplicationCore):
         if record is None or record.placed or placed is None or placed.is_leaving:
             return None
         self._asks.place(record)
-        self._pending = less(self._pending, record.ask.resource)
+        self._take_pending(record.ask.resource)
         reservation = self._reservations.remove(record.ask.allocation_key)
         placed.released = True
         placed.swap = allocation

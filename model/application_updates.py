@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .application import Application
 from .errors import LicorneError
 from .gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
+from .limit_updates import timeout_ns
 from .messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
 from .object_state import ObjectState
 from .placement.requests import PlacementRefusal, PlacementRequest
-from .quantities import INT64_MAX
+from .quarantine import forget_quarantined
 from .queue_properties import SortPolicy
 from .queue_quota import maximum_below_root
 from .queue_tree import RECOVERY_QUEUE
@@ -27,10 +28,21 @@ if TYPE_CHECKING:
     from .allocation import Allocation
     from .messages import ApplicationRemoval, ApplicationSubmission
     from .partition_state import PartitionState
+    from .placement.requests import Placed, RuleOutcome
     from .queue import Queue
     from .resources import Resource
 
-__all__ = ["add_applications", "remove_application"]
+__all__ = [
+    "Decided",
+    "QuotaTags",
+    "Refused",
+    "add_applications",
+    "decide",
+    "gang_refusal",
+    "make_application",
+    "quota_tags",
+    "remove_application",
+]
 
 CREATE_FORCE_TAG: Final = "application.create.force"
 APPLICATION_CREATION_TAG: Final = "yunikorn.apache.org/creationTime"
@@ -39,7 +51,6 @@ GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _UINT64_MAX: Final = 2**64 - 1
-_MS_NS: Final = 1_000_000
 _SECOND_NS: Final = 1_000_000_000
 
 
@@ -60,35 +71,63 @@ def add_applications(
 
 
 def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None:
+    decision = decide(state, submission)
+    if isinstance(decision, Refused):
+        return _reject(state, submission, decision)
+    user, placed = decision
+    queue = _queue_at(state, placed.queue_path)
+    if quota_tags(submission, queue).apply(queue):
+        state.tree.limits_changed()
+        state.changes += 1
+    reason = gang_refusal(submission, queue)
+    if reason is not None:
+        return _reject(state, submission, Refused(user, queue.path, reason, placed.tried))
+    application = make_application(state, submission, user, queue.path)
+    state.seat_application(application, state.around.adopt_application(application), queue)
+    return None
+
+
+# --------------------------------------------------------------------------------------- the decision
+
+
+class Refused(NamedTuple):
+    """No queue for an application: how far it had come, and why it goes no further."""
+
+    user: User
+    path: str
+    reason: str
+    rules: tuple[RuleOutcome, ...] = ()
+
+    def told(self) -> str:
+        """Return the words for the RM; where no queue was found, with what each rule had to say."""
+        if self.path or not self.rules:
+            return self.reason
+        tried = "; ".join(f"{outcome.rule}: {outcome.why}" for outcome in self.rules)
+        return f"{self.reason} ({tried})"
+
+
+class Decided(NamedTuple):
+    """The user of an application, and the queue that it goes to, which may have to be created."""
+
+    user: User
+    placed: Placed
+
+
+def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided | Refused:
+    """Find out who an application runs for and where it goes; changes nothing."""
     forced = _tag(submission, CREATE_FORCE_TAG) in _TRUE
     user = resolve(
         submission.user,
         submission.groups,
         forced=forced,
-        resolver=state.around.resolver,
+        looked_up=submission.looked_up,
     )
     if isinstance(user, str):
-        return _reject(state, submission, User(""), submission.queue_name, user)
+        return Refused(User(""), submission.queue_name, user)
     reason = _closed(state, submission)
     if reason is not None:
-        return _reject(state, submission, user, submission.queue_name, reason)
-    queue = _choose_queue(state, submission, user, forced=forced)
-    if isinstance(queue, _Refused):
-        return _reject(state, submission, user, queue.path, queue.reason)
-    _take_quota_tags(state, submission, queue)
-    reason = _gang_refusal(submission, queue)
-    if reason is not None:
-        return _reject(state, submission, user, queue.path, reason)
-    application = _application(state, submission, user, queue.path)
-    state.seat_application(application, state.around.adopt_application(application), queue)
-    return None
-
-
-class _Refused(NamedTuple):
-    """No queue for an application: where it had come to, and why it goes no further."""
-
-    path: str
-    reason: str
+        return Refused(user, submission.queue_name, reason)
+    return _decide_queue(state, submission, user, forced=forced)
 
 
 def _closed(state: PartitionState, submission: ApplicationSubmission) -> str | None:
@@ -96,19 +135,18 @@ def _closed(state: PartitionState, submission: ApplicationSubmission) -> str | N
     name = submission.application_id
     if state.state is not ObjectState.ACTIVE:
         return f"partition {state.name} is stopped cannot add a new application {name}"
-    if name in state.seats:
+    if name in state.seats or name in state.quarantine.applications:
         return f"adding application {name} to partition {state.name}, but application already existed"
     return None
 
 
-def _choose_queue(
+def _decide_queue(
     state: PartitionState,
     submission: ApplicationSubmission,
     user: User,
     *,
     forced: bool,
-) -> Queue | _Refused:
-    """Find or create the leaf for an application."""
+) -> Decided | Refused:
     name = submission.application_id
     request = PlacementRequest(
         queue_name=submission.queue_name,
@@ -118,25 +156,21 @@ def _choose_queue(
     )
     placed = state.rules.place(request, state.tree)
     if isinstance(placed, PlacementRefusal):
-        return _Refused("", f"failed to place application {name}: {placed.reason}")
+        return Refused(user, "", f"failed to place application {name}: {placed.reason}", placed.tried)
     path = placed.queue_path
     queue = state.tree.find(path)
-    if queue is None and forced and path == RECOVERY_QUEUE:
-        queue = state.tree.recovery_queue()
     if queue is None:
-        created = state.tree.create(path)
-        if isinstance(created, str):
-            return _Refused(
-                path, f"failed to create rule based queue {path} for application {name}\n{created}"
-            )
-        queue = created
-        state.clean_later()
-    if not queue.is_leaf:
-        return _Refused(path, f"failed to find queue {path} for application {name}")
-    return queue
+        sketch = state.tree.sketch(path)
+        if isinstance(sketch, str):
+            text = f"failed to create rule based queue {path} for application {name}\n{sketch}"
+            return Refused(user, path, text, placed.tried)
+    elif not queue.is_leaf:
+        return Refused(user, path, f"failed to find queue {path} for application {name}", placed.tried)
+    return Decided(user, placed)
 
 
-def _gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None:
+def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None:
+    """Return why a queue cannot run the gang of an application, `None` if it can."""
     wanted = submission.placeholder_ask
     if is_zero(wanted):
         return None
@@ -154,22 +188,36 @@ def _gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None
     return None
 
 
-def _take_quota_tags(state: PartitionState, submission: ApplicationSubmission, queue: Queue) -> None:
-    """Give a dynamic leaf the quotas of its namespace; the last application to come has the say.
+class QuotaTags(NamedTuple):
+    """What the tags of an application say of its namespace; `None` for what they do not say."""
+
+    guaranteed: Resource | None = None
+    maximum: Resource | None = None
+    applications: int | None = None
+
+    def apply(self, queue: Queue) -> bool:
+        """Give a queue these quotas; return whether they limit its resources."""
+        if self.applications is not None:
+            queue.max_applications = self.applications
+        if self.maximum is None and self.guaranteed is None:
+            return False
+        queue.set_quota(self.guaranteed, self.maximum)
+        queue.positions = {}  # What the template said stands there no longer.
+        return True
+
+
+def quota_tags(submission: ApplicationSubmission, queue: Queue) -> QuotaTags:
+    """Return the quotas of the namespace of a dynamic leaf; the last application to come has the say.
 
     The tags of an application are all that its namespace says: a quota that it no longer names is gone.
     """
     if queue.managed or queue.path == RECOVERY_QUEUE:
-        return
-    maximum = _quota(submission, QUOTA_TAG)
-    guaranteed = _quota(submission, GUARANTEED_TAG)
-    if maximum is not None or guaranteed is not None:
-        queue.set_quota(guaranteed, maximum)
-        state.tree.limits_changed()
-        state.changes += 1
+        return QuotaTags()
     count = _tag(submission, APPLICATIONS_TAG)
-    if re.fullmatch(r"[0-9]+", count) and int(count) <= _UINT64_MAX:
-        queue.max_applications = int(count)
+    valid = re.fullmatch(r"[0-9]+", count) and int(count) <= _UINT64_MAX
+    return QuotaTags(
+        _quota(submission, GUARANTEED_TAG), _quota(submission, QUOTA_TAG), int(count) if valid else None
+    )
 
 
 def _quota(submission: ApplicationSubmission, tag: str) -> Resource | None:
@@ -183,15 +231,28 @@ def _quota(submission: ApplicationSubmission, tag: str) -> Resource | None:
     return resource if strictly_greater_than_zero(resource) else None
 
 
-def _application(
+def _queue_at(state: PartitionState, path: str) -> Queue:
+    """Return the queue that an application goes to, made now if it is not there."""
+    queue = state.tree.find(path)
+    if queue is None and path == RECOVERY_QUEUE:
+        return state.tree.recovery_queue()
+    if queue is None:
+        created = state.tree.create(path)
+        assert not isinstance(created, str), f"{created}: please report"
+        queue = created
+        state.clean_later()
+    return queue
+
+
+def make_application(
     state: PartitionState,
     submission: ApplicationSubmission,
     user: User,
     queue_path: str,
 ) -> Application:
-    timeout_ms = submission.execution_timeout_ms
-    if not 0 < timeout_ms <= INT64_MAX // _MS_NS:
-        timeout_ms = DEFAULT_PLACEHOLDER_TIMEOUT_MS
+    """Make an application out of a submission; nobody knows of it yet."""
+    limit_ns = timeout_ns(submission.execution_timeout_ms)
+    timeout_ms = DEFAULT_PLACEHOLDER_TIMEOUT_MS if limit_ns is None else submission.execution_timeout_ms
     created = submission.tags.get(APPLICATION_CREATION_TAG, "")
     return Application(
         submission.application_id,
@@ -206,22 +267,18 @@ def _application(
             timeout_ms=timeout_ms,
             created_at_ns=int(created) * _SECOND_NS if re.fullmatch(r"[0-9]{1,10}", created) else None,
         ),
+        running_limit_ns=limit_ns if is_zero(submission.placeholder_ask) else None,
     )
 
 
-def _reject(
-    state: PartitionState,
-    submission: ApplicationSubmission,
-    user: User,
-    queue_path: str,
-    reason: str,
-) -> str:
-    """Keep a rejected application to be looked at, unless the partition has ended; return the reason."""
+def _reject(state: PartitionState, submission: ApplicationSubmission, refused: Refused) -> str:
+    """Keep a rejected application, unless the partition has ended; return the words for the RM."""
     if state.state is ObjectState.STOPPED:
-        return reason
-    application = _application(state, submission, user, queue_path)
-    state.keep_rejected(application, state.around.adopt_application(application), reason)
-    return reason
+        return refused.told()
+    application = make_application(state, submission, refused.user, refused.path)
+    handle = state.around.adopt_application(application)
+    state.keep_rejected(application, handle, refused.reason, refused.rules)
+    return refused.told()
 
 
 def _tag(submission: ApplicationSubmission, name: str) -> str:
@@ -233,6 +290,8 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
     """Take an application away with all that it has; an unknown one is gone already."""
     seat = state.seats.get(removal.application_id)
     if seat is None:
+        ended = forget_quarantined(state, removal.application_id)
+        _announce_end(state, removal.application_id, ended)
         return
     now_ns = state.now_ns()
     answer = seat.application.remove_all_asks(now_ns)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "allocation_view",
     "application_facts",
+    "application_summary",
     "application_view",
     "ask_view",
     "foreign_view",
@@ -40,15 +41,22 @@ _APPLICATION_KEEP: Final = frozenset(
 
 def application_facts(application: ApplicationCore) -> ApplicationFacts:
     """Return what the partition keeps of an application."""
-    priority = application._asks.max_priority()
+    group = application._asks.first_group()
+    first = None
+    priority = INT32_MIN
+    if group is not None:
+        priority = -group.order[0]
+        if not group.shape.required_node and not application._task_groups.makes_wait(group.shape):
+            first = group.first.ask
     return ApplicationFacts(
         application._life.state,
         application._pending,
         application._allocated,
         application._placeholder_allocated,
-        INT32_MIN if priority is None else priority,
+        priority,
         application._submitted_at_ns,
         len(application._reservations),
+        first,
     )
 
 
@@ -89,6 +97,25 @@ def application_view(application: ApplicationCore) -> Document:
         "backoffDeadline": application._backoff_until_ns,
     }
     return compact(document, keep=_APPLICATION_KEEP)
+
+
+def application_summary(application: ApplicationCore) -> Document:
+    """Return what an application has used, in the words of the recorded core; times are milliseconds."""
+    life = application._life
+    times_ns = (application._submitted_at_ns, life.started_at_ns, application._finished_at_ns)
+    submitted, started, finished = (None if time is None else time // 1_000_000 for time in times_ns)
+    return {
+        "ApplicationID": application.application_id,
+        "SubmissionTime": submitted,
+        "StartTime": started,
+        "FinishTime": finished,
+        "User": application.user.name,
+        "Queue": application.queue_path,
+        "State": life.state.value,
+        "ResourceUsage": _tracked(application._used.as_dict()),
+        "PreemptedResource": _tracked(application._used_preempted.as_dict()),
+        "PlaceholderResource": _tracked(application._used_placeholder.as_dict()),
+    }
 
 
 def _tracked(resources: dict[str, dict[str, int]]) -> Json:
@@ -204,6 +231,9 @@ def validate_application(application: ApplicationCore) -> None:
     for key in application._placed:
         record = application._asks.get(key)
         assert record is None or record.placed, f"application {name}: {key} is placed and waits"
+    if application._execution is not None:
+        strays = application._execution.running().difference(application._placed)
+        assert not strays, f"application {name}: the time of {sorted(strays)} runs, and they do not"
     for entry in placed:
         assert not (entry.preempted and entry.released), f"{entry.allocation!r} is ended twice"
 

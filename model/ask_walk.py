@@ -12,6 +12,7 @@ from enum import Enum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
+from .queue_preemption_attempts import EVER_NS, has_own_answer
 from .refusals import Refusal, RefusalReason
 from .resources import fits_undefined_unlimited
 
@@ -48,8 +49,11 @@ class Candidate(NamedTuple):
     preemption_checked_ns: int | None
 
 
-_Entry: TypeAlias = "tuple[AskOrder, CandidateKind | None, AskGroup]"
-"""`None` for an ask that is yet to be judged."""
+_new: Final = tuple.__new__
+
+_Entry: TypeAlias = "tuple[AskOrder, CandidateKind | None, AskGroup, int | None]"
+"""Of each group one at most: an ask to be judged, or with a kind one that was judged with others. Behind the
+group, up to which age preemption has been refused to all that have no answer of their own."""
 
 
 @final
@@ -70,6 +74,7 @@ class AskWalk:
         "queue_headroom",
         "queue_path",
         "refusals",
+        "refused_to_ns",
         "reservation_refused",
         "reservations_on",
         "skipped",
@@ -102,12 +107,15 @@ class AskWalk:
         self.first: AskGroup | None = None
         self.is_whole = False
         """Not only the group that goes first takes part."""
-        self.current: tuple[AskRecord, AskGroup, CandidateKind] | None = None
+        self.current: tuple[AskRecord, AskGroup, CandidateKind, int | None] | None = None
         """The ask that the partition was given last."""
         self.missed_for_all = False
         """Set by the partition: the current ask found no room, and no equal one will."""
         self.reservation_refused = False
         """Set by the partition: the RM refused a node for the current ask alone."""
+        self.refused_to_ns: int | None = None
+        """Set by the partition: preemption was refused to the current ask, and is to those of its shape that
+        were created up to then."""
         self.look_ns: int | None = None
         """When the next ask is old enough for a reservation."""
         self.unschedulable = 0
@@ -141,9 +149,9 @@ class AskWalk:
     def mark_attempted(self, until: AskOrder | None) -> None:
         """Count the asks that others stood for as attempted: all, or those before a place in the order."""
         for group in self.skipped:
-            if not group.records:
+            if not group:
                 continue
-            last = group.records.last_key()
+            last = group.last.order
             mark = last if until is None else min(last, until)
             if group.attempted_until is None or mark > group.attempted_until:
                 group.attempted_until = mark
@@ -160,7 +168,7 @@ def next_candidate(
     if walk.entries is None:
         first = asks.first_group()
         walk.first = first
-        walk.entries = [] if first is None else [(first.head, None, first)]
+        walk.entries = [] if first is None else [(first.order, None, first, None)]
     elif walk.current is not None:
         if not walk.is_whole:
             _add_other_groups(walk, asks)
@@ -184,27 +192,27 @@ def _add_other_groups(walk: AskWalk, asks: PendingAsks) -> None:
     walk.is_whole = True
     for order, group in asks.walk():
         if group is not walk.first:
-            heappush(walk.entries, (order, None, group))
+            heappush(walk.entries, (order, None, group, None))
 
 
 def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservations) -> Candidate | None:
     """Judge the entries in order until one is worth a try."""
     entries = walk.entries
     while entries:
-        order, kind, group = heappop(entries)
-        record = group.records.get(order)
+        order, kind, group, refused_to_ns = heappop(entries)
+        record = group.find(order)
         if record is None:
             continue
         if kind is None:
             kind = _judge(walk, record, group, task_groups)
         if kind is not None:
-            walk.current = (record, group, kind)
-            return Candidate(
-                record.ask,
-                kind,
-                reservations.node_of(record.ask.allocation_key),
-                record.preemption_triggered,
-                record.preemption_checked_ns,
+            walk.current = (record, group, kind, refused_to_ns)
+            ask = record.ask
+            reserved_node = reservations.node_of(ask.allocation_key) if reservations else ""
+            # Not by its constructor, which is a function in Python around this one.
+            return _new(
+                Candidate,
+                (ask, kind, reserved_node, record.preemption_triggered, record.preemption_checked_ns),
             )
     return None
 
@@ -218,7 +226,7 @@ def _judge(
     """Decide what to try for an ask; `None` passes over all of its shape."""
     shape = group.shape
     ask = record.ask
-    if not shape.placeholder and task_groups.waits_for_placeholder(shape.task_group_name):
+    if task_groups.makes_wait(shape):
         walk.refuse(RefusalReason.WAITS_FOR_PLACEHOLDER, shape.task_group_name, ask, None)
         return None
     if not fits_undefined_unlimited(walk.user_headroom, shape.resource):
@@ -241,23 +249,60 @@ def _judge(
 def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) -> None:
     """Go on behind an ask that was tried in vain."""
     assert walk.current is not None
-    record, group, kind = walk.current
+    record, group, kind, refused_to_ns = walk.current
+    if walk.refused_to_ns is not None:
+        refused_to_ns = walk.refused_to_ns
     shared, refused = walk.missed_for_all, walk.reservation_refused
-    walk.current = None
+    walk.current = walk.refused_to_ns = None
     walk.missed_for_all = walk.reservation_refused = False
     walk.skipped.append(group)
-    if kind is CandidateKind.RESERVATION:
-        if refused:  # The RM may take the same node for another ask of the shape.
-            _push_reservation(walk, record, group, reservations)
-        return
-    if kind is CandidateKind.NODES and _backs_off(walk, record, asks):
-        return
-    if shared and not walk.backoff_count and not (walk.preemption and group.shape.allow_preempt_other):
-        _push_reservation(walk, record, group, reservations)
+    if kind is CandidateKind.NODES:
+        if _backs_off(walk, record, asks):
+            return
+        shared = shared and not walk.backoff_count
+    elif kind is not CandidateKind.REQUIRED_NODE:
+        shared = True
+    preempts = walk.preemption and group.shape.allow_preempt_other
+    if shared and not (preempts and refused_to_ns is None):
+        own = _next_own(walk, record, group, reservations, refused_to_ns) if preempts else None
+        # After a reservation the next one is tried only if the RM may take the same node for another ask.
+        reserves = kind is CandidateKind.NODES or refused
+        reservable = _next_reservable(walk, record, group, reservations, own) if reserves else None
+        if reservable is not None:
+            _push(walk, (reservable.order, CandidateKind.RESERVATION, group, refused_to_ns))
+        elif own is not None:
+            _push(walk, (own.order, None, group, refused_to_ns))
         return
     for other in group.after(record.order):
-        _push(walk, (other.order, None, group))
+        _push(walk, (other.order, None, group, refused_to_ns))
         return
+
+
+def _next_own(
+    walk: AskWalk,
+    record: AskRecord,
+    group: AskGroup,
+    reservations: Reservations,
+    refused_to_ns: int | None,
+) -> AskRecord | None:
+    """Return the next ask of a shape to which preemption may not be refused like to the ones before it."""
+    shared = []
+    found: AskRecord | None = None
+    for other in group.apart.after(record.order):
+        if has_own_answer(other, reservations.node_of(other.ask.allocation_key), walk.now_ns):
+            found = other
+            break
+        shared.append(other)
+    for other in shared:
+        group.share(other)
+    if refused_to_ns is not None:
+        for younger in group.after(max(record.order, (record.order[0], refused_to_ns, EVER_NS))):
+            return younger if found is None else min(found, younger, key=_order_of)
+    return found
+
+
+def _order_of(record: AskRecord) -> AskOrder:
+    return record.order
 
 
 def _backs_off(walk: AskWalk, record: AskRecord, asks: PendingAsks) -> bool:
@@ -271,18 +316,29 @@ def _backs_off(walk: AskWalk, record: AskRecord, asks: PendingAsks) -> bool:
     return walk.backoff_due
 
 
-def _push_reservation(walk: AskWalk, record: AskRecord, group: AskGroup, reservations: Reservations) -> None:
-    """Have the next ask of a shape tried for a reservation, if one is old enough and has none."""
+def _next_reservable(
+    walk: AskWalk,
+    record: AskRecord,
+    group: AskGroup,
+    reservations: Reservations,
+    before: AskRecord | None,
+) -> AskRecord | None:
+    """Return the next ask of a shape to be tried for a reservation: it is old enough and has none.
+
+    No further one is looked for than `before`, which is judged by itself.
+    """
     if not walk.reservations_on:
-        return
+        return None
     for other in group.after(record.order):
+        if other is before:
+            return None
         due_ns = other.ask.created_at_ns + RESERVATION_DELAY_NS + 1
         if due_ns > walk.now_ns:  # Those behind it are younger still.
             walk.look_ns = due_ns if walk.look_ns is None else min(walk.look_ns, due_ns)
-            return
+            return None
         if not reservations.node_of(other.ask.allocation_key):
-            _push(walk, (other.order, CandidateKind.RESERVATION, group))
-            return
+            return other
+    return None
 
 
 def _push(walk: AskWalk, entry: _Entry) -> None:

@@ -17,8 +17,7 @@ from .marks import reads, writes
 from .messages import full_partition_name, short_partition_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from .configuration.problems import Problem
     from .configuration.schema import PartitionConfig, SchedulerConfig
     from .messages import Registration
     from .partition import Partition
@@ -28,6 +27,13 @@ __all__ = ["Cluster", "PartitionMaker"]
 
 class PartitionMaker(Protocol):
     """What makes a partition and returns its handle, and what lets one go."""
+
+    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+        """Make sure that the partitions of a configuration can be had, before anything changes.
+
+        Raises:
+            ConfigurationError: they cannot.
+        """
 
     def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
         """Make a partition."""
@@ -42,7 +48,6 @@ class _ResourceManager:
 
     registration: Registration
     config: SchedulerConfig
-    extra: dict[str, str]
     partitions: dict[str, Partition]
 
 
@@ -53,6 +58,7 @@ class Cluster:
     def __init__(self, maker: PartitionMaker) -> None:
         self._maker = maker
         self._managers: dict[str, _ResourceManager] = {}
+        self._warnings: tuple[Problem, ...] = ()
 
     @writes
     def register(self, registration: Registration) -> dict[str, Partition]:
@@ -66,6 +72,7 @@ class Cluster:
         if not rm_id:
             raise RequestError("registration of RM failed: the rmID is empty")
         config = load(registration.configuration or DEFAULT_CONFIGURATION)
+        self._maker.prepare(rm_id, config)
         known = self._managers.get(rm_id)
         if known is not None:
             for partition in known.partitions.values():
@@ -74,12 +81,12 @@ class Cluster:
         for partition_config in config.partitions:
             name = full_partition_name(partition_config.name, rm_id)
             partitions[name] = self._maker.make(name, rm_id, partition_config)
-        extra = dict(registration.extra_configuration)
-        self._managers[rm_id] = _ResourceManager(registration, config, extra, partitions)
+        self._managers[rm_id] = _ResourceManager(registration, config, partitions)
+        self._warnings = config.warnings
         return dict(partitions)
 
     @writes
-    def update_configuration(self, rm_id: str, text: str, extra: Mapping[str, str]) -> dict[str, Partition]:
+    def update_configuration(self, rm_id: str, text: str) -> dict[str, Partition]:
         """Change the configuration while everything runs; return the partitions that are there now.
 
         The whole text is checked before anything changes; a text that means the same changes nothing.
@@ -93,12 +100,12 @@ class Cluster:
             raise RequestError(f"RM {rm_id} has no active partitions, make sure it is registered")
         text = text or DEFAULT_CONFIGURATION
         if checksum(text) == manager.config.checksum:
-            manager.extra = dict(extra)
             return dict(manager.partitions)
         config = load(text)
         unusable = unusable_rule_problems(config)
         if unusable:
             raise ConfigurationError(unusable)
+        self._maker.prepare(rm_id, config)
         wanted = {full_partition_name(entry.name, rm_id): entry for entry in config.partitions}
         for name, partition_config in wanted.items():
             partition = manager.partitions.get(name)
@@ -109,8 +116,14 @@ class Cluster:
         for name in [name for name in manager.partitions if name not in wanted]:
             self._end(manager.partitions.pop(name))
         manager.config = config
-        manager.extra = dict(extra)
+        self._warnings = config.warnings
         return dict(manager.partitions)
+
+    @writes
+    def take_warnings(self) -> tuple[Problem, ...]:
+        """Return the warnings about the configuration that was taken last, once."""
+        warnings, self._warnings = self._warnings, ()
+        return warnings
 
     def _end(self, partition: Partition) -> None:
         partition.shut_down()

@@ -11,12 +11,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, final
 
 if TYPE_CHECKING:
-    from .allocation import Allocation
+    from .allocation import Allocation, Ask
     from .application_state import ApplicationState
     from .messages import TerminationType
     from .pending_asks import AskRecord
     from .reservations import Reservation
     from .resources import Resource
+    from .views import Document
 
 __all__ = [
     "Answer",
@@ -34,6 +35,10 @@ class TimerKind(Enum):
 
     STATE = "state"
     PLACEHOLDER = "placeholder"
+    ALLOCATION = "allocation"
+    """The first of its allocations has run as long as it may."""
+    RUNNING = "running"
+    """It has run as long as it may itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ class ApplicationFacts:
 
     __slots__ = (
         "allocated",
+        "first",
         "max_priority",
         "pending",
         "placeholder_allocated",
@@ -90,6 +96,7 @@ class ApplicationFacts:
         max_priority: int,
         submitted_at_ns: int,
         reserved: int,
+        first: Ask | None,
     ) -> None:
         self.state = state
         self.pending = pending
@@ -98,6 +105,8 @@ class ApplicationFacts:
         self.max_priority = max_priority
         self.submitted_at_ns = submitted_at_ns
         self.reserved = reserved
+        self.first = first
+        """The waiting ask that goes first, if it may run on any node as it stands."""
 
 
 @final
@@ -117,6 +126,8 @@ class Answer:
     """Reservations that were dropped."""
     swaps: tuple[Allocation, ...] = ()
     """Allocations that were to replace placeholders that are gone: they hold room on their nodes."""
+    summary: Document | None = None
+    """What an application that ran and has ended has used."""
     ended: bool = False
     """Nothing is left: the application no longer counts as running for its user."""
 

@@ -17,7 +17,7 @@ from .resource_comparisons import equals, has_negative
 from .resources import EMPTY, subtract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from .allocation import Allocation, Ask
     from .effects import Effect
@@ -26,9 +26,18 @@ if TYPE_CHECKING:
     from .resources import Resource
     from .task_groups import TaskGroups
 
-__all__ = ["DEFAULT_PLACEHOLDER_TIMEOUT_MS", "GangSettings", "SwapOffer", "SwapWalk"]
+__all__ = [
+    "DEFAULT_PLACEHOLDER_TIMEOUT_MS",
+    "PLACED_TIMEOUT_TEXT",
+    "WAITING_TIMEOUT_TEXT",
+    "GangSettings",
+    "SwapOffer",
+    "SwapWalk",
+]
 
 DEFAULT_PLACEHOLDER_TIMEOUT_MS: Final = 15 * 60 * 1000
+PLACED_TIMEOUT_TEXT: Final = "releasing allocated placeholders on placeholder timeout"
+WAITING_TIMEOUT_TEXT: Final = "releasing pending placeholders on placeholder timeout"
 _MS_NS: Final = 1_000_000
 
 
@@ -105,7 +114,7 @@ def _offers(asks: PendingAsks, placed: Mapping[str, Placed]) -> Iterator[SwapOff
         record
         for group in asks.groups.values()
         if not group.shape.placeholder and group.shape.task_group_name in by_group
-        for record in group.records.values()
+        for record in group
     ]
     members.sort(key=lambda record: record.order)
     for record in members:
@@ -138,25 +147,38 @@ def give_up(
     placed: Mapping[str, Placed],
     task_groups: TaskGroups,
     effects: list[Effect],
+    *,
+    texts: tuple[str, str] = (PLACED_TIMEOUT_TEXT, WAITING_TIMEOUT_TEXT),
+    swapping: Container[str] = (),
+    dropped: Container[str] = (),
 ) -> tuple[AskRecord, ...]:
-    """Let a gang that did not come together go: end what is placed, forget what waits.
+    """Let an application go whose time is over: end what is placed, forget what waits.
 
     Real asks are forgotten too, as in the recorded core, and counted for no task group: the recorded core
     counts them as timed-out placeholders, and crashes where their task group is unknown.
+
+    Args:
+        asks: The asks of the application.
+        placed: Its allocations.
+        task_groups: Its task groups.
+        effects: Takes what the RM is to be asked to end.
+        texts: What the RM is told, of what is placed and of what waits.
+        swapping: The keys of members whose swaps go on: these are not forgotten.
+        dropped: The keys of members whose swaps were given up: these count as waiting.
     """
-    text = "releasing allocated placeholders on placeholder timeout"
+    placed_text, waiting_text = texts
     for key, entry in placed.items():
         if not entry.released and not entry.preempted:
             entry.released = True
-            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, text))
-    removed = tuple(asks.records.values())
-    text = "releasing pending placeholders on placeholder timeout"
+            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, placed_text))
+    removed = tuple(record for key, record in asks.records.items() if key not in swapping)
     for record in removed:
-        if not record.placed:
+        key = record.ask.allocation_key
+        if not record.placed or key in dropped:
             if record.ask.placeholder:
                 task_groups.count_end(record.ask.task_group_name, replaced=False)
-            effects.append(ReleaseWanted(record.ask.allocation_key, TerminationType.TIMEOUT, text))
-        asks.remove(record.ask.allocation_key)
+            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, waiting_text))
+        asks.remove(key)
     return removed
 
 
@@ -169,11 +191,10 @@ def outstanding(asks: PendingAsks, task_groups: TaskGroups) -> tuple[tuple[Ask, 
     rows: list[tuple[AskRecord, bool]] = []
     for group in asks.groups.values():
         shape = group.shape
-        waits = not shape.placeholder and task_groups.waits_for_placeholder(shape.task_group_name)
-        helps = not shape.required_node and not waits
+        helps = not shape.required_node and not task_groups.makes_wait(shape)
         rows.extend(
             (record, helps and not record.scale_up_triggered)
-            for record in group.records.values()
+            for record in group
             if group.was_attempted(record)
         )
     rows.sort(key=lambda row: row[0].order)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .partition_state import PartitionState
     from .queue import Queue
     from .resources import Resource
+    from .seat import Seat
 
 __all__ = ["validate_partition"]
 
@@ -53,9 +54,14 @@ def _validate_nodes(state: PartitionState) -> None:
         facts = node.node.facts()
         assert equals(facts.available, node.available), f"node {node.node_id}: the mirror is stale"
         assert bool(facts.reservations) == node.reserved, f"node {node.node_id}: reserved or not?"
-        here = {allocation.ask.allocation_key for allocation in facts.allocations}
+        here = {
+            allocation.ask.allocation_key
+            for allocation in facts.allocations
+            if allocation.ask.application_id not in state.quarantine.applications
+        }
         wanted = set(held.pop(node.node_id, {})) | moving.pop(node.node_id, set())
         assert here == wanted, f"node {node.node_id} holds {here}, applications say {wanted}"
+    held = {name: keys for name, keys in held.items() if name not in state.quarantine.nodes}
     assert not held, f"allocations on unknown nodes: {held}"
     capacity = _total(node.capacity for node in state.nodes)
     assert equals(capacity, state.capacity), "the partition's capacity is not the sum of its nodes'"
@@ -64,7 +70,7 @@ def _validate_nodes(state: PartitionState) -> None:
 def _validate_queues(state: PartitionState) -> None:
     """A queue uses and waits for the sum of its children or of its applications."""
     for queue in state.tree:
-        facts = [seat.facts for seat in queue.seats.by_id.values()]
+        facts = [seat.facts for seat in _seats(queue)]
         children = list(queue.children.values())
         allocated = _total(
             [child.allocated for child in children]
@@ -81,16 +87,20 @@ def _validate_queues(state: PartitionState) -> None:
         _validate_running(queue)
 
 
+def _seats(queue: Queue) -> list[Seat]:
+    return [*queue.seats.by_id.values(), *queue.seats.parked.values()]
+
+
 def _validate_running(queue: Queue) -> None:
     below = sum(child.running for child in queue.children.values())
-    here = sum(seat.facts.state is ApplicationState.RUNNING for seat in queue.seats.by_id.values())
+    here = sum(seat.facts.state is ApplicationState.RUNNING for seat in _seats(queue))
     assert queue.running == below + here, f"{queue}: {queue.running} applications run, not {below + here}"
 
 
 def _validate_users(state: PartitionState) -> None:
     """A user uses the sum of all that runs for that user."""
     usage: dict[str, Resource] = {}
-    for seat in state.seats.values():
+    for seat in (*state.seats.values(), *state.quarantine.applications.values()):
         own = add(seat.facts.allocated, seat.facts.placeholder_allocated)
         usage[seat.user.name] = add(usage.get(seat.user.name), own)
     known = state.limits.usages()
@@ -101,11 +111,17 @@ def _validate_users(state: PartitionState) -> None:
 
 
 def _validate_counters(state: PartitionState) -> None:
-    placed = [placed for seat in state.seats.values() for placed in seat.application.allocations()]
-    assert state.allocations == len(placed), (
-        f"{state.allocations} allocations counted, {len(placed)} are there"
-    )
-    placeholders = sum(entry.allocation.ask.placeholder for entry in placed)
+    asks = [
+        placed.allocation.ask for seat in state.seats.values() for placed in seat.application.allocations()
+    ]
+    asks += [
+        allocation.ask
+        for node in state.nodes
+        for allocation in node.node.facts().allocations
+        if allocation.ask.application_id in state.quarantine.applications
+    ]
+    assert state.allocations == len(asks), f"{state.allocations} allocations counted, {len(asks)} are there"
+    placeholders = sum(ask.placeholder for ask in asks)
     assert state.placeholders == placeholders, (
         f"{state.placeholders} placeholders counted, {placeholders} are there"
     )

@@ -10,7 +10,7 @@ queue written with capitals never applied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 from .configuration.names import WILDCARD
@@ -52,12 +52,14 @@ class Limit:
     resources: Resource = EMPTY
     max_applications: int = 0
     position: Position = NOWHERE
+    positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
+    """Where its settings stand, by the names of `LimitConfig.positions`."""
 
     @staticmethod
     def of(config: LimitConfig) -> Limit:
         """Return the limit that an entry of the configuration states; nothing but zeros is no limit."""
         resources = config.max_resources if any(config.max_resources.values()) else EMPTY
-        return Limit(resources, config.max_applications, config.position)
+        return Limit(resources, config.max_applications, config.position, config.positions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from .allocation import Allocation
     from .resources import Resource
+    from .user_resolution import LookedUp
 
 __all__ = [
     "AllocationPlaced",
@@ -28,6 +29,7 @@ __all__ = [
     "ApplicationRemoval",
     "ApplicationSubmission",
     "ApplicationsAnswered",
+    "ExecutionLimit",
     "NodeAction",
     "NodeUpdate",
     "NodesAnswered",
@@ -114,6 +116,8 @@ class ApplicationSubmission:
     execution_timeout_ms: int
     placeholder_ask: Resource | None
     gang_scheduling_style: str
+    looked_up: LookedUp = None
+    """What became of asking for the groups of the user, where the RM sent none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +189,19 @@ class AllocationSubmission:
 
     def __hash__(self) -> int:
         return hash((self.application_id, self.allocation_key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionLimit:
+    """How long what comes of an ask of the older generation may run; not positive: for ever.
+
+    It comes beside the submission of the ask, so that asks without a limit do not carry one.
+    """
+
+    partition: str
+    application_id: str
+    allocation_key: str
+    timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

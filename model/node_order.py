@@ -350,6 +350,7 @@ class NodeOrder:
         assert keys == sorted(keys), "nodes are out of order"
         for seat in walked:
             for resource in self.closed:
-                assert not (seat.usable and fits(seat.available, resource)), (
+                has_room = fits(seat.available, resource) and fits(seat.capacity, resource)
+                assert not (seat.usable and has_room), (
                     f"{resource!r} fits node {seat.node_id} but is remembered as having no room"
                 )

@@ -16,6 +16,7 @@ from .messages import (
 from .node import Node
 from .node_order import NodeSeat
 from .object_state import ObjectState
+from .quarantine import BrokenKind, uncount_quarantined
 from .queue_quota import discharge
 from .resources import EMPTY, subtract
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .partition_state import PartitionState
     from .seat import Seat
 
-__all__ = ["remove_node", "update_nodes"]
+__all__ = ["remove_node", "remove_quarantined_node", "update_nodes"]
 
 _CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
 
@@ -50,6 +51,8 @@ def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesA
         seat = state.nodes.get(update.node_id)
         if seat is not None:
             _update(state, seat, update)
+        elif update.action is NodeAction.DECOMISSION and update.node_id in state.quarantine.nodes:
+            remove_quarantined_node(state, update.node_id)
     if not accepted and not rejected:
         return None
     return NodesAnswered(tuple(accepted), tuple(rejected))
@@ -59,7 +62,7 @@ def _create(state: PartitionState, update: NodeUpdate) -> str | None:
     name = update.node_id
     if state.state is not ObjectState.ACTIVE:
         return f"partition {state.name} is stopped cannot add a new node {name}"
-    if state.nodes.get(name) is not None:
+    if state.nodes.get(name) is not None or name in state.quarantine.nodes:
         return (
             f"failure while adding new node, node rejected with error: failed to add node {name} to "
             f"partition {state.name}, error: partition {state.name} has an existing node {name}, "
@@ -112,8 +115,8 @@ def remove_node(state: PartitionState, seat: NodeSeat) -> None:
     Nothing is placed on the node any more before its allocations end, and its capacity goes last: the
     headroom never dips below what is allocated in between.
     """
-    state.nodes.remove(seat.node_id)
     facts = seat.node.facts()
+    state.nodes.remove(seat.node_id)
     for key in facts.reservations:
         _unreserve(state, key)
     releases: list[Release] = []
@@ -125,6 +128,24 @@ def remove_node(state: PartitionState, seat: NodeSeat) -> None:
         state.around.announce(AllocationsReleased(tuple(releases)))
     state.change_capacity(seat.capacity, EMPTY)
     state.around.release(seat.node)
+
+
+def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
+    """Take a broken node away; what is on it is known from the applications alone."""
+    node = state.quarantine.nodes.pop(node_id)
+    del state.quarantine.entries[BrokenKind.NODE, node_id]
+    releases: list[Release] = []
+    for seat in list(state.seats.values()):
+        for placed in seat.application.allocations():
+            for allocation in (placed.swap, placed.allocation):
+                if allocation is not None and allocation.node_id == node_id:
+                    _end_on_node(state, node_id, allocation, releases)
+    for allocation in list(state.foreign.values()):
+        if allocation.node_id == node_id:
+            del state.foreign[allocation.ask.allocation_key]
+    if releases:
+        state.around.announce(AllocationsReleased(tuple(releases)))
+    state.around.release(node.node)
 
 
 def _unreserve(state: PartitionState, allocation_key: str) -> None:
@@ -147,6 +168,9 @@ def _end_on_node(
     key = allocation.ask.allocation_key
     seat = state.seats.get(allocation.ask.application_id)
     if seat is None:
+        broken = state.quarantine.applications.get(allocation.ask.application_id)
+        if broken is not None and uncount_quarantined(state, broken, allocation):
+            releases.append(_release(state, allocation, node_id))
         return
     real = seat.application.swap_of(key)
     if real is not None and real.node_id != node_id:

@@ -13,16 +13,20 @@ from .application_state import ApplicationState
 from .application_updates import add_applications, remove_application
 from .cycle import CycleOutcome, run_cycle
 from .effects import StateEntered
+from .explanation.dry_run import dry_run_application, dry_run_ask
+from .explanation.explain import explain
 from .invariants import validate_partition
+from .limit_updates import limit_executions
 from .marks import reads, writes
 from .messages import AllocationsRejected
 from .node_order import NodeSortPolicy
-from .node_updates import remove_node, update_nodes
+from .node_updates import remove_node, remove_quarantined_node, update_nodes
 from .object_state import ObjectEvent, next_object_state
 from .outstanding import outstanding_asks
 from .partition_state import PartitionState
 from .partition_views import application_views, node_views, partition_view
 from .placement.placement import PlacementRules
+from .quarantine import BrokenKind, quarantine_application, quarantine_node
 from .queue_views import queue_view
 from .quota_preemption import preempt_over_quota
 from .quota_preemption_timer import next_due_ns, quota_settings, quotas_changed
@@ -32,13 +36,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .configuration.schema import PartitionConfig
+    from .explanation.dry_run import DryRun
+    from .explanation.values import Explanation
     from .messages import (
         AllocationSubmission,
         ApplicationRemoval,
         ApplicationSubmission,
+        ExecutionLimit,
         NodeUpdate,
         Release,
     )
+    from .quarantine import Quarantined
     from .surroundings import Surroundings, TimerAction
     from .views import Document
 
@@ -58,7 +66,8 @@ class Partition:
         self.name = name
         self.rm_id = rm_id
         self._state = PartitionState(name, rm_id, config, around)
-        self._around = around
+        self.around = around
+        """What it was given; never changes."""
         self._stopped = False
         self._look_ns: int | None = None
         self._inspecting = False
@@ -71,7 +80,7 @@ class Partition:
         """Create, change, drain and remove nodes, in order; the RM is answered about the creations."""
         answer = update_nodes(self._state, updates)
         if answer is not None:
-            self._around.announce(answer)
+            self.around.announce(answer)
 
     @writes
     def update_applications(
@@ -81,7 +90,7 @@ class Partition:
     ) -> None:
         """Take new applications in, answer the RM about them, then take applications away."""
         if submissions:
-            self._around.announce(add_applications(self._state, submissions))
+            self.around.announce(add_applications(self._state, submissions))
         for removal in removals:
             remove_application(self._state, removal)
 
@@ -90,11 +99,14 @@ class Partition:
         self,
         submissions: Sequence[AllocationSubmission],
         releases: Sequence[Release],
+        limits: Sequence[ExecutionLimit] = (),
     ) -> None:
         """Take asks and allocations, answer the RM about those not taken, then end what it says has ended."""
         rejections = submit_allocations(self._state, submissions)
+        if limits:
+            limit_executions(self._state, limits, rejections)
         if rejections:
-            self._around.announce(AllocationsRejected(rejections))
+            self.around.announce(AllocationsRejected(tuple(rejections.values())))
         for release in releases:
             release_allocation(self._state, release)
 
@@ -123,18 +135,34 @@ class Partition:
 
     @writes
     def shut_down(self) -> None:
-        """End everything: applications fail, nodes go, and nothing is scheduled any more."""
+        """End everything: applications fail, nodes go, and nothing is scheduled any more.
+
+        What turns out to be broken on the way keeps nothing else from ending.
+        """
         state = self._state
         self._stopped = True
         state.state = next_object_state(state.state, ObjectEvent.STOP)
         now_ns = state.now_ns()
         for seat in list(state.seats.values()):
-            state.settle(seat, seat.application.fail("PartitionRemoved", now_ns))
+            try:
+                state.settle(seat, seat.application.fail("PartitionRemoved", now_ns))
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one, the others end
+                quarantine_application(state, seat.application_id, repr(error))
         for node in state.nodes.by_name():
-            remove_node(state, node)
+            try:
+                remove_node(state, node)
+            except Exception as error:  # noqa: BLE001 - likewise
+                quarantine_node(state, node.node_id, repr(error))
+        for node_id in list(state.quarantine.nodes):
+            remove_quarantined_node(state, node_id)
         state.let_go()
 
     # ----------------------------------------------------------------------------------- scheduling
+
+    @writes
+    def cycle(self) -> CycleOutcome:
+        """Run one cycle; return what it did."""
+        return run_cycle(self._state)
 
     @writes
     def run_cycles(self, count: int) -> int:
@@ -149,11 +177,11 @@ class Partition:
     def work(self, cycles_max: int) -> bool:
         """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more."""
         state = self._state
-        if self._around.is_congested():
+        if self.around.is_congested():
             return False
         if all(run_cycle(state) is not CycleOutcome.NOTHING for _ in range(cycles_max)):
             return True
-        self._rest()
+        self.rest()
         return False
 
     @writes
@@ -162,33 +190,35 @@ class Partition:
         results = 0
         while (outcome := run_cycle(self._state)) is not CycleOutcome.NOTHING:
             results += outcome is CycleOutcome.RESULT
-        self._watch_quotas()
+        self.watch_quotas()
         return results
 
-    def _watch_quotas(self) -> None:
+    @writes
+    def watch_quotas(self) -> None:
         """Have the partition called when a queue that is above its maximum is due for preemption."""
         if not self._state.quota_preemption_enabled:
             return
         due_ns = next_due_ns(self._state.tree)
         if due_ns is None:
             return
-        due_ns = max(due_ns, self._around.now_ns() + QUOTA_CHECK_INTERVAL_NS)
+        due_ns = max(due_ns, self.around.now_ns() + QUOTA_CHECK_INTERVAL_NS)
         if self._quota_check_ns is None or due_ns < self._quota_check_ns:
             self._quota_check_ns = due_ns
-            self._around.call_at(due_ns, QuotaCheck())
+            self.around.call_at(due_ns, QuotaCheck())
 
-    def _rest(self) -> None:
+    @writes
+    def rest(self) -> None:
         """Have the partition called where time alone may change an answer."""
-        self._watch_quotas()
+        self.watch_quotas()
         if not self._state.tree.root.pending:
             return
         look_ns = self.next_look_ns()
         if look_ns is not None and (self._look_ns is None or look_ns < self._look_ns):
             self._look_ns = look_ns
-            self._around.call_at(look_ns, LookAgain())
+            self.around.call_at(look_ns, LookAgain())
         if not self._inspecting:
             self._inspecting = True
-            self._around.call_at(self._around.now_ns() + INSPECTION_DELAY_NS, Inspection())
+            self.around.call_at(self.around.now_ns() + INSPECTION_DELAY_NS, Inspection())
 
     @writes
     def inspect_outstanding(self) -> None:
@@ -207,11 +237,14 @@ class Partition:
         """Return when time alone may let something be placed, `None` if only a change can."""
         rests = [queue.seats.rest for queue in self._state.tree.leaves_in_order()]
         due = [rest.until_ns for rest in rests if rest is not None and rest.until_ns is not None]
+        reserved = self._state.reserved_rest
+        if reserved is not None and reserved.look_ns is not None and self._state.reservations:
+            due.append(reserved.look_ns)
         return min(due, default=None)
 
     def flush(self) -> None:
         """Have the RM hear what was announced; for the owner, at the end of a turn."""
-        self._around.flush()
+        self.around.flush()
 
     # --------------------------------------------------------------------------------------- timers
 
@@ -248,7 +281,7 @@ class Partition:
         elif isinstance(action, QuotaCheck):
             self._quota_check_ns = None
             preempt_over_quota(self._state)
-            self._watch_quotas()
+            self.watch_quotas()
         else:
             self._inspecting = False
             outstanding_asks(self._state)
@@ -256,8 +289,8 @@ class Partition:
     def _expire(self, name: str, serial: int, action: ApplicationTimer) -> None:
         state = self._state
         kept = state.rejected.get(name)
-        rejected = kept is not None and kept[0] == serial
-        application = kept[1] if kept is not None and rejected else state.completed.get(serial)
+        rejected = kept is not None and kept.serial == serial
+        application = kept.application if kept is not None and rejected else state.completed.get(serial)
         if application is None:
             return
         answer = application.on_timer(action.kind, action.generation, state.now_ns())
@@ -271,7 +304,50 @@ class Partition:
             else:
                 del state.completed[serial]
 
+    # ----------------------------------------------------------------------------------- quarantine
+
+    @writes
+    def quarantine(self, kind: BrokenKind, name: str, reason: str) -> bool:
+        """Schedule with an application or node no more that broke; return whether that is news."""
+        if kind is BrokenKind.APPLICATION:
+            return quarantine_application(self._state, name, reason)
+        return quarantine_node(self._state, name, reason)
+
+    @reads
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """Return what has broken, the first one first."""
+        return tuple(self._state.quarantine.entries.values())
+
     # ---------------------------------------------------------------------------------------- views
+
+    @reads
+    def explain(self, application_id: str) -> Explanation | None:
+        """Explain why an application waits, `None` if it is unknown here; changes nothing."""
+        return explain(self._state, application_id)
+
+    @reads
+    def application_ids(self) -> tuple[str, ...]:
+        """Return the ids of all applications that can be explained, sorted."""
+        state = self._state
+        ended = (application.application_id for application in state.completed.values())
+        return tuple(sorted({*state.seats, *state.rejected, *ended}))
+
+    @reads
+    def explain_ask(self, application_id: str, allocation_key: str) -> Explanation | None:
+        """Explain one ask of an application alone."""
+        return explain(self._state, application_id, only_key=allocation_key)
+
+    @reads
+    def dry_run_application(
+        self, submission: ApplicationSubmission, ask: AllocationSubmission | None
+    ) -> DryRun:
+        """Find out where a new application would go, and its first ask if one is given; changes nothing."""
+        return dry_run_application(self._state, submission, ask)
+
+    @reads
+    def dry_run_ask(self, submission: AllocationSubmission) -> DryRun | None:
+        """Find out where a new ask would go, `None` if its application is not active; changes nothing."""
+        return dry_run_ask(self._state, submission)
 
     @reads
     def view(self) -> Document:

@@ -6,54 +6,52 @@ application comes back as an `Answer`, and `settle` brings all of them up to dat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from . import queue_quota
 from .application_state import ApplicationState
 from .effects import ReleaseWanted, StateEntered, TimerSet
+from .key_claims import KeyClaims
 from .messages import AllocationsReleased, ApplicationChanged, Release
 from .node_order import NodeOrder, NodeSortPolicy
 from .object_state import ObjectState
-from .placement.placement import PlacementRules
-from .placement.rules import PlacementRulesError
+from .placement.placement import usable_rules
 from .preemption_records import PreemptionLog
+from .quarantine import Quarantine, forget_quarantined
 from .queue_preemption_attempts import FruitlessAttempts
 from .queue_tree import QueueTree
 from .resource_combinations import prune
-from .resources import EMPTY, add, subtract
+from .resources import EMPTY, add, subtract, total_of
 from .seat import Seat
 from .surroundings import ApplicationTimer, QueueCleaning
 from .user_limits import UserLimits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .allocation import Allocation, Ask
     from .application import Application
     from .configuration.schema import PartitionConfig
     from .effects import Answer
+    from .placement.requests import RuleOutcome
     from .queue import Queue
     from .reservations import Reservation
     from .reserved_pass import ReservedRest
     from .resources import Resource
     from .surroundings import Surroundings
 
-__all__ = ["CLEANING_INTERVAL_NS", "PartitionState"]
+__all__ = ["CLEANING_INTERVAL_NS", "PartitionState", "RejectedApplication"]
 
 CLEANING_INTERVAL_NS: Final = 10 * 1_000_000_000
 """How often queues that are empty are removed: at multiples of it since the partition was made."""
 
-_KEYS_BOUND_MIN: Final = 4096
-"""From how many keys on it is looked which of them are used; then again at twice as many as are."""
 
+class RejectedApplication(NamedTuple):
+    """A rejected application, and what the placement rules had to say of it, if they were asked."""
 
-def _rules(config: PartitionConfig) -> PlacementRules:
-    """Return the rules of a configuration, the default ones where they cannot be used.
-
-    The recorded core accepts a registration with such rules and then rejects every application.
-    """
-    try:
-        return PlacementRules(config.placement_rules)
-    except PlacementRulesError:
-        return PlacementRules(())
+    serial: int
+    application: Application
+    rules: tuple[RuleOutcome, ...]
 
 
 @final
@@ -68,7 +66,7 @@ class PartitionState:
         self.state = ObjectState.ACTIVE
         self.state_since_ns = around.now_ns()
         self.tree = QueueTree(config.root)
-        self.rules = _rules(config)
+        self.rules = usable_rules(config.placement_rules)
         self.limits = UserLimits()
         self.limits.update(config.root)
         policy = config.node_sort_policy
@@ -78,12 +76,10 @@ class PartitionState:
         self.serials: dict[str, int] = {}
         self.completed: dict[int, Application] = {}
         """Terminated applications by serial, until they expire."""
-        self.rejected: dict[str, tuple[int, Application]] = {}
-        """The latest rejected application of each id, with its serial."""
+        self.rejected: dict[str, RejectedApplication] = {}
+        """The latest rejected application of each id."""
         self.foreign: dict[str, Allocation] = {}
-        self._keys: dict[str, str] = {}
-        """Allocation key -> the application that uses it, or has used it; see `owner_of`."""
-        self._keys_bound = _KEYS_BOUND_MIN
+        self.keys = KeyClaims(self._keys_used_among)
         self.allocations = 0
         self.placeholders = 0
         self.reservations = 0
@@ -95,6 +91,9 @@ class PartitionState:
         """Counts what may make a node reservable."""
         self.preemptions = PreemptionLog()
         self.fruitless_preemptions = FruitlessAttempts()
+        self.quarantine = Quarantine()
+        self.preemption_claims: dict[str, str] = {}
+        """Keys of asks whose victims go for a guarantee, and their applications; see `preemption_claims`."""
         self._serial = 0
         self._cleaning = False
 
@@ -153,10 +152,16 @@ class PartitionState:
                 del self.completed[serial]
         self.around.release(seat.application)
 
-    def keep_rejected(self, application: Application, handle: Application, reason: str) -> None:
+    def keep_rejected(
+        self,
+        application: Application,
+        handle: Application,
+        reason: str,
+        rules: tuple[RuleOutcome, ...],
+    ) -> None:
         """Keep a rejected application to be looked at until it expires."""
         self._serial += 1
-        self.rejected[application.application_id] = (self._serial, handle)
+        self.rejected[application.application_id] = RejectedApplication(self._serial, handle, rules)
         for effect in handle.reject(reason, self.now_ns()).effects:
             if isinstance(effect, TimerSet):
                 action = ApplicationTimer(
@@ -167,21 +172,11 @@ class PartitionState:
                 )
                 self.around.call_at(effect.due_ns, action)
 
-    def claim(self, allocation_key: str, application_id: str) -> None:
-        """Note whose key it is; now and then, forget the keys that nobody uses any more."""
-        self._keys[allocation_key] = application_id
-        if len(self._keys) > self._keys_bound:
-            self._keys = {key: name for key, name in self._keys.items() if self._uses(name, key)}
-            self._keys_bound = max(_KEYS_BOUND_MIN, 2 * len(self._keys))
-
-    def owner_of(self, allocation_key: str) -> str:
-        """Return the application that uses a key now, the empty text if none does."""
-        name = self._keys.get(allocation_key, "")
-        return name if name and self._uses(name, allocation_key) else ""
-
-    def _uses(self, application_id: str, allocation_key: str) -> bool:
+    def _keys_used_among(self, application_id: str, allocation_keys: Sequence[str]) -> Sequence[str]:
         seat = self.seats.get(application_id)
-        return seat is not None and seat.application.knows(allocation_key)
+        if seat is None:
+            return allocation_keys if application_id in self.quarantine.applications else ()
+        return seat.application.known_among(allocation_keys)
 
     def disturb(self, queue: Queue) -> None:
         """Note that something changed in a leaf, so that it is looked at again."""
@@ -250,6 +245,8 @@ class PartitionState:
             if not record.placed:
                 self.remove_pending(seat, record.ask)
         self.drop_reservations(answer.reservations)
+        if answer.summary is not None:
+            self.around.summarise(answer.summary)
         serial = self.serials[seat.application_id]
         self.completed[serial] = seat.application
         self.unseat(seat)
@@ -258,7 +255,9 @@ class PartitionState:
         """Let all applications go, because the partition ends."""
         handles = [seat.application for seat in self.seats.values()]
         handles += self.completed.values()
-        handles += [application for _, application in self.rejected.values()]
+        handles += [kept.application for kept in self.rejected.values()]
+        for name in list(self.quarantine.applications):
+            forget_quarantined(self, name)
         for seat in list(self.seats.values()):
             for record in seat.application.waiting_asks():
                 self.remove_pending(seat, record.ask)
@@ -287,9 +286,8 @@ class PartitionState:
 
     def add_pending(self, seat: Seat, *asks: Ask) -> None:
         """Count new waiting asks in their queues."""
-        total = EMPTY
+        total = total_of([ask.resource for ask in asks])
         for ask in asks:
-            total = add(total, ask.resource)
             seat.queue.seats.count_size(ask.resource, 1)
         for level in seat.queue.above:
             level.add_pending(total)

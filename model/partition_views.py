@@ -60,7 +60,7 @@ def _application_counts(state: PartitionState) -> Json:
     total = 0
     states = [seat.facts.state for seat in state.seats.values()]
     states += [application.state() for application in state.completed.values()]
-    states += [application.state() for _, application in state.rejected.values()]
+    states += [kept.application.state() for kept in state.rejected.values()]
     for name in sorted(entry.value for entry in states):
         counts[name] = sum(entry.value == name for entry in states)
         total += 1
@@ -105,5 +105,5 @@ def application_views(state: PartitionState) -> list[Document]:
     """Return the ApplicationInfo documents: active, completed and rejected ones."""
     documents = [state.seats[name].application.view() for name in sorted(state.seats)]
     documents += [state.completed[serial].view() for serial in sorted(state.completed)]
-    documents += [state.rejected[name][1].view() for name in sorted(state.rejected)]
+    documents += [state.rejected[name].application.view() for name in sorted(state.rejected)]
     return documents

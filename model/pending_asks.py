@@ -10,11 +10,9 @@ other one of it does, so that a walk over a backlog costs one step a group inste
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-from sortedcontainers import SortedDict
-
-from .ordered_map import OrderedMap
+from .ordered_list import OrderedList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +24,8 @@ __all__ = ["AskGroup", "AskOrder", "AskRecord", "AskShape", "PendingAsks"]
 
 AskOrder: TypeAlias = tuple[int, int, int]
 """(negative priority, creation in ns, serial): the smallest goes first."""
+
+_new: Final = tuple.__new__
 
 
 class AskShape(NamedTuple):
@@ -47,6 +47,7 @@ class AskRecord:
         "ask",
         "attempted",
         "group",
+        "has_own_answer",
         "log",
         "order",
         "placed",
@@ -61,6 +62,8 @@ class AskRecord:
         self.order = order
         self.group: AskGroup | None = None
         """Where it waits."""
+        self.has_own_answer = False
+        """What is said to others of its shape about preemption may not hold for it: see `AskGroup.apart`."""
         self.placed = False
         """An allocation has been made of it, or is being swapped in for a placeholder."""
         self.attempted = False
@@ -87,36 +90,45 @@ class AskRecord:
 
 def shape_of(ask: Ask) -> AskShape:
     """Return the shape of an ask."""
-    return AskShape(
-        ask.resource,
-        ask.priority,
-        ask.required_node,
-        ask.task_group_name,
-        ask.placeholder,
-        ask.allow_preempt_other,
+    # Not by its constructor, which is a function in Python around this one: each ask comes here.
+    return _new(
+        AskShape,
+        (
+            ask.resource,
+            ask.priority,
+            ask.required_node,
+            ask.task_group_name,
+            ask.placeholder,
+            ask.allow_preempt_other,
+        ),
     )
 
 
 @final
-class AskGroup:
-    """The waiting asks of one shape, in order."""
+class AskGroup(OrderedList[AskRecord]):
+    """The waiting asks of one shape, in order. Its own place is that of its first ask."""
 
-    __slots__ = ("attempted_until", "head", "records", "shape")
+    __slots__ = ("_apart", "attempted_until", "order", "shape")
 
-    def __init__(self, shape: AskShape) -> None:
+    def __init__(self, shape: AskShape, order: AskOrder) -> None:
+        super().__init__()
         self.shape = shape
-        self.records: OrderedMap[AskOrder, AskRecord] = OrderedMap()
-        self.head: AskOrder = (0, 0, 0)
+        self.order = order
         self.attempted_until: AskOrder | None = None
         """All asks up to this one count as attempted, because one before them stood for all."""
+        self._apart: OrderedList[AskRecord] | None = None
 
-    def first(self) -> AskRecord:
-        """Return the ask that goes first."""
-        return self.records[self.head]
+    @property
+    def apart(self) -> OrderedList[AskRecord]:
+        """Those for which preemption was tried, or a node reserved: no other one stands for them there."""
+        if self._apart is None:
+            self._apart = OrderedList()
+        return self._apart
 
-    def after(self, order: AskOrder) -> Iterator[AskRecord]:
-        """Walk the asks behind a place in the order."""
-        return self.records.after(order)
+    def share(self, record: AskRecord) -> None:
+        """Have others of the shape stand for an ask again."""
+        record.has_own_answer = False
+        self.apart.remove(record)
 
     def was_attempted(self, record: AskRecord) -> bool:
         """Tell whether scheduling looked for room for the ask or for one that stands for it."""
@@ -127,20 +139,26 @@ class AskGroup:
 class _Ages:
     """Serials for asks of equal priority and age, placed ones included."""
 
-    __slots__ = ("_ages",)
+    __slots__ = ("_ages", "_last")
 
     def __init__(self) -> None:
-        self._ages: SortedDict[tuple[int, int], list[int]] = SortedDict()
+        self._ages: dict[tuple[int, int], list[int]] = {}
         """(negative priority, creation) -> [lowest serial, highest serial, how many]."""
+        self._last: tuple[int, int] | None = None
+        """The one that goes last, `None` if it has to be looked up."""
 
     def enter(self, ask: Ask) -> AskOrder:
         age = (-ask.priority, ask.created_at_ns)
         serials = self._ages.get(age)
         if serials is None:
+            if self._last is not None and age > self._last:
+                self._last = age
             self._ages[age] = [0, 0, 1]
             return (*age, 0)
         serials[2] += 1
-        if age == self._ages.keys()[-1]:
+        if self._last is None:
+            self._last = max(self._ages)
+        if age == self._last:
             serials[1] += 1
             return (*age, serials[1])
         serials[0] -= 1
@@ -152,6 +170,8 @@ class _Ages:
         serials[2] -= 1
         if not serials[2]:
             del self._ages[age]
+            if age == self._last:
+                self._last = None
 
 
 @final
@@ -161,7 +181,8 @@ class PendingAsks:
     def __init__(self) -> None:
         self.records: dict[str, AskRecord] = {}
         self.groups: dict[AskShape, AskGroup] = {}
-        self._heads: OrderedMap[AskOrder, AskGroup] = OrderedMap()
+        self._in_order: OrderedList[AskGroup] = OrderedList()
+        """The groups by their first asks."""
         self._ages = _Ages()
 
     def __contains__(self, allocation_key: str) -> bool:
@@ -177,7 +198,7 @@ class PendingAsks:
 
     def waiting(self) -> Iterator[AskRecord]:
         """Walk the waiting asks in order."""
-        rows = [record for group in self.groups.values() for record in group.records.values()]
+        rows = [record for group in self.groups.values() for record in group]
         rows.sort(key=lambda record: record.order)
         return iter(rows)
 
@@ -188,15 +209,11 @@ class PendingAsks:
 
     def first_group(self) -> AskGroup | None:
         """Return the group whose first ask goes first, `None` if nothing waits."""
-        return self._heads[self._heads.first_key()] if self.groups else None
+        return self._in_order.first if self.groups else None
 
     def walk(self) -> list[tuple[AskOrder, AskGroup]]:
         """Return the groups by the order of their first asks."""
-        return [(group.head, group) for group in self._heads.values()]
-
-    def max_priority(self) -> int | None:
-        """Return the highest priority among the waiting asks, `None` if nothing waits."""
-        return -self._heads.first_key()[0] if self.groups else None
+        return [(group.order, group) for group in self._in_order]
 
     # ---------------------------------------------------------------------------------- changes
 
@@ -241,42 +258,54 @@ class PendingAsks:
         record.ask = record.ask.resized(resource)
         self._queue(record)
 
+    def set_apart(self, record: AskRecord) -> None:
+        """Have no other ask stand for this one where preemption is concerned."""
+        if record.has_own_answer:
+            return
+        record.has_own_answer = True
+        if record.group is not None:
+            record.group.apart.add(record)
+
     def _queue(self, record: AskRecord) -> None:
         shape = shape_of(record.ask)
         group = self.groups.get(shape)
         order = record.order
         if group is None:
-            group = self.groups[shape] = AskGroup(shape)
-            group.head = order
-            self._heads[order] = group
-        elif order < group.head:
-            del self._heads[group.head]
-            group.head = order
-            self._heads[order] = group
-        group.records[order] = record
+            group = self.groups[shape] = AskGroup(shape, order)
+            self._in_order.add(group)
+        elif order < group.order:
+            self._move(group, order)
+        group.add(record)
         record.group = group
+        if record.has_own_answer:
+            group.apart.add(record)
 
     def _unqueue(self, record: AskRecord) -> None:
         group = record.group
         assert group is not None, f"ask {record.ask.allocation_key} does not wait: please report"
         record.attempted = group.was_attempted(record)
         record.group = None
-        records = group.records
-        del records[record.order]
-        if record.order != group.head:
-            return
-        del self._heads[group.head]
-        if records:
-            group.head = records.first_key()
-            self._heads[group.head] = group
-        else:
+        group.remove(record)
+        if record.has_own_answer:
+            group.apart.remove(record)
+        if not group:
+            self._in_order.remove(group)
             del self.groups[group.shape]
+        elif record.order == group.order:
+            self._move(group, group.first.order)
+
+    def _move(self, group: AskGroup, order: AskOrder) -> None:
+        self._in_order.remove(group)
+        group.order = order
+        self._in_order.add(group)
 
     def validate(self) -> None:
         """Assert that the groups hold exactly the waiting asks, and that their heads are first."""
         waiting = {key for key, record in self.records.items() if not record.placed}
-        grouped = {r.ask.allocation_key for g in self.groups.values() for r in g.records.values()}
+        grouped = {r.ask.allocation_key for g in self.groups.values() for r in g}
         assert waiting == grouped, f"waiting asks {waiting ^ grouped} are lost or doubled"
         for group in self.groups.values():
-            assert group.head == group.records.first_key(), "the head of a group is not its first ask"
-        assert len(self._heads) == len(self.groups), "a group has no place in the order"
+            assert group.order == group.first.order, "the place of a group is not that of its first ask"
+            apart = [record for record in group if record.has_own_answer]
+            assert apart == list(group.apart), "an ask with an answer of its own is lost or doubled"
+        assert len(self._in_order) == len(self.groups), "a group has no place in the order"

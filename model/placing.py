@@ -25,15 +25,20 @@ def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
         return False
     now_ns = state.now_ns()
     allocation = Allocation(ask, node.node_id, now_ns, node.instance_type)
-    available = node.node.try_add(allocation)
+    answer = available = None
+    try:
+        available = node.node.try_add(allocation)
+        if available is not None:
+            answer = seat.application.try_place(allocation, now_ns)
+    finally:  # Also where one of them breaks.
+        if answer is None:
+            queue_quota.discharge(queue, resource)
+            if available is not None:
+                state.nodes.give(node, node.node.remove(ask.allocation_key))
     if available is None:
-        queue_quota.discharge(queue, resource)
         state.nodes.take(node, node.node.facts().available)
         return False
-    answer = seat.application.try_place(allocation, now_ns)
     if answer is None:
-        state.nodes.give(node, node.node.remove(ask.allocation_key))
-        queue_quota.discharge(queue, resource)
         return False
     state.nodes.take(node, available)
     state.remove_pending(seat, ask)

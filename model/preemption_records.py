@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
+from .resources import EMPTY, Resource
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from .resources import Resource
 
 __all__ = ["RECORDS_MAX", "PreemptionCause", "PreemptionLog", "PreemptionRecord", "VictimRecord"]
 
@@ -42,16 +42,21 @@ class VictimRecord:
 class PreemptionRecord:
     """One preemption: a decision that was carried out as a whole.
 
-    `allocation_key` and `application_id` are those of the ask, empty where a maximum is enforced.
-    `queue_path` is the queue whose guarantee is served, whose maximum is enforced, or which the ask is in.
+    `allocation_key`, `application_id` and `ask_queue_path` are those of the ask, empty where a maximum is
+    enforced. `queue_path` is the queue whose guarantee is served: the ask's leaf or one above it; where
+    no guarantee plays a part, the queue whose maximum is enforced, or the ask's leaf.
     """
 
     time_ns: int
     cause: PreemptionCause
     queue_path: str
+    ask_queue_path: str = ""
     allocation_key: str = ""
     application_id: str = ""
     node_id: str = ""
+    """The node that the ask is to have, empty where a maximum is enforced."""
+    wanted: Resource = EMPTY
+    """What the ask asks for; where a maximum is enforced, what the queue is to give back."""
     reason: str
     victims: tuple[VictimRecord, ...]
     loop: str = ""

@@ -19,10 +19,13 @@ from .resource_comparisons import is_zero
 from .resources import (
     EMPTY,
     add,
+    fits_beside,
+    has_stopped,
     strictly_greater_than_zero,
     subtract,
     subtract_only_existing,
     take_away,
+    take_away_to_zero,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +72,8 @@ class Queue:
         """Where its settings stand in the configuration file."""
         self.allocated = EMPTY
         self.pending = EMPTY
+        self._pending_stopped = False
+        """The sum of what waits stopped at the border of the range once: it may be less than its parts."""
         self.preempting = EMPTY
         self.running = 0
         self.accepted_allocating: dict[str, None] = {}
@@ -115,18 +120,10 @@ class Queue:
     def has_room(self, resource: Resource) -> bool:
         """Tell whether the resource fits the maximum; for the root a type no node has is none."""
         maximum = self.maximum
-        if maximum is None:
-            return self.parent is not None
-        allocated = self.allocated
         is_root = self.parent is None
-        for name, quantity in resource.items():
-            wanted = allocated.get(name) + quantity
-            if name in maximum:
-                if wanted > max(0, maximum[name]):
-                    return False
-            elif is_root and wanted > 0:
-                return False
-        return True
+        if maximum is None:
+            return not is_root
+        return fits_beside(maximum, self.allocated, resource, undefined_unlimited=not is_root)
 
     @writes
     def try_charge(self, resource: Resource) -> bool:
@@ -154,15 +151,16 @@ class Queue:
     def add_pending(self, resource: Resource) -> None:
         """Count the resource as waiting."""
         self.pending = add(self.pending, resource)
+        self._pending_stopped = self._pending_stopped or has_stopped(self.pending)
 
     @writes
     def remove_pending(self, resource: Resource) -> None:
         """Count the resource as waiting no longer."""
         left = take_away(self.pending, resource)
-        assert left is not None, (
+        assert left is not None or self._pending_stopped, (
             f"queue {self.path}: {resource!r} waits no longer but {self.pending!r} waits: please report"
         )
-        self.pending = left
+        self.pending = take_away_to_zero(self.pending, resource) if left is None else left
 
     @writes
     def add_preempting(self, resource: Resource) -> None:

@@ -81,6 +81,8 @@ class SeatOrder:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Seat] = {}
+        self.parked: dict[str, Seat] = {}
+        """Applications that broke: they are counted here still, and never walked over."""
         self._order: OrderedMap[SeatKey, Seat] = OrderedMap()
         self._stale: dict[str, Seat] = {}
         """Applications that changed since they were given their places."""
@@ -97,7 +99,7 @@ class SeatOrder:
         """Applications that have reservations."""
 
     def __len__(self) -> int:
-        return len(self.by_id)
+        return len(self.by_id) + len(self.parked)
 
     def __iter__(self) -> Iterator[Seat]:
         """Walk the applications in order; the walk must end before the order changes."""
@@ -123,6 +125,26 @@ class SeatOrder:
         self._count(seat.application_id, None)
         self.placeholder_seats.pop(seat.application_id, None)
         self.reserved_seats.pop(seat.application_id, None)
+
+    def ranked(self, queue: Queue, *others: Seat) -> list[Seat]:
+        """Return the applications with something waiting in order, and change nothing: to explain.
+
+        Args:
+            queue: The leaf.
+            others: Applications that are not here, ranked as if they were.
+        """
+        seats = [*self.by_id.values(), *others]
+        waiting = [seat for seat in seats if strictly_greater_than_zero(seat.facts.pending)]
+        return sorted(waiting, key=lambda seat: _seat_key(seat, queue))
+
+    def park(self, seat: Seat) -> None:
+        """Keep an application out of all orders."""
+        self.remove(seat)
+        self.parked[seat.application_id] = seat
+
+    def unpark(self, seat: Seat) -> None:
+        """Let an application go that was parked."""
+        del self.parked[seat.application_id]
 
     def max_priority(self) -> int:
         """Return the highest priority of all waiting asks, the lowest possible one if nothing waits."""
@@ -208,8 +230,7 @@ def _seat_key(seat: Seat, queue: Queue) -> SeatKey:
 
 def _usage(allocated: Resource, guaranteed: Resource | None) -> tuple[float, ...]:
     """Return the shares, largest first, without the zeros at the end: tuples then compare as shares do."""
-    usage = list(shares(allocated, guaranteed))
-    usage.reverse()
+    usage = shares(allocated, guaranteed)[::-1]
     while usage and not usage[-1]:
-        usage.pop()
-    return tuple(usage)
+        usage = usage[:-1]
+    return usage

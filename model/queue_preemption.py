@@ -12,19 +12,32 @@ from typing import TYPE_CHECKING, Final
 
 from .placing import unreserve
 from .preemption_acts import mark_all, release_all, remember, still_going
-from .queue_preemption_attempts import CHECK_INTERVAL_NS, AttemptBudget, AttemptShape, due_ns
-from .queue_preemption_guarantees import Ledger, QueueFactsOf
+from .preemption_claims import spoken_for
+from .queue_preemption_attempts import (
+    CHECK_INTERVAL_NS,
+    EVER_NS,
+    AttemptBudget,
+    AttemptShape,
+    due_ns,
+)
+from .queue_preemption_guarantees import QueueFactsOf
 from .queue_preemption_pool import collect_victims
 from .queue_preemption_records import record_of
-from .queue_preemption_rooms import rooms_for, stale_reservations
-from .queue_preemption_selection import NoPreemption, PreemptionPlan, PreemptionView, decide, lack_of_queues
-from .resources import fits_actual
+from .queue_preemption_rooms import rooms_for, yielding_reservations
+from .queue_preemption_selection import (
+    NoPreemption,
+    PreemptionPlan,
+    PreemptionView,
+    decide,
+    lack_of_queues,
+    may_be_owed,
+)
 
 if TYPE_CHECKING:
     from .ask_walk import Candidate
     from .node_order import NodeSeat
     from .partition_state import PartitionState
-    from .queue_preemption_rooms import StaleReservations
+    from .queue_preemption_rooms import YieldingReservations
     from .seat import Seat
 
 __all__ = ["AttemptBudget", "preempt_for_queue"]
@@ -55,7 +68,7 @@ def preempt_for_queue(
         The node to reserve for the ask, `None` if nothing was preempted.
     """
     now_ns = state.now_ns()
-    attempts.look_again_ns = None
+    attempts.look_again_ns = attempts.refused_to_ns = None
     refusal = _refusal(state, seat, candidate, attempts, now_ns, nodes_tried=nodes_tried)
     if refusal:
         _note(seat, candidate, refusal, now_ns)
@@ -66,6 +79,7 @@ def preempt_for_queue(
         if node.holds_for_shape:
             shape = _shape(seat, candidate, nodes_tried=nodes_tried)
             state.fruitless_preemptions.note(shape, now_ns, _stamp(state))
+            attempts.refused_to_ns = _tried_for_ns(seat, candidate, now_ns)
         attempts.look_again_ns = now_ns + CHECK_INTERVAL_NS
         seat.application.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
         _note(seat, candidate, node.text, now_ns)
@@ -85,31 +99,46 @@ def _refusal(
     """Say why no attempt is made now; the empty text if one is to be made. Cheap: most asks end here."""
     ask = candidate.ask
     if not ask.allow_preempt_other or ask.required_node:
+        attempts.refused_to_ns = EVER_NS
         return PRECONDITIONS
     if candidate.triggered_preemption and not _may_try_again(state, seat, candidate, nodes_tried=nodes_tried):
         return PRECONDITIONS
     due = due_ns(candidate, seat.queue.settings.preemption_delay_ns)
     if now_ns < due:
         attempts.look_again_ns = due
+        if candidate.preemption_checked_ns is None:
+            attempts.refused_to_ns = EVER_NS  # Those behind it are younger.
         return PRECONDITIONS
     if attempts.left <= 0:
         attempts.look_again_ns = now_ns
+        attempts.refused_to_ns = EVER_NS
         return EXHAUSTED
     shape = _shape(seat, candidate, nodes_tried=nodes_tried)
     attempts.look_again_ns = state.fruitless_preemptions.until_ns(shape, now_ns, _stamp(state))
-    return NO_HELP if attempts.look_again_ns is not None else ""
+    if attempts.look_again_ns is None:
+        return ""
+    attempts.refused_to_ns = _tried_for_ns(seat, candidate, now_ns)
+    return NO_HELP
+
+
+def _tried_for_ns(seat: Seat, candidate: Candidate, now_ns: int) -> int | None:
+    """Return up to which age an attempt in vain stands for others: those that are due as well."""
+    if candidate.reserved_node:
+        return None
+    return now_ns - seat.queue.settings.preemption_delay_ns
 
 
 def _may_try_again(state: PartitionState, seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> bool:
     """Tell whether an ask may preempt a second time.
 
-    Its victims must be gone, and what they gave back as well: the node that was reserved for it, or the room
-    of a queue that had enough at the time. With both it only waits for the RM's predicates to agree.
+    Its victims must be gone, and what they gave back as well: the node that they were to free for it, or the
+    room of a queue that had enough at the time. With both it only waits for the RM's predicates to agree.
     """
-    if candidate.reserved_node and nodes_tried:
-        return False
     before = state.preemptions.last_for(candidate.ask.allocation_key, seat.application_id)
-    return before is None or not still_going(state, before)
+    if before is None:
+        return True
+    has_both = nodes_tried and candidate.reserved_node == before.node_id
+    return not has_both and not still_going(state, before)
 
 
 def _shape(seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> AttemptShape:
@@ -139,11 +168,11 @@ def _attempt(
     nodes_tried: bool,
 ) -> NodeSeat | NoPreemption:
     """Decide and carry it out; return the node to reserve, or why nothing was preempted."""
-    facts_of = QueueFactsOf(seat.queue)
-    if _is_hopeless(seat, candidate, facts_of):
+    facts_of = QueueFactsOf(seat.queue, spoken_for(state, candidate.ask.allocation_key))
+    if not may_be_owed(facts_of(seat.queue), candidate.ask):
         return NoPreemption.GUARANTEE
-    stale = stale_reservations(state, candidate.ask)
-    view = _view(state, seat, candidate, facts_of, stale, nodes_tried=nodes_tried)
+    yielding = yielding_reservations(state, candidate.ask, facts_of.spoken_for)
+    view = _view(state, seat, candidate, facts_of, yielding, nodes_tried=nodes_tried)
     plan = decide(view, state.around.predicates)
     if isinstance(plan, NoPreemption):
         return plan
@@ -151,17 +180,9 @@ def _attempt(
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
     _carry_out(state, seat, view, plan)
-    if plan.node_id in stale and node.reserved:
-        unreserve(state, *stale[plan.node_id])
+    if plan.node_id in yielding and node.reserved:
+        unreserve(state, *yielding[plan.node_id])
     return node
-
-
-def _is_hopeless(seat: Seat, candidate: Candidate, facts_of: QueueFactsOf) -> bool:
-    """Tell without a look at any allocation whether nothing is owed to the ask, whoever would go."""
-    leaf = facts_of(seat.queue)
-    ledger = Ledger(leaf)
-    own = ledger.own_remaining(leaf)
-    return ledger.remaining(leaf) is None or not fits_actual(own, candidate.ask.resource)
 
 
 def _view(
@@ -169,7 +190,7 @@ def _view(
     seat: Seat,
     candidate: Candidate,
     facts_of: QueueFactsOf,
-    stale: StaleReservations,
+    yielding: YieldingReservations,
     *,
     nodes_tried: bool,
 ) -> PreemptionView:
@@ -181,12 +202,14 @@ def _view(
         pool,
         reserved_node=candidate.reserved_node,
         nodes_tried=nodes_tried,
-        stale=stale,
+        yielding=yielding,
     )
     return PreemptionView(
         ask=ask,
         leaf=facts_of(seat.queue),
-        lack=lack_of_queues(ask, [(level.maximum, level.allocated) for level in seat.queue.above]),
+        lack=lack_of_queues(
+            ask, [(level.maximum, facts_of.spoken_for.most_of(level)) for level in seat.queue.above]
+        ),
         pool=pool,
         rooms=rooms,
         nodes_tried=nodes_tried,
@@ -198,4 +221,5 @@ def _carry_out(state: PartitionState, seat: Seat, view: PreemptionView, plan: Pr
     now_ns = state.now_ns()
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
     seat.application.note_preemption(key, now_ns, triggered=True)
+    state.preemption_claims[key] = seat.application_id
     remember(state, record_of(view, plan, seat, now_ns))

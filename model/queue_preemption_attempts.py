@@ -3,6 +3,8 @@
 An ask is looked at again 15 seconds after it was looked at in vain, and a visit of a leaf makes ten
 attempts at most. Asks of equal size and priority in one leaf fail for the same reason, unless it is the
 RM's predicates: one of them stands for the others until something has changed, and for a second even then.
+A walk over a backlog passes over those that another one stands for, but for the few that have an answer of
+their own.
 """
 
 from __future__ import annotations
@@ -11,16 +13,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 if TYPE_CHECKING:
     from .ask_walk import Candidate
+    from .pending_asks import AskRecord
     from .resources import Resource
 
 __all__ = [
     "ATTEMPTS_MAX",
     "CHECK_INTERVAL_NS",
+    "EVER_NS",
     "FRUITLESS_MAX",
     "AttemptBudget",
     "AttemptShape",
     "FruitlessAttempts",
     "due_ns",
+    "has_own_answer",
 ]
 
 ATTEMPTS_MAX: Final = 10
@@ -31,6 +36,9 @@ CHECK_INTERVAL_NS: Final = 15_000_000_000
 
 FRUITLESS_MAX: Final = 256
 """Shapes that are remembered as tried in vain; at the bound the oldest is forgotten, and tried again."""
+
+EVER_NS: Final = 2**64
+"""Later than any ask is created."""
 
 _CHANGED_INTERVAL_NS: Final = 1_000_000_000
 """How long a fruitless attempt stands for other asks although something has changed since."""
@@ -54,10 +62,13 @@ class AttemptShape(NamedTuple):
 class AttemptBudget:
     """What one visit of a leaf may spend on preemption, and when it is worth looking again."""
 
-    __slots__ = ("left", "look_again_ns")
+    __slots__ = ("left", "look_again_ns", "refused_to_ns")
 
     def __init__(self) -> None:
         self.left = ATTEMPTS_MAX
+        self.refused_to_ns: int | None = None
+        """Every ask of the shape that is created up to then is refused like the last one, unless it has an
+        answer of its own; `None` if the refusal is of the last one alone."""
         self.look_again_ns: int | None = None
         """When time alone may let the ask that was last refused preempt; `None` if only a change can."""
 
@@ -94,3 +105,10 @@ def due_ns(candidate: Candidate, delay_ns: int) -> int:
     due = candidate.ask.created_at_ns + delay_ns
     checked_ns = candidate.preemption_checked_ns
     return due if checked_ns is None else max(due, checked_ns + CHECK_INTERVAL_NS)
+
+
+def has_own_answer(record: AskRecord, reserved_node: str, now_ns: int) -> bool:
+    """Tell whether an ask may be answered otherwise than one that preemption has never looked at."""
+    checked_ns = record.preemption_checked_ns
+    recent = checked_ns is not None and now_ns < checked_ns + CHECK_INTERVAL_NS
+    return recent or record.preemption_triggered or bool(reserved_node)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+from .preemption_claims import NOTHING_SPOKEN_FOR
 from .resource_combinations import merge_if_not_present
 from .resources import (
     EMPTY,
@@ -20,10 +21,10 @@ from .resources import (
     add,
     component_wise_min,
     subtract,
-    subtract_only_existing,
 )
 
 if TYPE_CHECKING:
+    from .preemption_claims import SpokenFor
     from .queue import Queue
 
 __all__ = ["Ledger", "QueueFacts", "QueueFactsOf", "is_within"]
@@ -37,7 +38,7 @@ class QueueFacts:
     parent: QueueFacts | None
     guaranteed: Resource | None
     used: Resource
-    """Allocated less what is being preempted."""
+    """Allocated less what is being preempted; above the ask, with what other asks have preempted for."""
     above_ask: bool
     """The queue is the ask's leaf or above it."""
 
@@ -46,7 +47,8 @@ class QueueFacts:
 class QueueFactsOf:
     """Takes the facts of queues when they are first asked for, each once."""
 
-    def __init__(self, ask_leaf: Queue) -> None:
+    def __init__(self, ask_leaf: Queue, spoken_for: SpokenFor = NOTHING_SPOKEN_FOR) -> None:
+        self.spoken_for = spoken_for
         self._path = frozenset(level.path for level in ask_leaf.above)
         self._known: dict[str, QueueFacts] = {}
 
@@ -54,12 +56,13 @@ class QueueFactsOf:
         """Return the facts of a queue."""
         facts = self._known.get(queue.path)
         if facts is None:
+            above_ask = queue.path in self._path
             facts = self._known[queue.path] = QueueFacts(
                 queue.path,
                 self(queue.parent) if queue.parent is not None else None,
                 queue.guaranteed,
-                subtract_only_existing(queue.allocated, queue.preempting),
-                queue.path in self._path,
+                (self.spoken_for if above_ask else NOTHING_SPOKEN_FOR).use_of(queue),
+                above_ask,
             )
         return facts
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from .queue_preemption_guarantees import Ledger
 from .resource_comparisons import equals_or_empty
 from .resources import add, fits, fits_actual, subtract_eliminating_negative
-from .victims import needed_only
+from .victims import Need, needed_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -156,7 +156,7 @@ class NodeSolver:
         enough: list[Victim],
         spare: list[Victim],
     ) -> NodeSolution:
-        needed = needed_only(enough, given=room.available, wanted=self._ask.resource)
+        needed = needed_only(enough, Need(room.available, self._ask.resource))
         kept = {victim.key for victim in needed}
         left_out = [victim for victim in enough if victim.key not in kept]
         return NodeSolution(len(needed), room.node_id, (*needed, *left_out, *spare))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from .preemption_claims import NOTHING_SPOKEN_FOR
 from .queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf, is_within
 from .queue_properties import PreemptionPolicy, PriorityPolicy
 from .queue_quota import maximum_of_path
@@ -19,6 +20,7 @@ from .victims import queue_order, victims_of
 
 if TYPE_CHECKING:
     from .allocation import Ask
+    from .preemption_claims import SpokenFor
     from .queue import Queue
     from .resources import Resource
     from .victims import Victim
@@ -34,7 +36,9 @@ class VictimPool(NamedTuple):
     """By the path of the leaf."""
 
 
-def fence_root(leaf: Queue, ask: Ask) -> tuple[Queue, dict[str, int]]:
+def fence_root(
+    leaf: Queue, ask: Ask, spoken_for: SpokenFor = NOTHING_SPOKEN_FOR
+) -> tuple[Queue, dict[str, int]]:
     """Find the fence root of an ask, and what its priority counts as in each queue up to it, by path."""
     priority = ask.priority
     priorities: dict[str, int] = {}
@@ -45,22 +49,22 @@ def fence_root(leaf: Queue, ask: Ask) -> tuple[Queue, dict[str, int]]:
         else:
             priority += settings.priority_offset
         priorities[level.path] = priority
-        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask):
+        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask, spoken_for):
             return level, priorities
     return leaf.above[-1], priorities
 
 
-def _has_room(queue: Queue, ask: Ask) -> bool:
+def _has_room(queue: Queue, ask: Ask, spoken_for: SpokenFor) -> bool:
     """Tell whether a queue could take the ask as well, by its own maximum and those above."""
     limit = maximum_of_path(queue)
     if limit is None:
         return True
-    return strictly_greater_or_equal_only_existing(limit, add(queue.allocated, ask.resource))
+    return strictly_greater_or_equal_only_existing(limit, add(spoken_for.most_of(queue), ask.resource))
 
 
 def collect_victims(leaf: Queue, ask: Ask, facts_of: QueueFactsOf) -> VictimPool:
     """Collect what may be preempted for an ask; never anything of its own leaf."""
-    root, priorities = fence_root(leaf, ask)
+    root, priorities = fence_root(leaf, ask, facts_of.spoken_for)
     search = _Search(leaf, ask, facts_of, priorities)
     if root is not leaf:
         search.visit(root, priorities[root.path], fenced=False)

@@ -35,9 +35,11 @@ def record_of(view: PreemptionView, plan: PreemptionPlan, seat: Seat, now_ns: in
         time_ns=now_ns,
         cause=PreemptionCause.GUARANTEE,
         queue_path=served.path,
+        ask_queue_path=view.leaf.path,
         allocation_key=ask.allocation_key,
         application_id=seat.application_id,
         node_id=node,
+        wanted=ask.resource,
         reason=reason,
         victims=tuple(victim_record(victim, _why(view, victim, need)) for victim, need in victims),
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .queue_preemption_guarantees import Ledger, QueueFactsOf
 from .queue_preemption_nodes import NodeRoom
-from .resources import fits
+from .resources import fits, fits_actual
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,34 +14,61 @@ if TYPE_CHECKING:
     from .allocation import Ask
     from .node_order import NodeSeat
     from .partition_state import PartitionState
+    from .preemption_claims import SpokenFor
+    from .queue import Queue
     from .queue_preemption_pool import VictimPool
+    from .resources import Resource
     from .seat import Seat
 
-__all__ = ["STALE_AFTER_NS", "StaleReservations", "rooms_for", "stale_reservations"]
+__all__ = ["STALE_AFTER_NS", "YieldingReservations", "rooms_for", "yielding_reservations"]
 
 STALE_AFTER_NS: Final = (2 * 60 * 60 + 2) * 1_000_000_000
-"""How old a reserved ask must be before one of higher priority may take its node over: twice the time a
-reservation waits, and the time until it is made."""
+"""How old a reserved ask must be before one of higher priority may take its node over, whatever it is owed
+itself: twice the time a reservation waits, and the time until it is made."""
 
-StaleReservations = dict[str, "tuple[Seat, str]"]
+YieldingReservations = dict[str, "tuple[Seat, str]"]
 """By node: the application and the allocation key of the reservation that may be dropped."""
 
 
-def stale_reservations(state: PartitionState, ask: Ask) -> StaleReservations:
-    """Find the reservations that yield to an ask: ordinary, older than two hours, and of lower priority."""
-    found: StaleReservations = {}
+def yielding_reservations(state: PartitionState, ask: Ask, spoken_for: SpokenFor) -> YieldingReservations:
+    """Find the reservations that yield to an ask whose queue is owed room.
+
+    Only ordinary ones do: those of asks that nothing is owed to and whose priority is no higher, and those of
+    lower priority that have waited for more than two hours.
+    """
+    found: YieldingReservations = {}
     if not state.reservations:
         return found
     before_ns = state.now_ns() - STALE_AFTER_NS
     for seat in state.seats.values():
         if not seat.facts.reserved:
             continue
+        owed = _Owed(seat.queue, spoken_for)
         for reservation, record in seat.application.reserved_asks():
             if record is None or reservation.required or record.preemption_triggered:
                 continue
-            if record.ask.priority < ask.priority and record.ask.created_at_ns < before_ns:
+            holder = record.ask
+            stale = holder.priority < ask.priority and holder.created_at_ns < before_ns
+            if stale or (holder.priority <= ask.priority and not owed.covers(holder.resource)):
                 found[reservation.node_id] = (seat, reservation.allocation_key)
     return found
+
+
+class _Owed:
+    """What a leaf is owed, worked out when it is first asked for."""
+
+    def __init__(self, leaf: Queue, spoken_for: SpokenFor) -> None:
+        self._leaf = leaf
+        self._spoken_for = spoken_for
+        self._known: tuple[Resource | None] | None = None
+
+    def covers(self, resource: Resource) -> bool:
+        """Tell whether the leaf would be within its guarantee with so much more."""
+        if self._known is None:
+            facts = QueueFactsOf(self._leaf, self._spoken_for)(self._leaf)
+            self._known = (Ledger(facts).remaining(facts),)
+        (remaining,) = self._known
+        return remaining is not None and fits_actual(remaining, resource)
 
 
 def rooms_for(
@@ -50,9 +78,9 @@ def rooms_for(
     *,
     reserved_node: str,
     nodes_tried: bool,
-    stale: StaleReservations,
+    yielding: YieldingReservations,
 ) -> tuple[NodeRoom, ...]:
-    """Return the nodes that are large enough for the ask and that nobody else has reserved.
+    """Return the nodes that are large enough for the ask and that nobody has reserved who keeps them.
 
     Only those matter that hold victims or, where nodes have not been tried yet, that have room already.
     """
@@ -70,5 +98,5 @@ def rooms_for(
         if node is not None
         and node.schedulable
         and fits(node.capacity, ask.resource)
-        and (not node.reserved or node.node_id == reserved_node or node.node_id in stale)
+        and (not node.reserved or node.node_id == reserved_node or node.node_id in yielding)
     )

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from .queue_preemption_guarantees import Ledger, QueueFacts, is_within
 from .queue_preemption_judgement import JudgedNode, NoNode, choose_node
 from .queue_preemption_nodes import NodeRoom, NodeSolver
-from .resources import Resource, add, fits, fits_actual, subtract
-from .victims import Victim, queue_order, total_of
+from .resources import Resource, add, fits, fits_actual
+from .victims import Need, Victim, needed_only, queue_order, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .queue_preemption_pool import VictimPool
     from .surroundings import Predicates
 
-__all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues"]
+__all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_owed"]
 
 
 class NoPreemption(Enum):
@@ -114,10 +114,13 @@ def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]])
 
 def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPlan | NoPreemption:
     """Decide where the ask is to run and who has to go for it."""
-    if not view.pool.victims or not _may_be_possible(view):
+    if not (view.pool.victims and may_be_owed(view.leaf, view.ask) and _is_owed_if_all_go(view)):
         return NoPreemption.GUARANTEE
     solver = NodeSolver(view.ask, view.leaf, view.pool, nodes_tried=view.nodes_tried)
-    node = choose_node(view.ask.allocation_key, solver.solutions(view.rooms), predicates)
+    solutions = solver.solutions(view.rooms)
+    if not view.lack:  # Otherwise it depends on who goes in addition.
+        solutions = (each for each in solutions if _is_lawful(view, each.victims[: each.needed]))
+    node = choose_node(view.ask.allocation_key, solutions, predicates)
     if isinstance(node, NoNode):
         return NoPreemption.NO_NODE if node is NoNode.NO_ROOM else NoPreemption.REFUSED
     for_queue = _for_queue(view, node)
@@ -126,16 +129,22 @@ def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPla
     plan = _without_needless(view, node, for_queue, predicates)
     if not plan.victims:
         return NoPreemption.NO_NODE
-    return plan if _is_lawful(view, plan) else NoPreemption.UNLAWFUL
+    return plan if _is_lawful(view, plan.victims) else NoPreemption.UNLAWFUL
 
 
-def _may_be_possible(view: PreemptionView) -> bool:
+def may_be_owed(leaf: QueueFacts, ask: Ask) -> bool:
+    """Tell without a look at any allocation whether anything can be owed to an ask, whoever goes.
+
+    To a queue without a guarantee nothing is owed; and what the ask's own leaf uses does not become less.
+    """
+    ledger = Ledger(leaf)
+    return ledger.remaining(leaf) is not None and fits_actual(ledger.own_remaining(leaf), ask.resource)
+
+
+def _is_owed_if_all_go(view: PreemptionView) -> bool:
     """Tell whether the ask's queue can be within its guarantee with the ask, whoever goes."""
     ledger = Ledger(view.leaf)
-    remaining = ledger.remaining(view.leaf)
-    if remaining is None:
-        return False  # To a queue without a guarantee nothing is owed.
-    if fits_actual(remaining, view.ask.resource):
+    if fits_actual(ledger.remaining(view.leaf), view.ask.resource):
         return True
     ledger.put(view.leaf, view.ask.resource)
     for victim in view.pool.victims:
@@ -222,19 +231,13 @@ def _needed(
     All others that the node was judged with go in any case. The last in the order are spared first.
     """
     available = next(room.available for room in view.rooms if room.node_id == node.node_id)
-    victims = (*node.needed, *node.demanded, *for_queue)
-    on_node = add(available, total_of(victim for victim in victims if _is_on(victim, node)))
-    back = total_of(victims)
-    kept = []
-    for victim in sorted((*for_node, *for_queue), key=queue_order, reverse=True):
-        on_node_without = subtract(on_node, victim.resource) if _is_on(victim, node) else on_node
-        back_without = subtract(back, victim.resource)
-        if fits(on_node_without, view.ask.resource) and fits(back_without, view.lack):
-            on_node, back = on_node_without, back_without
-        else:
-            kept.append(victim)
-    kept.reverse()
-    return tuple(kept)
+    considered = sorted((*for_node, *for_queue), key=queue_order)
+    going = total_of(victim for victim in (*node.needed, *node.demanded) if victim not in for_node)
+    return needed_only(
+        considered,
+        Need(add(available, going), view.ask.resource, node.node_id),
+        Need(going, view.lack),
+    )
 
 
 def _is_on(victim: Victim, node: JudgedNode) -> bool:
@@ -255,10 +258,10 @@ def _agrees(
     return predicates.preemption_index(view.ask.allocation_key, node.node_id, keys, last) == last
 
 
-def _is_lawful(view: PreemptionView, plan: PreemptionPlan) -> bool:
+def _is_lawful(view: PreemptionView, victims: Sequence[Victim]) -> bool:
     """Look at the guarantees once more, with the ask in and all victims out."""
     ledger = Ledger(view.leaf)
-    for victim in plan.victims:
+    for victim in victims:
         facts = view.pool.facts[victim.queue.path]
         if not ledger.keeps_guarantees(facts, victim.resource):
             return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .quantities import INT64_MAX
 from .resource_comparisons import is_zero
 from .resources import Resource, component_wise_min
 
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
     from .queue import Queue
 
 __all__ = [
+    "beyond_range",
     "charge",
     "discharge",
     "fair_maximum",
+    "has_guarantee",
     "has_place_for",
     "headroom",
     "headroom_without_root",
@@ -43,6 +46,18 @@ def charge(leaf: Queue, resource: Resource) -> None:
     """Charge the whole path whatever the quotas: the RM says that it runs already."""
     for queue in leaf.above:
         queue.charge(resource)
+
+
+def beyond_range(leaf: Queue, resource: Resource, instead_of: Resource) -> str | None:
+    """Return why the sum of all that is allocated cannot hold a resource as well, `None` if it can.
+
+    Sums stop at the border of the range. One of allocations must not, or it could not be taken down again.
+    """
+    allocated = leaf.above[-1].allocated
+    for name, quantity in resource.items():
+        if allocated.get(name) - instead_of.get(name) + quantity > INT64_MAX:
+            return f"{quantity} {name} beside {allocated.get(name)} that are allocated exceed {INT64_MAX}"
+    return None
 
 
 def discharge(leaf: Queue, resource: Resource) -> None:
@@ -100,6 +115,14 @@ def fair_maximum(queue: Queue) -> Resource | None:
             overlaid.update(level.maximum.items())
             changed = True
     return Resource(overlaid) if changed else root.maximum
+
+
+def has_guarantee(queue: Queue) -> bool:
+    """Tell whether the queue, or one above it, has a guarantee."""
+    for level in queue.above:  # noqa: SIM110 - a generator takes three times as long, and each cycle asks
+        if level.guaranteed is not None:
+            return True
+    return False
 
 
 def has_place_for(queue: Queue, application_id: str) -> Queue | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .resource_texts import resource_from_texts
@@ -11,7 +11,7 @@ from .resources import strictly_greater_than_zero
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .configuration.schema import ChildTemplateConfig
+    from .configuration.schema import ChildTemplateConfig, Position
     from .resources import Resource
     from .views import Document
 
@@ -26,6 +26,8 @@ class QueueTemplate:
     properties: Mapping[str, str]
     guaranteed: Resource | None
     maximum: Resource | None
+    positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
+    """Where its settings stand, by the names of `QueueConfig.positions`."""
 
     @classmethod
     def of(cls, config: ChildTemplateConfig | None) -> QueueTemplate | None:
@@ -39,6 +41,7 @@ class QueueTemplate:
             properties={name: text for name, text in config.properties.items() if name and text},
             guaranteed=guaranteed if strictly_greater_than_zero(guaranteed) else None,
             maximum=maximum if strictly_greater_than_zero(maximum) else None,
+            positions=config.positions,
         )
 
     def view(self) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from .access_control import AccessControlList
 from .object_state import ObjectEvent, ObjectState
@@ -29,6 +29,37 @@ RECOVERY_NAME: Final = "@recovery@"
 RECOVERY_QUEUE: Final = "root.@recovery@"
 _NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
 _ALLOW_ALL: Final = AccessControlList.parse("*")
+
+
+class QueueMaker(Protocol):
+    """What makes a queue below another one: `Queue` itself, or with its entry in the tree."""
+
+    def __call__(self, name: str, parent: Queue, /, *, is_leaf: bool, managed: bool) -> Queue: ...
+
+
+def _creation_refusal(path: str, parent: Queue, missing: list[str]) -> str | None:
+    """Return why the missing queues of a path may not be created, `None` if they may."""
+    if not path.startswith(f"{ROOT}."):
+        return f"illegal queue name passed in: {path}"
+    if parent.is_leaf:
+        return f"creation of queue {path} failed parent is already a leaf: {parent.path}"
+    if parent.state is ObjectState.DRAINING:
+        return f"cannot add a child queue when queue is marked for deletion: {parent.path}"
+    for name in missing:
+        if _NAME.fullmatch(name) is None or name == RECOVERY_NAME:
+            return f"illegal queue name {name!r} in {path}"
+    return None
+
+
+def _relocate(queue: Queue) -> None:
+    """Find the settings of a dynamic queue in a new configuration: where its template says the same."""
+    template = queue.parent.template if queue.parent is not None else None
+    if template is None or not queue.positions:
+        queue.positions = {}
+        return
+    of_queue = (queue.maximum, queue.guaranteed, queue.max_applications)
+    same = of_queue == (template.maximum, template.guaranteed, template.max_applications)
+    queue.positions = template.positions if same else {}
 
 
 @final
@@ -72,6 +103,8 @@ class QueueTree:
         self._apply(self.root, config)
         self.limits_changed()
         for queue in self:
+            if not queue.managed:
+                _relocate(queue)
             self.refresh(queue)
 
     def _apply(self, queue: Queue, config: QueueConfig) -> None:
@@ -87,14 +120,16 @@ class QueueTree:
         inherited = queue.parent.template if queue.parent is not None else None
         queue.template = None if queue.is_leaf else own or inherited
         parent_properties = queue.parent.properties if queue.parent is not None else {}
-        queue.apply_properties(inherit(parent_properties, config.properties))
+        own_properties = inherit(parent_properties, config.properties)
+        # A configuration that names the recovery queue makes no more of it than it is.
+        queue.apply_properties({} if queue.path == RECOVERY_QUEUE else own_properties)
         if queue.parent is not None:
             queue.set_quota(config.guaranteed, config.max)
         wanted = {child.name.lower(): child for child in config.queues}
         for name, child_config in wanted.items():
             child = queue.children.get(name)
             if child is None:
-                child = self._insert(queue, name, is_leaf=child_config.is_leaf, managed=True)
+                child = self._insert(name, queue, is_leaf=child_config.is_leaf, managed=True)
             self._apply(child, child_config)
         for name, child in queue.children.items():
             if name not in wanted and child.managed:
@@ -102,6 +137,7 @@ class QueueTree:
 
     def _mark_removed(self, queue: Queue) -> None:
         queue.handle(ObjectEvent.REMOVE)
+        queue.positions = {}
         for child in queue.children.values():
             if child.managed:
                 self._mark_removed(child)
@@ -113,22 +149,25 @@ class QueueTree:
 
         All names are checked first, so that nothing is created where one is not allowed.
         """
-        path = path.lower()
-        names = path.split(".")
-        if names[0] != ROOT or len(names) < 2:
-            return f"illegal queue name passed in: {path}"
-        parent, missing = self._deepest(names)
-        if parent.is_leaf:
-            return f"creation of queue {path} failed parent is already a leaf: {parent.path}"
-        if parent.state is ObjectState.DRAINING:
-            return f"cannot add a child queue when queue is marked for deletion: {parent.path}"
-        for name in missing:
-            if _NAME.fullmatch(name) is None or name == RECOVERY_NAME:
-                return f"illegal queue name {name!r} in {path}"
+        queue = self._grow(path.lower(), self._insert)
+        if isinstance(queue, Queue):
+            self.refresh(queue)
+        return queue
+
+    def sketch(self, path: str) -> Queue | str:
+        """Return the leaf that `create` would make, with the queues above it, and create nothing."""
+        if path == RECOVERY_QUEUE:
+            return Queue(RECOVERY_NAME, self.root, is_leaf=True, managed=False)
+        return self._grow(path.lower(), Queue)
+
+    def _grow(self, path: str, make: QueueMaker) -> Queue | str:
+        parent, missing = self._deepest(path.split("."))
+        refusal = _creation_refusal(path, parent, missing)
+        if refusal is not None:
+            return refusal
         for position, name in enumerate(missing, start=1):
-            parent = self._insert(parent, name, is_leaf=position == len(missing), managed=False)
+            parent = make(name, parent, is_leaf=position == len(missing), managed=False)
             self._furnish(parent)
-        self.refresh(parent)
         return parent
 
     def _deepest(self, names: list[str]) -> tuple[Queue, list[str]]:
@@ -149,6 +188,7 @@ class QueueTree:
         if not queue.is_leaf:
             queue.template = template
             return
+        queue.positions = template.positions
         queue.max_applications = template.max_applications
         queue.apply_properties(template.properties)
         queue.set_quota(template.guaranteed, template.maximum)
@@ -158,9 +198,9 @@ class QueueTree:
         existing = self.find(RECOVERY_QUEUE)
         if existing is not None:
             return existing
-        return self._insert(self.root, RECOVERY_NAME, is_leaf=True, managed=False)
+        return self._insert(RECOVERY_NAME, self.root, is_leaf=True, managed=False)
 
-    def _insert(self, parent: Queue, name: str, *, is_leaf: bool, managed: bool) -> Queue:
+    def _insert(self, name: str, parent: Queue, *, is_leaf: bool, managed: bool) -> Queue:
         queue = Queue(name, parent, is_leaf=is_leaf, managed=managed)
         parent.children[name] = queue
         self._by_path[queue.path] = queue

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .partition_state import PartitionState
+    from .preemption_records import VictimRecord
     from .queue import Queue
     from .victims import Victim
 
@@ -49,16 +50,17 @@ def _visit(state: PartitionState, queue: Queue, now_ns: int) -> None:
 
 
 def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
-    gone: list[Victim] = []
-    for leaf, target in shared_out(queue, over_maximum(queue)):
+    over = over_maximum(queue)
+    gone: list[VictimRecord] = []
+    for leaf, target in shared_out(queue, over):
         candidates = [victim for seat in leaf.seats.by_id.values() for victim in victims_of(seat)]
         victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, _above_guarantees(leaf))
         marked = [victim for victim in victims if mark_all((victim,)) is None]
         text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
         release_by_application(state, marked, text)
-        gone += marked
+        gone += [victim_record(victim, _why(victim, target)) for victim in marked]
     if gone:
-        remember(state, _record(queue, gone, now_ns))
+        remember(state, _record(queue, over, gone, now_ns))
 
 
 # -------------------------------------------------------------------------------------- how much
@@ -153,21 +155,22 @@ def choose_for_quota(
     return tuple(chosen)
 
 
-def _record(queue: Queue, victims: Sequence[Victim], now_ns: int) -> PreemptionRecord:
+def _record(queue: Queue, over: Resource, victims: Sequence[VictimRecord], now_ns: int) -> PreemptionRecord:
     return PreemptionRecord(
         time_ns=now_ns,
         cause=PreemptionCause.QUOTA,
         queue_path=queue.path,
+        wanted=over,
         reason=(
             f"{queue.path} uses {describe(queue.allocated)}, more than its maximum of "
-            f"{describe(queue.maximum)}"
+            f"{describe(queue.maximum)}, and is to give back {describe(over)}"
         ),
-        victims=tuple(
-            victim_record(
-                victim,
-                f"{described(victim)}; next in the order of {victim.queue.path}, "
-                "and no more than that has to give back",
-            )
-            for victim in victims
-        ),
+        victims=tuple(victims),
+    )
+
+
+def _why(victim: Victim, target: Resource) -> str:
+    return (
+        f"{described(victim)}; next in the order of {victim.queue.path}, "
+        f"and no more than the {describe(target)} that it has to give back"
     )

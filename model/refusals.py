@@ -29,6 +29,13 @@ class RefusalReason(Enum):
     QUEUE_APPLICATIONS = "The queue runs its maximum of applications"  # until one of them ends
     USER_APPLICATIONS = "The user runs the maximum of applications"  # until one of them ends
     BACKOFF = "Too many asks could not be placed"  # after the back-off delay
+    QUEUE_KIND = (
+        "The configuration has made the queue another kind"  # it is not visited until it is changed back
+    )
+    QUEUE_STOPPED = "The queue is stopped"  # until somebody starts it
+    PARTITION_STOPPED = "The partition is stopped"  # nothing: it ends
+    NO_CAPACITY = "No node brings any resources"  # until a node comes
+    CONGESTED = "The resource manager is far behind with its callbacks"  # until half of them are delivered
     STATE = "The application takes no work in its state"  # until the state changes
 
 

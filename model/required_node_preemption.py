@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .preemption_acts import mark_all, release_all, remember, still_going, victim_record
+from .preemption_claims import spoken_for
 from .preemption_records import PreemptionCause, PreemptionRecord
 from .resource_comparisons import matches_any
 from .resource_texts import describe
 from .resources import add, fits
-from .victims import Victim, described, needed_only, required_node_order
+from .victims import Need, Victim, described, needed_only, required_node_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,22 +59,25 @@ def choose_for_required_node(
         chosen.append(victim)
         room = add(room, victim.resource)
         if fits(room, ask.resource):
-            return needed_only(chosen, given=available, wanted=ask.resource)
+            return needed_only(chosen, Need(available, ask.resource))
     return None
 
 
 def preempt_for_required_node(state: PartitionState, seat: Seat, record: AskRecord, node: NodeSeat) -> bool:
     """Make room on the node that an ask must run on; return whether victims were asked to go.
 
-    The caller has seen that the ask is within all quotas and that the node has no room. An ask that has
-    preempted before waits until its victims are gone; only if their room went to another ask of this node
-    may it preempt again.
+    The caller has seen that the ask is within all quotas and that the node has no room. What others of its
+    queues have preempted for counts against it. An ask that has preempted before waits until its victims are
+    gone; only if their room went to another ask of this node may it preempt again.
     """
     ask = record.ask
     if record.preemption_triggered:
         before = state.preemptions.last_for(ask.allocation_key, seat.application_id)
         if before is not None and still_going(state, before):
             return False
+    if not spoken_for(state, ask.allocation_key).leaves_room(seat.queue, ask.resource):
+        seat.application.note_refusal(ask.allocation_key, NO_HELP, state.now_ns())
+        return False
     candidates = _on_node(state, node)
     while True:
         victims = choose_for_required_node(ask, node.available, candidates)
@@ -114,6 +118,7 @@ def _carry_out(
     text = f"preempting allocations to free up resources to run daemon set ask: {key}"
     release_all(state, victims, text)
     seat.application.note_preemption(key, now_ns, triggered=True)
+    state.preemption_claims[key] = seat.application_id
     reason = (
         f"{key} of {seat.application_id} asks for {describe(ask.resource)} and can run on "
         f"{node.node_id} only, which has {describe(node.available)} left"
@@ -122,9 +127,11 @@ def _carry_out(
         time_ns=now_ns,
         cause=PreemptionCause.REQUIRED_NODE,
         queue_path=seat.queue.path,
+        ask_queue_path=seat.queue.path,
         allocation_key=key,
         application_id=seat.application_id,
         node_id=node.node_id,
+        wanted=ask.resource,
         reason=reason,
         victims=tuple(victim_record(victim, _why(victim, ask, node)) for victim in victims),
     )

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "ReservedRest", "place_reserved"]
 
-_LOOK_AGAIN_NS: Final = 60 * 1_000_000_000
-"""How long a reservation may outlive its timeout while nothing else happens."""
+_ASK_AGAIN_NS: Final = 1_000_000_000
+"""How long a reserved ask that the RM's predicates refused waits for the next try, if nothing changes."""
 
 RESERVATION_TIMEOUT_NS: Final = 120 * 60 * 1_000_000_000
 """How long a reservation is kept for an ask that its quotas bar. The recorded core's setting says one
@@ -43,23 +43,32 @@ def place_reserved(state: PartitionState) -> bool:
         return False
     visit = _Visit(state)
     placed = visit.run()
-    state.reserved_rest = None if placed or visit.restless else ReservedRest(state)
+    state.reserved_rest = None if placed else ReservedRest(state, visit.look_ns, restless=visit.restless)
     return placed
 
 
 @final
 class ReservedRest:
-    """Why the reserved asks need not be tried: nothing has changed since they were tried in vain."""
+    """Why the reserved asks need not be tried: nothing has changed since they were tried in vain.
 
-    __slots__ = ("_seen", "_until_ns")
+    Args:
+        state: As it is after the pass.
+        look_ns: When time alone may change the answer, `None` if it cannot.
+        restless: They are tried in every cycle all the same.
+    """
 
-    def __init__(self, state: PartitionState) -> None:
+    __slots__ = ("_restless", "_seen", "look_ns")
+
+    def __init__(self, state: PartitionState, look_ns: int | None, *, restless: bool) -> None:
+        self._restless = restless
         self._seen = _version(state)
-        self._until_ns = state.now_ns() + _LOOK_AGAIN_NS
+        self.look_ns = look_ns
 
     def holds(self, state: PartitionState) -> bool:
         """Tell whether that is still so."""
-        return self._seen == _version(state) and state.now_ns() < self._until_ns
+        if self._restless or self._seen != _version(state):
+            return False
+        return self.look_ns is None or state.now_ns() < self.look_ns
 
 
 def _version(state: PartitionState) -> tuple[int, int, int]:
@@ -70,12 +79,15 @@ def _version(state: PartitionState) -> tuple[int, int, int]:
 class _Visit:
     """One pass over the reserved asks."""
 
-    __slots__ = ("_state", "restless")
+    __slots__ = ("_now_ns", "_state", "look_ns", "restless")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
+        self._now_ns = state.now_ns()
         self.restless = False
         """The answer of the RM's predicates, or of preemption, may be another one the next time."""
+        self.look_ns: int | None = None
+        """When time alone may change the answer."""
 
     def run(self) -> bool:
         """Try the applications in order until an ask is placed; return whether one was."""
@@ -101,7 +113,7 @@ class _Visit:
                 continue
             ask = record.ask
             if not _within(queue_room, user_room, ask.resource):
-                _expire(state, seat, reservation)
+                self._expire(seat, reservation)
                 continue
             node = state.nodes.get(reservation.node_id)
             if node is not None and ask.required_node and not fits(node.available, ask.resource):
@@ -124,9 +136,22 @@ class _Visit:
             reason = predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
             if reason is not None:
                 self.restless = True
-                seat.application.note_refusal(ask.allocation_key, reason, state.now_ns())
+                self._look_at(self._now_ns + _ASK_AGAIN_NS)
+                seat.application.note_refusal(ask.allocation_key, reason, self._now_ns)
                 return False
         return commit(state, seat, ask, node)
+
+    def _expire(self, seat: Seat, reservation: Reservation) -> None:
+        """Drop a reservation that its quotas have barred for too long, or look again when they have."""
+        due_ns = reservation.created_at_ns + RESERVATION_TIMEOUT_NS + 1
+        if due_ns <= self._now_ns:
+            unreserve(self._state, seat, reservation.allocation_key)
+        else:
+            self._look_at(due_ns)
+
+    def _look_at(self, time_ns: int) -> None:
+        if self.look_ns is None or time_ns < self.look_ns:
+            self.look_ns = time_ns
 
     def _place_elsewhere(self, seat: Seat, ask: Ask) -> bool:
         nodes = self._state.nodes
@@ -140,8 +165,3 @@ class _Visit:
 
 def _within(queue_room: Resource | None, user_room: Resource | None, resource: Resource) -> bool:
     return fits_undefined_unlimited(queue_room, resource) and fits_undefined_unlimited(user_room, resource)
-
-
-def _expire(state: PartitionState, seat: Seat, reservation: Reservation) -> None:
-    if state.now_ns() - reservation.created_at_ns > RESERVATION_TIMEOUT_NS:
-        unreserve(state, seat, reservation.allocation_key)

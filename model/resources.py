@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, final, overload
 from .quantities import INT64_MAX, INT64_MIN, QuantityError, add_quantity, subtract_quantity
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+    from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 
 __all__ = [
     "EMPTY",
@@ -31,13 +31,17 @@ __all__ = [
     "component_wise_min",
     "fits",
     "fits_actual",
+    "fits_beside",
     "fits_undefined_unlimited",
+    "has_stopped",
     "strictly_greater_than_zero",
     "subtract",
     "subtract_eliminating_negative",
     "subtract_only_existing",
     "subtract_reporting_negative",
     "take_away",
+    "take_away_to_zero",
+    "total_of",
 ]
 
 
@@ -154,6 +158,16 @@ def add(left: Resource | None, right: Resource | None) -> Resource:
     return resource
 
 
+def total_of(resources: Iterable[Resource]) -> Resource:
+    """Add any number of resources, type by type."""
+    total: dict[str, int] = {}
+    for resource in resources:
+        for name, quantity in resource._quantities.items():
+            value = total.get(name, 0) + quantity
+            total[name] = value if INT64_MIN <= value <= INT64_MAX else add_quantity(total[name], quantity)
+    return _owned(total)
+
+
 def subtract(left: Resource | None, right: Resource | None) -> Resource:
     """Subtract type by type over all types of both sides; results may be negative."""
     if right is None or not right._quantities:
@@ -193,6 +207,17 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     resource = _new(Resource)
     resource._quantities = rest
     return resource
+
+
+def take_away_to_zero(left: Resource, right: Resource) -> Resource:
+    """Subtract a part from a sum that stopped at the border of the range; it ends at zero."""
+    quantities = subtract_eliminating_negative(left, right)._quantities
+    return _owned({name: quantity for name, quantity in quantities.items() if quantity})
+
+
+def has_stopped(total: Resource) -> bool:
+    """Tell whether a sum has stopped at the border of the range, and may be less than its parts."""
+    return INT64_MAX in total._quantities.values()
 
 
 @overload
@@ -302,6 +327,24 @@ def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) ->
     have = limit._quantities
     for name, quantity in wanted._quantities.items():
         if quantity > 0 and name in have and quantity > have[name]:
+            return False
+    return True
+
+
+def fits_beside(limit: Resource, used: Resource, wanted: Resource, *, undefined_unlimited: bool) -> bool:
+    """Tell whether the limit covers what is wanted beside what is used, for the types that are wanted.
+
+    A negative limit counts as zero. A type without a limit is unlimited, or there is none of it.
+    """
+    have, taken = limit._quantities, used._quantities
+    for name, quantity in wanted._quantities.items():
+        total = taken.get(name, 0) + quantity
+        if total <= 0:
+            continue
+        if name in have:
+            if total > have[name]:
+                return False
+        elif not undefined_unlimited:
             return False
     return True
 

@@ -37,7 +37,7 @@ def shares(resource: Resource | None, total: Resource | None) -> tuple[float, ..
     """
     if resource is None:
         return ()
-    return tuple(sorted(_share(name, quantity, total) for name, quantity in resource.items()))
+    return tuple(sorted([_share(name, quantity, total) for name, quantity in resource.items()]))
 
 
 def compare_shares(left: Sequence[float], right: Sequence[float]) -> int:
@@ -103,9 +103,14 @@ def fair_share(allocated: Resource | None, guaranteed: Resource | None, fair_max
     highest = 0.0  # No ratio of a negative usage rises above it.
     for name, quantity in (allocated or EMPTY).items():
         if guaranteed is not None and name in guaranteed:
-            highest = max(highest, _usage_ratio(quantity, guaranteed[name]))
+            limit = guaranteed[name]
         elif fair_max is not None and name in fair_max:
-            highest = max(highest, _usage_ratio(quantity, fair_max[name]))
+            limit = fair_max[name]
+        else:
+            continue
+        ratio = _usage_ratio(quantity, limit)
+        if ratio > highest:  # noqa: PLR1730 - `max` takes three times as long, for each queue after each placement
+            highest = ratio
     return highest
 
 

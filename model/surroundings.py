@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .effects import TimerKind
     from .messages import Announcement
     from .node import Node
-    from .user_resolution import UserResolver
+    from .views import Document
 
 __all__ = [
     "ApplicationTimer",
@@ -79,6 +79,10 @@ class Predicates(Protocol):
         """Return the last victim that must go before the ask may run there, `None` if none of them helps."""
 
 
+def _tell_nobody(_: Document) -> None:
+    """Let a summary pass."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """All that a partition is given."""
@@ -101,7 +105,7 @@ class Surroundings:
     """Make a handle of an application."""
     release: Callable[[object], None]
     """Let the handle of a node or application go that nobody will use again."""
-    resolver: UserResolver
-    """Finds the groups of a user who came without any."""
     reservations_on: bool = True
     """False: no node is reserved but for asks that require it."""
+    summarise: Callable[[Document], None] = _tell_nobody
+    """Tell operators what an application has used, once it has ended."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from .allocation import Ask
+    from .pending_asks import AskShape
     from .resources import Resource
 
 __all__ = ["TaskGroup", "TaskGroups"]
@@ -48,6 +49,12 @@ class TaskGroups:
             group.replaced += 1
         else:
             group.timed_out += 1
+
+    def makes_wait(self, shape: AskShape) -> bool:
+        """Tell whether asks of this shape are to take the place of placeholders."""
+        return (
+            bool(self.by_name) and not shape.placeholder and self.waits_for_placeholder(shape.task_group_name)
+        )
 
     def waits_for_placeholder(self, task_group_name: str) -> bool:
         """Tell whether a member of the group is to take the place of a placeholder."""

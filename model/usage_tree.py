@@ -11,7 +11,7 @@ than one addition of immutable resources. A `Resource` is made where somebody lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from .limits import levels
@@ -40,6 +40,7 @@ class LimitBlocker:
     limit: Resource
     used: Resource
     position: Position
+    positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class ApplicationLimitBlocker:
     limit: int
     running: int
     position: Position
+    positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
 
 
 @final
@@ -240,7 +242,7 @@ class UsageTree:
     def blockers(self, queue_path: str, resource: Resource) -> tuple[LimitBlocker, ...]:
         """Return the limits that the resource does not fit under, from the root down; changes nothing."""
         return tuple(
-            LimitBlocker(self.kind, self.name, path, limit.resources, used, limit.position)
+            LimitBlocker(self.kind, self.name, path, limit.resources, used, limit.position, limit.positions)
             for path, limit, used, _ in self._limited_levels(queue_path)
             if not fits_undefined_unlimited(subtract_only_existing(limit.resources, used), resource)
         )
@@ -251,7 +253,13 @@ class UsageTree:
         """Return the limits that do not let an application run, from the root down; changes nothing."""
         return tuple(
             ApplicationLimitBlocker(
-                self.kind, self.name, path, limit.max_applications, len(running), limit.position
+                self.kind,
+                self.name,
+                path,
+                limit.max_applications,
+                len(running),
+                limit.position,
+                limit.positions,
             )
             for path, limit, _, running in self._limited_levels(queue_path)
             if 0 < limit.max_applications <= len(running) and application_id not in running

@@ -162,6 +162,7 @@ class UserLimits:
             The least that any level leaves of each limited type, possibly negative; `None` without limits.
         """
         account, link = self._open(queue_path, application_id, user)
+        account.tree.touch(queue_path)
         if not self._limits:
             return None
         headroom = account.tree.headroom(queue_path)
@@ -173,6 +174,7 @@ class UserLimits:
     def can_run(self, queue_path: str, application_id: str, user: User) -> bool:
         """Tell whether the numbers of applications of its user and its group let an application run."""
         account, link = self._open(queue_path, application_id, user)
+        account.tree.touch(queue_path)
         if not self._limits:
             return True
         return account.tree.can_run(queue_path, application_id) and (
@@ -293,7 +295,6 @@ class UserLimits:
         if link is None:
             group = self._limits.group_of(queue_path, user.groups)
             link = account.links[application_id] = _Link(queue_path, user.groups, group)
-        account.tree.touch(queue_path)
         return account, link
 
     def _holders(self, queue_path: str, application_id: str, user: User) -> tuple[UsageTree, ...]:

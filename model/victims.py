@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .seat import Seat
 
 __all__ = [
+    "Need",
     "Reluctance",
     "Victim",
     "described",
@@ -102,23 +103,40 @@ def total_of(victims: Iterable[Victim]) -> Resource:
     return total
 
 
-def needed_only(victims: Sequence[Victim], *, given: Resource, wanted: Resource) -> tuple[Victim, ...]:
+class Need(NamedTuple):
+    """A room that has to be large enough."""
+
+    given: Resource
+    """What it has without any of the victims."""
+    wanted: Resource
+    node_id: str = ""
+    """Only victims on this node give room back; without it all do."""
+
+    def room_with(self, have: Resource, victim: Victim, *, gone: bool) -> Resource:
+        """Return the room once a victim goes, or if it does not go after all."""
+        if self.node_id and victim.allocation.node_id != self.node_id:
+            return have
+        return add(have, victim.resource) if gone else subtract(have, victim.resource)
+
+
+def needed_only(victims: Sequence[Victim], *needs: Need) -> tuple[Victim, ...]:
     """Leave out every victim without whom the others are enough, the last in the order first.
 
     Args:
-        victims: Victims who are enough, in the order they were chosen in.
-        given: What there is without any of them.
-        wanted: What there has to be.
+        victims: Victims who are enough for all needs, in the order they were chosen in.
+        needs: What has to have room.
 
     Returns:
         Victims who are enough, and no smaller part of whom is: more victims never give less.
     """
-    have = add(given, total_of(victims))
+    rooms = [need.given for need in needs]
+    for victim in victims:
+        rooms = [need.room_with(room, victim, gone=True) for need, room in zip(needs, rooms, strict=True)]
     kept = []
     for victim in reversed(victims):
-        without = subtract(have, victim.resource)
-        if fits(without, wanted):
-            have = without
+        without = [need.room_with(room, victim, gone=False) for need, room in zip(needs, rooms, strict=True)]
+        if all(fits(room, need.wanted) for need, room in zip(needs, without, strict=True)):
+            rooms = without
         else:
             kept.append(victim)
     kept.reverse()

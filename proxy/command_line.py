@@ -10,8 +10,11 @@ import typer
 
 from ..model.errors import LicorneError
 from .bench.command import bench
+from .explanation.command import explain
+from .explanation.dry_run_command import dry_run
 from .scheduler import ENGINES
 from .simulation.command import simulate_command
+from .user_file import USERS_HELP, read_users
 from .validation import validate
 
 __all__ = ["main"]
@@ -31,16 +34,30 @@ def replay(
     transcript: Annotated[Path, typer.Argument(help="The transcript (.jsonl), `-` for standard input.")],
     *,
     engine: Annotated[str, typer.Option(help=f"What it runs on: {' or '.join(ENGINES)}.")] = "direct",
+    users: Annotated[Path | None, typer.Option(help=USERS_HELP)] = None,
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
     from .replay import replay as run  # noqa: PLC0415 - other commands start faster without it
 
     try:
         text = sys.stdin.read() if str(transcript) == "-" else transcript.read_text(encoding="utf-8")
-        run(text, str(transcript), engine, lambda line: sys.stdout.write(line + "\n"))  # type: ignore[arg-type]
+        resolver = None if users is None else read_users(users)
+        run(text, str(transcript), engine, lambda line: sys.stdout.write(line + "\n"), resolver)  # type: ignore[arg-type]
     except (LicorneError, OSError, UnicodeError) as error:
         typer.echo(f"licorne replay: {error}", err=True)
         raise typer.Exit(_BAD_INPUT) from error
+
+
+@application.command(
+    "lockcheck",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def lockcheck(context: typer.Context) -> None:
+    """Tell whether the locks of a program can deadlock (`licorne lockcheck --help`)."""
+    from ..lockcheck.command import main as run  # noqa: PLC0415 - other commands start faster without it
+
+    raise typer.Exit(run(context.args, "licorne lockcheck"))
 
 
 @application.callback()
@@ -51,6 +68,8 @@ def _licorne() -> None:
 application.command("simulate")(simulate_command())
 application.command("bench")(bench)
 application.command("validate")(validate)
+application.command("explain")(explain)
+application.command("dry-run")(dry_run)
 
 
 def main() -> None:

@@ -10,7 +10,10 @@ from ..actors.rm_link import RmLink
 from ..model.errors import RequestError
 from ..model.partition import Partition
 from ..model.surroundings import LookAgain, Surroundings
+from .application_summaries import summariser
+from .judging import Judging
 from .predicates import predicates_of
+from .si.older_answers import Generation, dispatch_older
 from .si.writing import dispatch
 
 if TYPE_CHECKING:
@@ -19,11 +22,13 @@ if TYPE_CHECKING:
     from ..actors.engine import Engine
     from ..actors.real_clock import RealClock
     from ..model.clock import VirtualClock
-    from ..model.configuration.schema import PartitionConfig
+    from ..model.configuration.schema import PartitionConfig, SchedulerConfig
     from ..model.messages import Announcement
     from ..model.surroundings import Predicates, TimerAction
-    from ..model.user_resolution import UserResolver
+    from .extra_configurations import ExtraConfigurations
     from .outbox import Outbox
+    from .resolvers.partition_resolvers import PartitionResolver, ResolverMaker
+    from .resolvers.resolver import UserResolver
     from .si.api import ResourceManagerCallback
 
 __all__ = ["Manager", "Managers"]
@@ -39,7 +44,15 @@ class Manager:
     announce: Callable[[Announcement], None]
     flush: Callable[[], None]
     predicates: Predicates | None
+    generation: Generation
+    """Which one it speaks; set by the thread that asks, read by the one that answers."""
     partitions: Mapping[str, Partition] = field(default_factory=dict)
+    resolvers: Mapping[str, PartitionResolver] = field(default_factory=dict)
+
+    def resolver(self, partition: str) -> UserResolver | None:
+        """Return what finds the groups of users in a partition, `None` if nobody is asked."""
+        chosen = self.resolvers.get(partition)
+        return None if chosen is None else chosen.resolver
 
     def say(self, announcement: Announcement) -> None:
         """Tell the RM something on behalf of no partition."""
@@ -66,13 +79,13 @@ class Managers:
         self,
         engine: Engine,
         outbox: Outbox | None,
-        resolver: UserResolver,
+        extra: ExtraConfigurations,
         *,
         reservations_on: bool,
     ) -> None:
         self._engine = engine
+        self.extra = extra
         self._outbox = outbox
-        self._resolver = resolver
         self._reservations_on = reservations_on
         self._table: Mapping[str, Manager] = {}
         self._incarnations: dict[str, Partition] = {}
@@ -80,7 +93,11 @@ class Managers:
         self._made = 0
         self._ended: list[Partition] = []
         self._joining: dict[str, Manager] = {}
+        self.judging = Judging()
+        self._prepared: dict[str, Mapping[str, PartitionResolver]] = {}
+        """The resolvers of a configuration that is about to be taken, by RM."""
         self.clock: VirtualClock | RealClock
+        self.resolver_maker: ResolverMaker
 
     # -------------------------------------------------------------------------------------- the table
 
@@ -95,13 +112,29 @@ class Managers:
             raise RequestError(f'received {request}, but RmID="{rm_id}" not registered')
         return manager
 
+    def only_id(self) -> str:
+        """Return the id of the one RM that has registered.
+
+        Raises:
+            RequestError: there is none, or more than one.
+        """
+        ids = sorted(self._table)
+        if len(ids) != 1:
+            raise RequestError(f"name a resource manager; registered are: {', '.join(ids) or 'none'}")
+        return ids[0]
+
     def join(self, rm_id: str, callback: ResourceManagerCallback) -> Manager:
         """Make the link of an RM that is about to register; it begins when the one before it has ended."""
+        generation = Generation()
 
         def deliver(announcement: Announcement) -> None:
-            dispatch(announcement, callback)
+            if generation.is_older:
+                dispatch_older(announcement, callback)
+            else:
+                dispatch(announcement, callback)
 
-        predicates = predicates_of(callback, self._engine.blocking)
+        log = self.extra.log("core.rmproxy", rm_id)
+        predicates = predicates_of(callback, self._engine.blocking, self.judging, log)
         if self._outbox is None:
             before = self._table.get(rm_id)
             link = RmLink(
@@ -109,21 +142,25 @@ class Managers:
                 deliver,
                 lambda: self._relieved(rm_id),
                 after=None if before is None else before.link,
+                log=log,
             )
-            manager = Manager(rm_id, link, link.announce, link.flush, predicates)
+            manager = Manager(rm_id, link, link.announce, link.flush, predicates, generation)
         else:
-            manager = Manager(rm_id, None, self._outbox.door(deliver), _nothing, predicates)
+            door = self._outbox.door(deliver, log)
+            manager = Manager(rm_id, None, door, _nothing, predicates, generation)
         self._joining[rm_id] = manager
         return manager
 
     def leave(self, manager: Manager) -> Manager:
         """Forget a manager that could not register, and return it."""
+        self._prepared.pop(manager.rm_id, None)
         return self._joining.pop(manager.rm_id)
 
     def enter(self, manager: Manager, partitions: Mapping[str, Partition]) -> Manager | None:
         """Have a manager in the table with its partitions; return the one whose place it takes."""
         before = self._table.get(manager.rm_id)
-        entered = replace(manager, partitions=partitions)
+        resolvers = self._prepared.pop(manager.rm_id, manager.resolvers)
+        entered = replace(manager, partitions=partitions, resolvers=resolvers)
         self._joining.pop(manager.rm_id, None)
         self._table = {**self._table, manager.rm_id: entered}
         return before if before is not None and before.link is not manager.link else None
@@ -152,6 +189,15 @@ class Managers:
 
     # ---------------------------------------------------------------------------------- partitions
 
+    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+        """Make the resolvers that a configuration asks for; an RM that registers starts with new ones.
+
+        Raises:
+            ConfigurationError: one cannot be made.
+        """
+        manager = self._joining.get(rm_id) or self._table[rm_id]
+        self._prepared[rm_id] = self.resolver_maker.make(rm_id, config, manager.resolvers)
+
     def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
         """Make a partition for an RM that registers or is registered."""
         manager = self._joining.get(rm_id) or self._table[rm_id]
@@ -172,10 +218,12 @@ class Managers:
             adopt_node=self._engine.adopt_node,
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,
-            resolver=self._resolver,
             reservations_on=self._reservations_on,
+            summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )
-        partition = self._engine.adopt_partition(Partition(name, rm_id, config, around))
+        partition = self._engine.adopt_partition(
+            Partition(name, rm_id, config, self._engine.surround(around))
+        )
         self._incarnations[incarnation] = partition
         return partition
 

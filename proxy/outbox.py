@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, final
 
-from loguru import logger
+from ..actors.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,13 +20,16 @@ class Outbox:
     """One queue for all RMs of a scheduler, so that their callbacks come in the order of the causes."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Callable[[Announcement], None], Announcement]] = deque()
+        self._waiting: deque[tuple[Callable[[Announcement], None], Log, Announcement]] = deque()
 
-    def door(self, deliver: Callable[[Announcement], None]) -> Callable[[Announcement], None]:
-        """Return what an RM's partitions announce to."""
+    def door(
+        self, deliver: Callable[[Announcement], None], log: Log | None = None
+    ) -> Callable[[Announcement], None]:
+        """Return what an RM's partitions announce to; the log hears of callbacks that fail."""
+        log = log or Log()
 
         def announce(announcement: Announcement) -> None:
-            self._waiting.append((deliver, announcement))
+            self._waiting.append((deliver, log, announcement))
 
         return announce
 
@@ -34,10 +37,10 @@ class Outbox:
         """Deliver everything, also what the callbacks cause meanwhile; return how much it was."""
         count = 0
         while self._waiting:
-            deliver, announcement = self._waiting.popleft()
+            deliver, log, announcement = self._waiting.popleft()
             count += 1
             try:
                 deliver(announcement)
-            except Exception:  # noqa: BLE001 - an RM's error is logged, and the next one is told
-                logger.exception("a callback failed on {}", announcement)
+            except Exception:
+                log.exception("a callback failed on {}", announcement)  # noqa: PLE1205 - loguru's braces
         return count

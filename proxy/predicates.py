@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from loguru import logger
-
 from .si import si_pb2 as si
 from .si.api import ResourceManager
 
@@ -13,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from ..actors.log import Log
+    from .judging import Judging
     from .si.api import ResourceManagerCallback
 
 __all__ = ["CallbackPredicates", "predicates_of"]
@@ -26,8 +26,12 @@ class CallbackPredicates:
         self,
         callback: ResourceManagerCallback,
         blocking: Callable[[], AbstractContextManager[None]],
+        judging: Judging,
+        log: Log,
     ) -> None:
         self._callback = callback
+        self._judging = judging
+        self._log = log
         self._blocking = blocking
         """While the RM judges, another thread works for the other partitions."""
 
@@ -35,7 +39,7 @@ class CallbackPredicates:
         """Return the text of what the callback raises, `None` if it returns."""
         args = si.PredicatesArgs(allocationKey=allocation_key, nodeID=node_id, allocate=allocate)
         try:
-            with self._blocking():
+            with self._blocking(), self._judging:
                 self._callback.predicates(args)
         except Exception as error:  # noqa: BLE001 - whatever the RM raises is its answer
             return str(error) or type(error).__name__
@@ -56,10 +60,10 @@ class CallbackPredicates:
             startIndex=start_index,
         )
         try:
-            with self._blocking():
+            with self._blocking(), self._judging:
                 answer = self._callback.preemption_predicates(args)
         except Exception:  # noqa: BLE001 - an RM that cannot judge does not agree
-            logger.exception("preemption predicates failed for {} on {}", allocation_key, node_id)
+            self._log.exception("preemption predicates failed for {} on {}", allocation_key, node_id)
             return None
         return answer.index if answer is not None and answer.success else None
 
@@ -67,10 +71,14 @@ class CallbackPredicates:
 def predicates_of(
     callback: ResourceManagerCallback,
     blocking: Callable[[], AbstractContextManager[None]],
+    judging: Judging,
+    log: Log,
 ) -> CallbackPredicates | None:
     """Return the predicates of a callback, `None` for one that agrees to everything.
 
     A callback that inherits the predicate of `ResourceManager` as it is need not be asked.
     """
     own = getattr(type(callback), "predicates", None)
-    return None if own is ResourceManager.predicates else CallbackPredicates(callback, blocking)
+    if own is ResourceManager.predicates:
+        return None
+    return CallbackPredicates(callback, blocking, judging, log)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from ..model.views import Json
+    from .resolvers.resolver import UserResolver
     from .scheduler import EngineName
     from .transcript import Line
 
@@ -86,8 +87,13 @@ def _json(message: Message) -> Json:
 class Replay:
     """One replay: a stepped scheduler, a recording RM, and where to write."""
 
-    def __init__(self, engine: EngineName, write_line: Callable[[str], None]) -> None:
-        self.scheduler = Scheduler(engine=engine, stepped=True)
+    def __init__(
+        self,
+        engine: EngineName,
+        write_line: Callable[[str], None],
+        resolver: UserResolver | None = None,
+    ) -> None:
+        self.scheduler = Scheduler(engine=engine, stepped=True, resolver=resolver)
         self._write_line = write_line
         self._line = 0
         self._manager = _RecordingManager(self._write)
@@ -173,13 +179,26 @@ class Replay:
         self._manager.table = line.predicate_table()
 
 
-def replay(text: str, source: str, engine: EngineName, write_line: Callable[[str], None]) -> None:
+def replay(
+    text: str,
+    source: str,
+    engine: EngineName,
+    write_line: Callable[[str], None],
+    resolver: UserResolver | None = None,
+) -> None:
     """Replay a transcript and write the output, line by line.
+
+    Args:
+        text: The transcript.
+        source: Its name, for messages.
+        engine: The name of the engine.
+        write_line: Takes the output.
+        resolver: Who is asked for groups, instead of whom the transcript configures.
 
     Raises:
         TranscriptError: a line of the transcript is malformed; nothing has been replayed.
     """
     lines = read_transcript(text, source)
-    run = Replay(engine, write_line)
+    run = Replay(engine, write_line, resolver)
     with run.scheduler:
         run.run(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..model.messages import short_partition_name
@@ -16,8 +17,12 @@ __all__ = ["snapshot"]
 
 
 def snapshot(partitions: Sequence[Partition]) -> Document:
-    """Return the documents of the REST interface, those of a partition under its short name."""
-    named = [(short_partition_name(partition.name), partition) for partition in partitions]
+    """Return the documents of the REST interface, those of a partition under its short name.
+
+    Where several RMs have a partition of one name, each is under its full name, `[rm]default`.
+    """
+    shared = Counter(short_partition_name(partition.name) for partition in partitions)
+    named = [(_key(partition.name, shared), partition) for partition in partitions]
     infos: list[Json] = [partition.view() for _, partition in named]
     return {
         "partitions": infos,
@@ -27,3 +32,8 @@ def snapshot(partitions: Sequence[Partition]) -> Document:
         "users": {name: [*partition.users_view()] for name, partition in named},
         "groups": {name: [*partition.groups_view()] for name, partition in named},
     }
+
+
+def _key(full_name: str, shared: Counter[str]) -> str:
+    short = short_partition_name(full_name)
+    return full_name if shared[short] > 1 else short

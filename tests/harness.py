@@ -37,6 +37,7 @@ from licorne.model.messages import (
     ApplicationRemoval,
     ApplicationsAnswered,
     ApplicationSubmission,
+    ExecutionLimit,
     NodeAction,
     NodesAnswered,
     NodeUpdate,
@@ -47,7 +48,6 @@ from licorne.model.messages import (
 from licorne.model.partition import Partition
 from licorne.model.resources import EMPTY, Resource
 from licorne.model.surroundings import Surroundings
-from licorne.model.user_resolution import NoResolver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +118,6 @@ class Harness:
             adopt_node=lambda node: node,
             adopt_application=lambda application: application,
             release=self.released_handles.append,
-            resolver=NoResolver(),
             reservations_on=reservations_on,
         )
         config = a_configuration(queues, root=root, partition=partition)
@@ -208,8 +207,12 @@ class Harness:
         required_node: str = "",
         created_at_seconds: int | None = None,
         tags: Mapping[str, str] | None = None,
+        limit_seconds: int | None = None,
     ) -> tuple[AllocationRejection, ...]:
-        """Send asks in one message, with `node_id` allocations that exist; return what was rejected."""
+        """Send asks in one message, with `node_id` allocations that exist; return what was rejected.
+
+        With `limit_seconds` they are asks of the older generation, which may run so long; 0 is for ever.
+        """
         all_tags = dict(tags or {})
         if required_node:
             all_tags[REQUIRED_NODE_TAG] = required_node
@@ -232,8 +235,18 @@ class Harness:
             )
             for key in allocation_keys
         ]
+        limits = [
+            ExecutionLimit(
+                partition=PARTITION,
+                application_id=application_id,
+                allocation_key=key,
+                timeout_ms=limit_seconds * 1000,
+            )
+            for key in allocation_keys
+            if limit_seconds is not None
+        ]
         heard = len(self.announcements)
-        self.partition.update_allocations(submissions, [])
+        self.partition.update_allocations(submissions, [], limits)
         self.validate()
         answers = [entry for entry in self.announcements[heard:] if isinstance(entry, AllocationsRejected)]
         return tuple(rejection for answer in answers for rejection in answer.rejections)

@@ -31,6 +31,9 @@ TWO_QUEUES = """
 class Scene(Harness):
     """A harness with words for preemption. Each queue has one application, called as the queue's path."""
 
+    apart = False
+    """Each ask is of a shape of its own: it names a task group that nobody else names."""
+
     def runs(
         self,
         *keys: str,
@@ -101,7 +104,7 @@ class Scene(Harness):
             priority=priority,
             tags={REQUIRED_NODE_TAG: required_node} if required_node else {},
             node_id=node_id,
-            task_group_name="",
+            task_group_name=f"group of {key}" if self.apart else "",
             placeholder=False,
             originator=originator,
             allow_preempt_self=willing,

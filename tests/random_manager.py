@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from manager_words import RM_ID, allocations_line, line, node_line, releases_line, removal_line, resource
 
 if TYPE_CHECKING:
     import random
 
-    from transcript_configurations import Configuration, Json
+    from manager_words import Json
+    from transcript_configurations import Configuration
 
-__all__ = ["RM_ID", "RandomManager", "Task", "resource"]
+__all__ = ["RandomManager", "Task"]
 
-RM_ID: Final = "rm"
 _RECENT: Final = 4
 
 
@@ -27,11 +28,6 @@ class Task:
     """The size of the placeholders of each task group."""
     keys: list[str] = field(default_factory=list)
     placeholders: list[str] = field(default_factory=list)
-
-
-def resource(quantities: dict[str, int]) -> Json:
-    """Write a resource as JSON."""
-    return {"resources": {name: {"value": str(quantity)} for name, quantity in quantities.items()}}
 
 
 @dataclass(slots=True)
@@ -99,21 +95,15 @@ class RandomManager:
 
     def say(self, verb: str, body: Json) -> None:
         """Add a line to the transcript."""
-        self.lines.append(json.dumps({verb: body}))
+        self.lines.append(line(verb, body))
 
     def say_node(self, node: str, action: str, capacity: dict[str, int] | None = None) -> None:
         """Create a node, or change one."""
-        partition = self.nodes[node]
-        body: dict[str, Json] = {"nodeID": node, "action": action}
-        body["attributes"] = {"si/node-partition": partition} if partition != "default" else {}
-        if capacity is not None:
-            body["schedulableResource"] = resource(capacity)
-        self.say("node", {"rmID": RM_ID, "nodes": [body]})
+        self.lines.append(node_line(node, self.nodes[node], action, capacity))
 
     def say_removal(self, task: Task) -> None:
         """Remove an application."""
-        removal: Json = {"applicationID": task.name, "partitionName": task.partition}
-        self.say("application", {"rmID": RM_ID, "remove": [removal]})
+        self.lines.append(removal_line(task.name, task.partition))
 
     def allocation(self, task: Task, key: str, size: dict[str, int]) -> dict[str, Json]:
         """Write an ask or allocation, with priority and preemption policy as the dice say."""
@@ -130,18 +120,22 @@ class RandomManager:
 
     def say_allocations(self, bodies: list[dict[str, Json]]) -> None:
         """Send asks and allocations in one message."""
-        self.say("allocation", {"rmID": RM_ID, "allocations": [*bodies]})
+        self.lines.append(allocations_line(bodies))
+
+    def say_older_asks(self, bodies: list[dict[str, Json]]) -> None:
+        """Send asks in one message of the older generation; some may run for a while only."""
+        asks: list[Json] = []
+        for body in bodies:
+            ask = {name: value for name, value in body.items() if name != "resourcePerAlloc"}
+            ask["resourceAsk"] = body["resourcePerAlloc"]
+            ask["Originator"] = bool(ask.pop("originator", False))
+            ask["tags"] = ask.pop("allocationTags", {})
+            ask["maxAllocations"] = 1
+            ask["executionTimeoutMilliSeconds"] = str(self.rng.choice([0, 500, 1000, 4000, 60_000]))
+            asks.append(ask)
+        self.say("allocation", {"rmID": RM_ID, "asks": asks})
 
     def say_releases(self, task: Task, ends: list[tuple[str, str]]) -> None:
         """Release keys of an application, each with a termination type, in one message."""
-        bodies: list[Json] = [
-            {
-                "partitionName": task.partition,
-                "applicationID": task.name,
-                "allocationKey": key,
-                "terminationType": termination,
-            }
-            for key, termination in ends
-        ]
-        if bodies:
-            self.say("allocation", {"rmID": RM_ID, "releases": {"allocationsToRelease": bodies}})
+        if ends:
+            self.lines.append(releases_line(task.name, task.partition, ends))

@@ -42,6 +42,7 @@ def facts_of(
         INT32_MIN if priority is None else priority,
         START_NS - age,
         reserved,
+        first=None,
     )
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import random
 
-__all__ = ["DYNAMIC_PARENT", "INVALID_CONFIGURATIONS", "USERS", "Configuration", "random_configuration"]
+    from manager_words import Json
 
-Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | bool"
+__all__ = ["DYNAMIC_PARENT", "INVALID_CONFIGURATIONS", "USERS", "Configuration", "random_configuration"]
 
 USERS: Final = {"ada": ["analysts"], "bob": ["analysts", "builders"], "eve": [], "kim": ["cooks"]}
 DYNAMIC_PARENT: Final = "dynamic"

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from random_manager import RM_ID, Task, resource
+from manager_words import RM_ID, resource
+from random_manager import Task
 from transcript_configurations import USERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from manager_words import Json
     from random_manager import RandomManager
-    from transcript_configurations import Json
 
 __all__ = ["play_gang", "play_reservation"]
 

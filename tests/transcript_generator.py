@@ -11,14 +11,15 @@ import json
 import random
 from typing import TYPE_CHECKING, Final
 
-from random_manager import RM_ID, RandomManager, Task, resource
+from manager_words import RM_ID, resource
+from random_manager import RandomManager, Task
 from transcript_configurations import DYNAMIC_PARENT, INVALID_CONFIGURATIONS, USERS, random_configuration
 from transcript_dramas import play_gang, play_reservation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from transcript_configurations import Json
+    from manager_words import Json
 
 __all__ = ["random_transcript"]
 
@@ -155,6 +156,8 @@ def _new_application(manager: RandomManager) -> Json:
     body["tags"] = _tags(manager)
     if manager.chance(0.3):
         _add_gang(manager, task, body)
+    elif manager.chance(0.2):
+        body["executionTimeoutMilliSeconds"] = str(rng.choice([1500, 5000, 60_000]))
     return body
 
 
@@ -197,6 +200,15 @@ def _ask(manager: RandomManager) -> None:
     """Ask for a few allocations of one application, some for its gang."""
     task = manager.some_task()
     manager.say_allocations([_new_ask(manager, task) for _ in range(manager.rng.randint(1, 4))])
+
+
+def _ask_with_limits(manager: RandomManager) -> None:
+    """Ask in the older generation, now and then once more for what is known."""
+    task = manager.some_task()
+    bodies = [_new_ask(manager, task) for _ in range(manager.rng.randint(1, 3))]
+    if manager.chance(0.3):
+        bodies.append(manager.allocation(task, manager.some_key(task), manager.some_size()))
+    manager.say_older_asks(bodies)
 
 
 def _new_ask(manager: RandomManager, task: Task) -> dict[str, Json]:
@@ -326,6 +338,7 @@ def _predicates(manager: RandomManager) -> None:
 
 _ACTIONS: Final[dict[Callable[[RandomManager], None], int]] = {
     _ask: 18,
+    _ask_with_limits: 3,
     _schedule: 24,
     _advance: 8,
     _submit_applications: 6,

@@ -47,7 +47,7 @@ partitions:
 """
 """What is used when the resource manager supplies no configuration: a queue for each namespace."""
 
-_RESOLVERS: Final = ("os", "ldap", "test")
+_RESOLVERS: Final = ("os", "ldap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,11 @@ def inspect(text: str, source: str = DEFAULT_SOURCE) -> Report:
     errors: list[Finding] = []
     warnings: list[Finding] = []
     partitions = _read(text, errors, warnings)
-    config = None if errors else SchedulerConfig(partitions=partitions, checksum=checksum(text), text=text)
-    return Report(config, _problems(errors, source), _problems(warnings, source))
+    told = _problems(warnings, source)
+    config = None
+    if not errors:
+        config = SchedulerConfig(partitions=partitions, checksum=checksum(text), text=text, warnings=told)
+    return Report(config, _problems(errors, source), told)
 
 
 def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOURCE) -> tuple[Problem, ...]:

@@ -18,6 +18,8 @@ from ..resources import EMPTY, Resource
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .problems import Problem
+
 __all__ = [
     "NOWHERE",
     "ChildTemplateConfig",
@@ -190,8 +192,12 @@ class PartitionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerConfig:
-    """A whole configuration; `text` is what was read and `checksum` its fingerprint."""
+    """A whole configuration.
+
+    `text` is what was read and `checksum` its fingerprint; `warnings` are about what is probably not meant.
+    """
 
     partitions: tuple[PartitionConfig, ...] = ()
     checksum: str = ""
     text: str = field(default="", compare=False, repr=False)
+    warnings: tuple[Problem, ...] = field(default=(), compare=False, repr=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from ..configuration.schema import RuleConfig
 from .queue_names import DEFAULT_QUEUE, RECOVERY_QUEUE
 from .requests import Placed, PlacementRefusal, RuleOutcome
-from .rules import RECOVERY_RULE, Failure, Found, build_rule
+from .rules import RECOVERY_RULE, Failure, Found, PlacementRulesError, build_rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .requests import PlacementRequest, QueueLookup
     from .rules import PlacementRule
 
-__all__ = ["PlacementRules"]
+__all__ = ["PlacementRules", "usable_rules"]
 
 _NO_RULE_MATCHED: Final = "application rejected: no placement rule matched"
 _RULES_BY_DEFAULT: Final = (RuleConfig(name="provided"),)
@@ -52,20 +52,33 @@ class PlacementRules:
         for number, rule in enumerate(self._rules):
             outcome = rule.place(request, queues)
             if isinstance(outcome, Found):
-                why = _obstacle(outcome.path.lower(), request, queues)
+                path = outcome.path.lower()
+                why = _obstacle(path, request, queues)
                 if why is None:
-                    return Placed(outcome.path.lower())
+                    tried.append(RuleOutcome(rule.name, number, f"it leads to queue {path}", rule.position))
+                    return Placed(path, tuple(tried))
             elif isinstance(outcome, Failure):
-                tried.append(RuleOutcome(rule.name, number, outcome.reason))
+                tried.append(RuleOutcome(rule.name, number, outcome.reason, rule.position))
                 return PlacementRefusal(outcome.reason, tuple(tried))
             else:
                 why = outcome.why
-            tried.append(RuleOutcome(rule.name, number, why))
+            tried.append(RuleOutcome(rule.name, number, why, rule.position))
         return _last_resort(request, queues, tried)
 
     def views(self) -> list[Document]:
         """Return the documents of all rules in order, the recovery rule last; the caller owns the list."""
         return [rule.view() for rule in self._rules]
+
+
+def usable_rules(rules: Sequence[RuleConfig]) -> PlacementRules:
+    """Return the rules of a configuration, the default ones where they cannot be used.
+
+    The recorded core accepts a registration with such rules and then rejects every application.
+    """
+    try:
+        return PlacementRules(rules)
+    except PlacementRulesError:
+        return PlacementRules(())
 
 
 def _last_resort(
@@ -74,9 +87,9 @@ def _last_resort(
     """Place an application that no rule found a place for in the default queue, if that can be."""
     if queues.find(DEFAULT_QUEUE) is not None:
         why = _obstacle(DEFAULT_QUEUE, request, queues)
+        tried.append(RuleOutcome("default queue", len(tried), why or "it takes what no rule places"))
         if why is None:
-            return Placed(DEFAULT_QUEUE)
-        tried.append(RuleOutcome("default queue", len(tried), why))
+            return Placed(DEFAULT_QUEUE, tuple(tried))
     return PlacementRefusal(_NO_RULE_MATCHED, tuple(tried))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..configuration.schema import Position
     from ..users import User
 
 __all__ = [
@@ -68,19 +69,25 @@ class QueueLookup(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """The queue for the application: a lower-case path, of a leaf or of a queue that is to be created."""
-
-    queue_path: str
-
-
-@dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """Why one rule found no place; rules are numbered from 0, as in the messages about the configuration."""
+    """What one rule had to say; rules are numbered from 0, as in the messages about the configuration."""
 
     rule: str
     number: int
     why: str
+    position: Position | None = field(default=None, compare=False)
+    """Where the rule stands in the configuration, `None` for one that is always there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The queue for the application: a lower-case path, of a leaf or of a queue that is to be created.
+
+    `tried` are the rules that were asked, last the one that found the queue; no part of comparisons.
+    """
+
+    queue_path: str
+    tried: tuple[RuleOutcome, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

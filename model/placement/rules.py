@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 from ..configuration.names import QUEUE_NAME_RULE
+from ..configuration.schema import NOWHERE
 from ..errors import LicorneError
 from .filters import Filter
 from .queue_names import (
@@ -85,6 +86,10 @@ class PlacementRule(Protocol):
     def name(self) -> str:
         """The kind of rule."""
 
+    @property
+    def position(self) -> Position | None:
+        """Where the rule stands in the configuration, `None` for one that is always there."""
+
     def place(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:
         """Find the queue for an application."""
 
@@ -112,6 +117,7 @@ class QueueRule:
         absent: What to say when there is no text.
         branch: What becomes of the text, `None` if no queue can have such a name.
         parameters: What the document of the rule says besides `create`.
+        position: Where the rule stands in the configuration.
     """
 
     name: str
@@ -122,6 +128,7 @@ class QueueRule:
     absent: str
     branch: Callable[[str], _Branch | None]
     parameters: Mapping[str, str]
+    position: Position | None
 
     def place(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:
         """Find the queue for an application."""
@@ -173,6 +180,7 @@ class _RecoveryRule:
     __slots__ = ()
 
     name: Final = "recovery"
+    position: Final = None
 
     def place(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:  # noqa: ARG002 - a rule
         """Find the recovery queue for a forced application."""
@@ -205,6 +213,11 @@ def build_rule(config: RuleConfig) -> QueueRule:
     return builder(config, None if config.parent is None else build_rule(config.parent))
 
 
+def _position(config: RuleConfig) -> Position | None:
+    """Return where a rule stands; the rule by default stands nowhere."""
+    return None if config.position is NOWHERE else config.position
+
+
 def _named(text: str) -> _Branch | None:
     """Take a full path as it is, and anything else as the name of one queue."""
     if is_qualified(text):
@@ -229,6 +242,7 @@ def _provided(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
         absent="the application names no queue",
         branch=_named,
         parameters={},
+        position=_position(config),
     )
 
 
@@ -243,6 +257,7 @@ def _user(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
         absent="the application has no user",
         branch=_single,
         parameters={},
+        position=_position(config),
     )
 
 
@@ -274,6 +289,7 @@ def _fixed(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
         absent="",
         branch=lambda _: branch,
         parameters={"queue": path, "qualified": str(qualified).lower()},
+        position=_position(config),
     )
 
 
@@ -291,6 +307,7 @@ def _tag(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
         absent=f"the application has no tag {tag}",
         branch=_named,
         parameters={"tagName": tag},
+        position=_position(config),
     )
 
 

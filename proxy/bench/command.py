@@ -34,8 +34,16 @@ def bench(
     repeat: Annotated[
         int, typer.Option(min=1, help="Run each so often, and report the run in the middle.")
     ] = 1,
+    locks: Annotated[
+        bool, typer.Option("--locks", help="Measure what checking locks costs, and no workload.")
+    ] = False,
 ) -> None:
     """Measure how fast the scheduler is, in units of what this machine allows."""
+    if locks:
+        if workloads or all_workloads:
+            raise typer.BadParameter("--locks runs no workload; leave the workloads out")
+        _report_locks(as_json=as_json)
+        return
     chosen = _chosen(workloads or [], all_workloads=all_workloads)
     _report(_run(chosen, list(Engine) if all_engines else [engine], repeat), as_json=as_json)
 
@@ -78,3 +86,18 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
     console = Console()
     for table in report_tables(runs):
         console.print(table)
+
+
+def _report_locks(*, as_json: bool) -> None:
+    from time import perf_counter  # noqa: PLC0415 - see above
+
+    from rich.console import Console  # noqa: PLC0415 - see above
+
+    from .lock_costs import measure_lock_costs  # noqa: PLC0415 - see above
+    from .report import lock_costs_json, lock_costs_table  # noqa: PLC0415 - see above
+
+    costs = measure_lock_costs(perf_counter)
+    if as_json:
+        typer.echo(lock_costs_json(costs))
+    else:
+        Console().print(lock_costs_table(costs))

@@ -12,3 +12,4 @@ class Engine(StrEnum):
 
     ACTORS = "actors"
     DIRECT = "direct"
+    THREADS = "threads"

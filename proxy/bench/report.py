@@ -7,6 +7,7 @@ bench table says so in its heading: it was measured on another day, mostly on an
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .figures import Figures
+    from .lock_costs import LockCost
 
-__all__ = ["report_json", "report_tables"]
+__all__ = ["lock_costs_json", "lock_costs_table", "report_json", "report_tables"]
 
 _ABSENT = "-"
 
@@ -66,6 +68,25 @@ def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
         yield _backlog_table(waiting)
     if list(comparisons(runs)):
         yield _comparison_table(runs)
+
+
+def lock_costs_json(costs: Sequence[LockCost]) -> str:
+    """Return what checking locks costs as one JSON document."""
+    return json.dumps({"lock_costs": [asdict(cost) | {"is_met": cost.is_met} for cost in costs]}, indent=2)
+
+
+def lock_costs_table(costs: Sequence[LockCost]) -> Table:
+    """Return what checking locks costs as a table."""
+    table = Table(title="Taking and releasing a lock", title_justify="left")
+    table.add_column("lock")
+    table.add_column("ns", justify="right")
+    table.add_column("x unchecked", justify="right")
+    table.add_column("wanted", justify="right")
+    for cost in costs:
+        wanted = "" if cost.ratio_max is None else f"≤ {cost.ratio_max:g}"
+        ratio = Text("") if cost.ratio_max is None else _judged(cost.ratio, cost.is_met, digits=2)
+        table.add_row(cost.subject, _number(cost.nanoseconds), ratio, wanted)
+    return table
 
 
 def _pace_table(runs: Sequence[Figures]) -> Table:

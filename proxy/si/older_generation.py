@@ -1,34 +1,86 @@
-"""Refuse what only the older generation of `si.v1` says, by name, before anything is done.
+"""The older generation of `si.v1`: its asks are read, and what is not acted upon is refused by name.
 
-The messages of both generations read without loss, but the scheduler acts upon the current one only. To
-overlook such a field would lose an ask, or worse: a release by `UUID` has no `allocationKey`, which today
-means all allocations of the application. Who acts upon an allocation request reads both of its parts first,
-its allocations and its releases: then a request is taken whole or not at all.
+An ask of the older generation is one of today's, with a limit how long its allocation may run
+(`execution_limits`). What is refused is refused before anything is done: to overlook a field would lose an
+ask, or release too much. Who acts upon an allocation request reads all of its parts first, its allocations
+and its releases: then a request is taken whole or not at all.
+
+An allocation has one name here. Where the older generation has a second one, the `UUID` that the scheduler
+gives, it is the `allocationKey` again: see `older_answers`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from ...model.errors import RequestError
+from ...model.messages import AllocationSubmission, ExecutionLimit, full_partition_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...model.resources import Resource
     from . import si_pb2 as si
 
-__all__ = ["refuse_older_allocations", "refuse_older_nodes"]
+__all__ = ["execution_limits", "older_asks", "refuse_older_allocations", "refuse_older_nodes"]
+
+_NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def older_asks(
+    request: si.AllocationRequest, read_resource: Callable[[si.Resource], Resource]
+) -> list[AllocationSubmission]:
+    """Read the asks of the older generation, in order.
+
+    A placeholder without a task group is a plain ask, as that generation says.
+    """
+    return [
+        AllocationSubmission(
+            allocation_key=ask.allocationKey,
+            application_id=ask.applicationID,
+            partition=full_partition_name(ask.partitionName, request.rmID),
+            resource=read_resource(ask.resourceAsk),
+            priority=ask.priority,
+            tags=dict(sorted(ask.tags.items())) if ask.tags else _NO_TEXTS,
+            node_id="",
+            task_group_name=ask.taskGroupName,
+            placeholder=ask.placeholder and bool(ask.taskGroupName),
+            originator=ask.Originator,
+            allow_preempt_self=ask.preemptionPolicy.allowPreemptSelf,
+            allow_preempt_other=ask.preemptionPolicy.allowPreemptOther,
+        )
+        for ask in request.asks
+    ]
+
+
+def execution_limits(request: si.AllocationRequest) -> tuple[ExecutionLimit, ...]:
+    """Read how long the allocations of older asks may run; there is one for each such ask, and no other."""
+    return tuple(
+        ExecutionLimit(
+            partition=full_partition_name(ask.partitionName, request.rmID),
+            application_id=ask.applicationID,
+            allocation_key=ask.allocationKey,
+            timeout_ms=ask.executionTimeoutMilliSeconds,
+        )
+        for ask in request.asks
+    )
 
 
 def refuse_older_allocations(request: si.AllocationRequest) -> None:
-    """Check a request for fields of the older generation, except within its allocations.
+    """Check a request for what is not acted upon, except within its allocations.
 
     Raises:
         RequestError: The request has such a field.
     """
-    if request.asks:
-        first = request.asks[0].allocationKey
-        refuse_older_field(
-            request.rmID, f"asks (the first is {first!r})", "send them as allocations without nodeID"
-        )
+    for ask in request.asks:
+        # An absent number reads as zero: then one allocation is meant.
+        if ask.maxAllocations not in {0, 1}:
+            refuse_older_field(
+                request.rmID,
+                f"asks.maxAllocations ({ask.maxAllocations} of ask {ask.allocationKey!r})",
+                "send an ask for each allocation",
+            )
     if not request.HasField("releases"):
         return
     releases = request.releases
@@ -40,10 +92,10 @@ def refuse_older_allocations(request: si.AllocationRequest) -> None:
             "send them as allocationsToRelease",
         )
     for release in releases.allocationsToRelease:
-        if release.UUID:
+        if release.UUID and release.allocationKey not in {"", release.UUID}:
             refuse_older_field(
                 request.rmID,
-                f"releases.allocationsToRelease.UUID ({release.UUID!r})",
+                f"releases.allocationsToRelease.UUID ({release.UUID!r} of {release.allocationKey!r})",
                 "name the allocation by its allocationKey",
             )
 

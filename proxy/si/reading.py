@@ -1,8 +1,8 @@
 """Read the requests of resource managers: from `si.v1` to the messages of the model.
 
-Partition names become full names on the way. A field of the older generation is refused, see
-`older_generation`; nothing is returned of a request that has one. Nothing in a result refers to the
-request: the caller may reuse it.
+Partition names become full names on the way. What the older generation says and nobody acts upon is refused,
+see `older_generation`; nothing is returned of a request that has such a field. Nothing in a result refers to
+the request: the caller may reuse it.
 
 Fields are read by name alone, so messages of another program's copy of `si.v1` are as good as our own.
 """
@@ -25,7 +25,12 @@ from ...model.messages import (
 )
 from ...model.resources import EMPTY, Resource
 from .constants import NODE_PARTITION
-from .older_generation import refuse_older_allocations, refuse_older_field, refuse_older_nodes
+from .older_generation import (
+    older_asks,
+    refuse_older_allocations,
+    refuse_older_field,
+    refuse_older_nodes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,8 +71,10 @@ def application_removals(request: si.ApplicationRequest) -> tuple[ApplicationRem
 def releases(request: si.AllocationRequest) -> tuple[Release, ...]:
     """Read what ends, in order; a reason that this version does not know counts as none given.
 
+    A `UUID` is as good as the `allocationKey`, which is what it was given as.
+
     Raises:
-        RequestError: The request has a field of the older generation.
+        RequestError: The request has a field of the older generation that nobody acts upon.
     """
     refuse_older_allocations(request)
     rm_id = request.rmID
@@ -75,7 +82,7 @@ def releases(request: si.AllocationRequest) -> tuple[Release, ...]:
         Release(
             partition=full_partition_name(release.partitionName, rm_id),
             application_id=release.applicationID,
-            allocation_key=release.allocationKey,
+            allocation_key=release.allocationKey or release.UUID,
             termination=_TERMINATIONS.get(release.terminationType, TerminationType.UNKNOWN_TERMINATION_TYPE),
             message=release.message,
         )
@@ -141,14 +148,16 @@ class RequestReader:
     def allocation_submissions(self, request: si.AllocationRequest) -> list[AllocationSubmission]:
         """Read asks and existing allocations, in order; one without resources has the empty resource.
 
+        Asks of the older generation come first; how long they may run is in `execution_limits`.
+
         Raises:
-            RequestError: The request has a field of the older generation.
+            RequestError: The request has a field of the older generation that nobody acts upon.
         """
         refuse_older_allocations(request)
         rm_id = request.rmID
         # One request is mostly about one partition: its name is made full once, and shared.
         short_name, partition = None, ""
-        submissions = []
+        submissions = older_asks(request, self.resource) if request.asks else []
         for message in request.allocations:
             if message.UUID:
                 refuse_older_field(rm_id, f"allocations.UUID ({message.UUID!r})", "allocationKey is enough")

@@ -14,6 +14,7 @@ from rich.console import Console
 from ...model.configuration.reader import load
 from ...model.errors import LicorneError
 from ..scheduler import ENGINES
+from ..user_file import USERS_HELP, read_users
 from .input_files import read_text
 from .inputs import InputOptions, load_input
 from .openb import OpenbMode
@@ -26,7 +27,9 @@ from .simulation import simulate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..resolvers.resolver import UserResolver
     from ..scheduler import EngineName
+    from .core import Core
     from .report import SimulationReport
     from .simulation import CoreFactory
 
@@ -35,11 +38,13 @@ __all__ = ["simulate_command"]
 _BAD_INPUT = 2
 
 
-def simulate_command(open_core: CoreFactory = open_scheduler_core) -> Callable[..., None]:
+def simulate_command(
+    open_core: Callable[[EngineName, UserResolver | None], Core] = open_scheduler_core,
+) -> Callable[..., None]:
     """Return the command as typer takes it.
 
     Args:
-        open_core: Opens the scheduler that is simulated.
+        open_core: Opens the scheduler that is simulated, with who is asked for groups.
     """
 
     def command(
@@ -64,6 +69,7 @@ def simulate_command(open_core: CoreFactory = open_scheduler_core) -> Callable[.
                 "--own-times", help="Replay openb pods by their own times, instead of packing them."
             ),
         ] = False,
+        users: Annotated[Path | None, typer.Option(help=USERS_HELP)] = None,
         seed: Annotated[int, typer.Option(help="What durations of a scenario are drawn with.")] = 1,
         as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     ) -> None:
@@ -75,7 +81,8 @@ def simulate_command(open_core: CoreFactory = open_scheduler_core) -> Callable[.
             seed=seed,
         )
         try:
-            report = _run(options, config, _engine_name(engine), open_core)
+            resolver = None if users is None else read_users(users)
+            report = _run(options, config, _engine_name(engine), lambda name: open_core(name, resolver))
         except LicorneError as error:
             typer.echo(f"licorne simulate: {error}", err=True)
             raise typer.Exit(_BAD_INPUT) from error

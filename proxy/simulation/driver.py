@@ -87,8 +87,8 @@ class Driver:
         self._decisions = 0
         self._rounds_at_this_moment = 0
 
-    def run(self) -> RunResult:
-        """Run to the end.
+    def run(self, *, until_ns: int | None = None) -> RunResult:
+        """Run to the end, or until everything has happened that is due by a moment.
 
         Raises:
             LicorneError: The core refuses the registration; nothing has happened then.
@@ -98,10 +98,12 @@ class Driver:
         self._traffic.start()
         self._settle()
         moment_ns = self._next_moment_ns()
-        while moment_ns is not None:
+        while moment_ns is not None and (until_ns is None or moment_ns <= until_ns):
             self._visit(moment_ns)
             self._progress.advanced(*self._traffic.progress(), moment_ns)
             moment_ns = self._next_moment_ns()
+        if until_ns is not None and self._core.now_ns() < self._origin_ns + until_ns:
+            self._visit(until_ns)
         return RunResult(self._decisions, self._stopwatch() - started)
 
     def _visit(self, moment_ns: int) -> None:

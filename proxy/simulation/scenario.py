@@ -170,7 +170,7 @@ def _applications(document: ScenarioDocument, random: Random) -> Iterator[Simula
                 application_id=application_id,
                 queue=one.queue.lower(),
                 user=one.user,
-                groups=tuple(one.groups or [one.user]),
+                groups=tuple(one.groups),
                 submit_at_ns=submit_at_ns,
                 tasks=tuple(_tasks(one, application_id, submit_at_ns, random)),
                 gang=GangStyle[one.gang.upper()] if one.gang else None,

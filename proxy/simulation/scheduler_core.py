@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 from ..scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from ..resolvers.resolver import UserResolver
     from ..scheduler import EngineName
     from ..si.api import SchedulerAPI
 
@@ -17,8 +18,13 @@ __all__ = ["SchedulerCore", "open_scheduler_core"]
 class SchedulerCore:
     """A stepped scheduler; a `Core`."""
 
-    def __init__(self, engine: EngineName) -> None:
-        self._scheduler = Scheduler(engine=engine, stepped=True)
+    def __init__(self, engine: EngineName, resolver: UserResolver | None = None) -> None:
+        self._scheduler = Scheduler(engine=engine, stepped=True, resolver=resolver)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler itself, to be looked at."""
+        return self._scheduler
 
     @property
     def api(self) -> SchedulerAPI:
@@ -46,6 +52,6 @@ class SchedulerCore:
         self._scheduler.stop()
 
 
-def open_scheduler_core(engine: EngineName) -> SchedulerCore:
-    """Open a core on an engine."""
-    return SchedulerCore(engine)
+def open_scheduler_core(engine: EngineName, resolver: UserResolver | None = None) -> SchedulerCore:
+    """Open a core on an engine; a resolver is asked for groups instead of who is configured."""
+    return SchedulerCore(engine, resolver)

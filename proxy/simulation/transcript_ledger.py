@@ -90,7 +90,7 @@ class Ledger(ResourceManager):
     def says_allocations(self, request: si.AllocationRequest) -> list[str]:
         """Write asks and releases; return the keys in the books that are new."""
         new_keys = []
-        for allocation in request.allocations:
+        for allocation in (*map(_as_allocation, request.asks), *request.allocations):
             key = self._key(allocation.allocationKey)
             resources = quantities(allocation.resourcePerAlloc)
             if FOREIGN in allocation.allocationTags:
@@ -106,7 +106,7 @@ class Ledger(ResourceManager):
 
     def says_release(self, release: si.AllocationRelease) -> None:
         """Write the end of an allocation or ask, or of all of an application."""
-        key = release.allocationKey
+        key = release.allocationKey or release.UUID
         keys = [self._key(key)] if key else self._keys_of(release.applicationID)
         for one in keys:
             if one in self._books.waiting:
@@ -212,3 +212,13 @@ class Ledger(ResourceManager):
     def _node_gone(self, node_id: str) -> None:
         """Write that a node is gone."""
         self._books.capacity_changed(self._now_ns(), self._nodes.pop(node_id), -1)
+
+
+def _as_allocation(ask: si.AllocationAsk) -> si.Allocation:
+    """Return an ask of the older generation as the current one says it, as far as books are concerned."""
+    return si.Allocation(
+        allocationKey=ask.allocationKey,
+        applicationID=ask.applicationID,
+        resourcePerAlloc=ask.resourceAsk,
+        placeholder=ask.placeholder and bool(ask.taskGroupName),
+    )

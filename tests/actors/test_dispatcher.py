@@ -59,6 +59,44 @@ def test_shutdown_stops_the_last_started_first_after_its_mail(workers: int) -> N
     assert (4, ()) == (len(ended), dispatcher.actors())
 
 
+class Upper(Plain):
+    """Asks a lower one when it is told to."""
+
+    rank = 1
+
+
+class Lower(Plain):
+    """Is asked."""
+
+    rank = 2
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_who_asks_ends_before_whom_it_asks(workers: int) -> None:
+    """Whoever was started first: so nobody meets the end of another in the middle of its work."""
+    ended: list[int] = []
+    dispatcher = Dispatcher(workers=workers)
+    upper = dispatcher.start(Upper, ended, 1)
+    lower = dispatcher.start(Lower, ended, 2)
+    upper.send(lambda actor: actor.ended.append(lower.call(lambda other: 100 + other.number)))
+
+    dispatcher.shutdown()
+
+    assert [102, 1, 2] == ended
+
+
+def test_what_an_actor_starts_on_its_way_out_ends_as_well() -> None:
+    """Its last message is carried out as every other one."""
+    ended: list[int] = []
+    dispatcher = Dispatcher(workers=0)
+    upper = dispatcher.start(Upper, ended, 1)
+    upper.send(lambda actor: dispatcher.start(Lower, actor.ended, 2))
+
+    dispatcher.shutdown()
+
+    assert ([1, 2], ()) == (ended, dispatcher.actors())
+
+
 def test_shutdown_leaves_no_thread() -> None:
     """All workers have ended when it returns."""
     with Dispatcher(workers=3, name="ending") as dispatcher:

@@ -10,7 +10,7 @@ from builders import PARTITION, TEN, a_configuration, a_node, a_resource, an_app
 from pykka import ActorDeadError
 
 from licorne.actors.engine import ActorsEngine, DirectEngine
-from licorne.actors.errors import AskDirectionError
+from licorne.actors.errors import AskCycleError, AskDirectionError
 from licorne.actors.handles import reference_of
 from licorne.actors.partition_actor import CYCLES_PER_SLICE, PartitionActor
 from licorne.model.clock import EPOCH_2000_NS
@@ -27,13 +27,12 @@ from licorne.model.messages import (
 )
 from licorne.model.partition import Partition
 from licorne.model.surroundings import LookAgain, Surroundings
-from licorne.model.user_resolution import NoResolver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from licorne.actors.engine import Engine
-    from licorne.model.configuration.schema import PartitionConfig
+    from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
     from licorne.model.messages import Announcement
 
 WAIT_SECONDS: Final = 10
@@ -64,7 +63,6 @@ class Site:
             adopt_node=engine.adopt_node,
             adopt_application=engine.adopt_application,
             release=engine.release,
-            resolver=NoResolver(),
         )
         self.partition = engine.adopt_partition(Partition(PARTITION, "rm", a_configuration(), around))
 
@@ -122,6 +120,9 @@ class Site:
 
 class NoPartitions:
     """Makes nothing."""
+
+    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+        """Do nothing."""
 
     def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
         raise AssertionError(f"{name} of {rm_id} is not wanted: {config}")
@@ -328,6 +329,25 @@ def test_a_failure_in_a_partition_does_not_end_its_work(automatic: ActorsEngine)
     site.ask(3)
     automatic.dispatcher.run_pending()
     assert 3 == site.placed()
+
+
+def test_a_message_that_nobody_wants_any_more_delays_no_flush(automatic: ActorsEngine) -> None:
+    """An ask that was taken back is the last one in the mailbox, behind the work that placed something."""
+    site = Site(automatic)
+
+    def ask_and_take_back(announcement: Announcement) -> None:
+        if isinstance(announcement, AllocationPlaced):
+            future = reference_of(site.partition).ask("anything", block=False)
+            future.withdraw(AskCycleError("taken back"))
+
+    site.react = ask_and_take_back
+    site.add_node()
+    site.submit()
+    site.ask(1)
+    automatic.dispatcher.run_pending()
+
+    assert 1 == site.placed()
+    assert len(site.announcements) == site.flushed[-1]
 
 
 def test_partitions_of_an_automatic_engine_work_on_its_threads() -> None:

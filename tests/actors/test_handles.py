@@ -31,13 +31,12 @@ from licorne.model.messages import Registration
 from licorne.model.node import Node
 from licorne.model.partition import Partition
 from licorne.model.surroundings import Surroundings
-from licorne.model.user_resolution import NoResolver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from licorne.actors.failure import Failure
-    from licorne.model.configuration.schema import PartitionConfig
+    from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 
 WAIT_SECONDS: Final = 10
 
@@ -67,13 +66,15 @@ def a_partition() -> Partition:
         adopt_node=lambda node: node,
         adopt_application=lambda application: application,
         release=lambda _: None,
-        resolver=NoResolver(),
     )
     return Partition(PARTITION, "rm", a_configuration(), around)
 
 
 class OnePartition:
     """Makes the same partition whatever is asked for."""
+
+    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+        """Do nothing."""
 
     def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:  # noqa: ARG002 - a fake
         return a_partition()

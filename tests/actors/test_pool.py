@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from loguru import logger
 
+from licorne.actors.log import Log
 from licorne.actors.pool import WorkerPool, asleep
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Gate:
 
 
 def a_pool(workers: int = 1, max_workers: int = 8) -> WorkerPool:
-    return WorkerPool(workers=workers, max_workers=max_workers, budget=8, name="test", log=logger.bind())
+    return WorkerPool(workers=workers, max_workers=max_workers, budget=8, name="test", log=Log())
 
 
 @pytest.fixture

@@ -71,6 +71,37 @@ def test_an_allocation_on_an_unknown_node_is_rejected() -> None:
     assert "failed to find application x" == h.ask("a", application_id="x", node_id="nowhere")[0].reason
 
 
+HUGE = a_resource(memory=2**62)
+BEYOND = f"{2**62} memory beside {2**62} that are allocated exceed {2**63 - 1}"
+
+
+def test_allocations_beyond_the_range_of_quantities_are_rejected() -> None:
+    """A sum of them that stopped at the border could not be taken down again, which once broke a release."""
+    h = a_partition()
+    h.ask("a", "b", node_id="one", resource=HUGE)
+    h.ask("c", resource=FIVE)
+
+    new = h.ask("d", node_id="one", resource=HUGE)
+    resized = h.ask("c", node_id="one", resource=HUGE)
+    h.release("a")
+
+    assert [BEYOND, BEYOND] == [new[0].reason, resized[0].reason]
+    assert EMPTY == h.queue().allocated
+
+
+def test_an_allocation_is_not_resized_beyond_the_range_of_quantities() -> None:
+    """The size that it has is not counted twice."""
+    h = a_partition()
+    h.ask("a", node_id="one", resource=HUGE)
+    h.ask("b", node_id="one", resource=FIVE)
+    beyond = f"{2**62} memory beside {2**62 + 5} that are allocated exceed {2**63 - 1}"
+
+    refused = h.ask("b", resource=HUGE)
+    taken = h.ask("a", resource=a_resource(memory=2**62 + 1))
+
+    assert (beyond, ()) == (refused[0].reason, taken)
+
+
 def test_a_stopped_partition_takes_nothing() -> None:
     """With the words of the interface."""
     h = a_partition()
@@ -282,6 +313,27 @@ def test_room_that_something_foreign_leaves_is_used() -> None:
     h.release("unknown", application_id="")
 
     assert (0, 1, {}) == (held, h.settle(), h.state.foreign)
+
+
+@pytest.mark.parametrize("what", ["foreign", "resized"])
+def test_what_is_foreign_or_resized_does_not_move_its_node(what: str) -> None:
+    """Nodes keep their places until the next placement or release there. Kept, see the decisions."""
+    h = Harness(partition="nodesortpolicy: {type: fair}")
+    h.nodes("one", "two", capacity=a_resource(memory=100))
+    h.submit()
+    h.ask("a", resource=a_resource(memory=1), node_id="two")
+    before = [seat.node_id for seat in h.state.nodes]
+    if what == "foreign":
+        h.ask("f", application_id="", node_id="one", tags={"foreign": "default"}, resource=TEN)
+    else:
+        h.ask("a", resource=a_resource(memory=50), node_id="two")
+        h.ask("b", resource=a_resource(memory=2), node_id="one")
+        before = ["two", "one"]
+    after = [seat.node_id for seat in h.state.nodes]
+    h.ask("next", resource=a_resource(memory=1))
+    h.settle()
+
+    assert (before, before[0]) == (after, h.placements["next"])
 
 
 # -------------------------------------------------------------------------------------------- releases

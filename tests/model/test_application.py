@@ -51,6 +51,33 @@ def test_an_ask_whose_key_is_known_is_not_taken() -> None:
     assert (20, 10, 0) == app.sums()
 
 
+def first_of(app: DrivenApplication) -> str | None:
+    first = app.application.facts().first
+    return None if first is None else first.allocation_key
+
+
+def test_facts_tell_the_ask_that_goes_first() -> None:
+    """By priority, then by age; `None` where nothing waits."""
+    app = DrivenApplication()
+    firsts = [first_of(app)]
+    app.add(an_ask("old"), an_ask("young"), an_ask("high", priority=1))
+    firsts.append(first_of(app))
+
+    app.place("high")
+
+    assert [None, "high", "old"] == [*firsts, first_of(app)]
+
+
+def test_facts_tell_no_first_ask_that_may_not_run_anywhere() -> None:
+    """One that requires a node, or is to take the place of a placeholder, is for the walk to judge."""
+    bound, gang = DrivenApplication(), DrivenApplication()
+    bound.add(an_ask("bound", required_node="node", priority=1), an_ask("free"))
+    gang.gang("placeholder")
+    gang.ask("member", group="g")
+
+    assert (None, None) == (first_of(bound), first_of(gang))
+
+
 def test_facts_tell_the_highest_priority_of_what_waits() -> None:
     """Nothing that waits is the lowest possible priority."""
     app = DrivenApplication()
@@ -330,3 +357,42 @@ def test_a_finished_application_drops_what_it_needs_no_longer() -> None:
     document = app.application.view()
     assert (["a"], {}) == ([entry.ask.allocation_key for entry in answer.asks], document["resourceHistory"])
     assert app.now_ns == document["finishedTime"]
+
+
+def test_an_application_that_ran_leaves_a_summary() -> None:
+    """What it used of each type of instance, apart for victims and placeholders; times are milliseconds."""
+    driven = DrivenApplication()
+    driven.gang("p")
+    driven.run("a", "victim")
+    assert driven.application.mark_preempted("victim")
+    driven.wait(2)
+    for key in ("p", "a", "victim"):
+        driven.end(key)
+    driven.fire(TimerKind.STATE)
+
+    answer = driven.application.finish(driven.now_ns)
+
+    used = {"UNKNOWN": {"memory": 20}}
+    start_ms = START_NS // 1_000_000
+    assert {
+        "ApplicationID": "app",
+        "SubmissionTime": start_ms,
+        "StartTime": start_ms,
+        "FinishTime": start_ms + 32_000,
+        "User": "bob",
+        "Queue": "root.leaf",
+        "State": "Completed",
+        "ResourceUsage": used,
+        "PreemptedResource": used,
+        "PlaceholderResource": used,
+    } == answer.summary
+
+
+def test_an_application_that_never_ran_leaves_no_summary() -> None:
+    """There is nothing to tell."""
+    driven = DrivenApplication()
+    driven.ask("a")
+    driven.take(driven.application.remove_ask("a", driven.now_ns))
+    driven.fire(TimerKind.STATE)
+
+    assert driven.application.finish(driven.now_ns).summary is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import SECOND_NS, a_resource, an_allocation, an_ask
+from builders import SECOND_NS, START_NS, a_resource, an_allocation, an_ask
 from driven_application import DrivenApplication
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +19,23 @@ if TYPE_CHECKING:
     from licorne.model.resources import Resource
 
 STOPPED = TerminationType.STOPPED_BY_RM
+
+
+def test_waiting_asks_beyond_the_range_of_quantities_can_be_removed() -> None:
+    """Their sum stops at the border and ends at zero; to take off more than there is once broke a release."""
+    application = DrivenApplication().application
+    huge = a_resource(memory=2**62, gpu=1)
+    application.add_asks([an_ask(key, resource=huge) for key in ("a", "b", "c")], START_NS)
+    pending = [application.facts().pending]
+
+    for key in ("a", "b", "c"):
+        application.remove_ask(key, START_NS)
+        pending.append(application.facts().pending)
+
+    assert [(2**63 - 1, 3), (2**62 - 1, 2), (0, 1), (0, 0)] == [
+        (resource.get("memory"), resource.get("gpu")) for resource in pending
+    ]
+
 
 # ------------------------------------------------------------------------------------ reservations
 

@@ -89,6 +89,69 @@ def test_an_application_without_a_user_is_rejected() -> None:
     assert "nobody" == h.seat("forced").user.name
 
 
+@pytest.mark.parametrize(
+    ("user", "stopped", "queue_name", "why"),
+    [
+        ("", True, "root.nowhere", "empty user cannot resolve"),
+        ("bob", True, "root.nowhere", "partition [rm]default is stopped cannot add a new application app"),
+        ("bob", False, "root.nowhere", "adding application app to partition [rm]default, but"),
+    ],
+)
+def test_the_first_reason_to_reject_is_told(user: str, stopped: bool, queue_name: str, why: str) -> None:  # noqa: FBT001 - a table
+    """The user, the partition, the id, and then the queue."""
+    h = Harness()
+    h.submit()
+    if stopped:
+        h.state.state = ObjectState.STOPPED
+
+    rejection = h.submit(queue_name=queue_name, user=user, groups=())
+
+    assert rejection is not None
+    assert rejection.reason.startswith(why)
+
+
+def test_a_rejection_is_no_change_of_state() -> None:
+    """The RM hears of it as a rejection, and three days later that it has expired."""
+    h = Harness()
+    h.submit(queue_name="root.nowhere")
+    before = h.states()
+
+    h.advance(3 * 24 * 3600)
+
+    assert ([], ["Expired"]) == (before, h.states())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "forces"),
+    [
+        ("application.create.force", "true", True),
+        ("APPLICATION.Create.Force", "T", True),
+        ("application.create.force", "1", True),
+        ("application.create.force", "yes", False),
+        ("application.create.force", "", False),
+        ("application.create.forced", "true", False),
+    ],
+)
+def test_creation_is_forced_by_a_tag(name: str, value: str, forces: bool) -> None:  # noqa: FBT001 - a table
+    """In any case of its letters; its value is a flag as Go writes it."""
+    h = Harness(partition=CREATE)
+
+    rejection = h.submit(queue_name="", tags={name: value})
+
+    assert forces is (rejection is None)
+
+
+def test_a_rejected_application_does_not_take_the_place_of_one_that_is_active() -> None:
+    """Not even when it expires, nor does the end of the active one touch it."""
+    h = Harness()
+    h.submit()
+    h.ask("a")
+    h.submit()
+    h.advance(3 * 24 * 3600)
+
+    assert ({}, ["app"]) == (h.state.rejected, list(h.state.seats))
+
+
 def test_an_application_that_no_rule_places_is_rejected() -> None:
     """With the words of the interface."""
     rejection = Harness().submit(queue_name="root.unknown")
@@ -175,6 +238,30 @@ def test_a_quota_that_is_none_is_ignored(text: str) -> None:
     assert h.queue("root.parent.x").maximum is None
 
 
+@pytest.mark.parametrize("text", ["", "-1", "many", "1.5", str(2**64)])
+def test_a_number_of_applications_that_is_none_is_ignored(text: str) -> None:
+    """What was said before stays."""
+    h = dynamic()
+    h.submit("one", "root.parent.x", tags={"namespace.resourcemaxapps": "3"})
+
+    h.submit("two", "root.parent.x", tags={"namespace.resourcemaxapps": text})
+
+    assert 3 == h.queue("root.parent.x").max_applications
+
+
+def test_quota_tags_count_from_the_next_cycle() -> None:
+    """An ask that the former quota has barred is placed when the next application brings a larger one."""
+    h = dynamic()
+    h.nodes("node", capacity=a_resource(memory=100))
+    h.submit("one", "root.parent.x", tags={"namespace.resourcequota": quota(memory=10)})
+    h.ask("a", "b", application_id="one")
+    first = h.settle()
+
+    h.submit("two", "root.parent.x", tags={"namespace.resourcequota": quota(memory=20)})
+
+    assert (1, 1) == (first, h.settle())
+
+
 def test_configured_queues_and_the_recovery_queue_take_no_quota_tags() -> None:
     """Only what placement has made does."""
     h = dynamic()
@@ -232,6 +319,15 @@ def test_a_timeout_that_is_none_is_a_quarter_of_an_hour(seconds: int, timeout_ms
     h.submit(timeout_seconds=seconds)
 
     assert timeout_ms == h.application().gang_settings.timeout_ms
+
+
+def test_the_tag_of_the_age_is_spelled_exactly() -> None:
+    """Unlike other tags."""
+    h = Harness()
+
+    h.submit(tags={"Yunikorn.apache.org/creationTime": "946684790"})
+
+    assert h.application().gang_settings.created_at_ns is None
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("946684790", 946_684_790), ("soon", None), ("", None)])

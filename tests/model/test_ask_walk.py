@@ -17,6 +17,7 @@ from licorne.model.ask_walk import (
     next_candidate,
 )
 from licorne.model.pending_asks import PendingAsks, shape_of
+from licorne.model.queue_preemption_attempts import EVER_NS
 from licorne.model.refusals import Refusal, RefusalReason
 from licorne.model.reservations import Reservation, Reservations
 from licorne.model.task_groups import TaskGroups
@@ -91,13 +92,13 @@ def a_walk(
     )
 
 
-def a_choosy_ask(key: str) -> Ask:
+def a_choosy_ask(key: str, created_at_ns: int = START_NS) -> Ask:
     """Return an ask that may preempt others."""
     return Ask(
         allocation_key=key,
         application_id="app",
         resource=TEN,
-        created_at_ns=START_NS,
+        created_at_ns=created_at_ns,
         allow_preempt_other=True,
     )
 
@@ -223,6 +224,32 @@ def test_preemption_is_tried_where_the_queue_has_no_room(
     tried = walker.tried(a_walk(queue=FIVE, preemption=preemption))
 
     assert kinds == [kind for _, kind in tried]
+
+
+@pytest.mark.parametrize(("queue", "shared"), [(None, True), (FIVE, False)], ids=["no node", "no quota"])
+def test_where_preemption_is_refused_to_a_shape_only_those_with_an_answer_of_their_own_are_tried(
+    queue: Resource | None,
+    shared: bool,  # noqa: FBT001 - a table
+) -> None:
+    """One that was looked at before, and the first that is younger than those it was refused to."""
+    asks = [a_choosy_ask(f"ask-{age}", created_at_ns=START_NS + age) for age in range(6)]
+    walker = a_walker(*asks)
+    tried_before = walker.asks.get("ask-2")
+    assert tried_before is not None
+    tried_before.preemption_triggered = True
+    walker.asks.set_apart(tried_before)
+    walk = a_walk(queue=queue, preemption=True)
+    tried = []
+    while (candidate := walker.next(walk)) is not None:
+        tried.append(candidate.ask.allocation_key)
+        walk.missed_for_all = shared
+        if candidate.ask.allocation_key == "ask-0":
+            walk.refused_to_ns = START_NS + 3
+        if candidate.ask.allocation_key == "ask-4":
+            walk.refused_to_ns = EVER_NS
+
+    assert ["ask-0", "ask-2", "ask-4"] == tried
+    assert [f"ask-{age}" for age in range(6)] == walker.attempted()
 
 
 def test_preemption_is_never_tried_for_the_users_quota() -> None:

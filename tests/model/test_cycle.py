@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import START_NS, FakePredicates, a_resource
+from builders import START_NS, TEN, FakePredicates, a_resource
 from harness import Harness
 
 from licorne.model.cycle import CycleOutcome
@@ -60,6 +60,32 @@ def test_a_cycle_places_one_ask() -> None:
     outcomes = [h.cycle() for _ in range(3)]
 
     assert ([RESULT, RESULT, NOTHING], {"a": "one", "b": "two"}) == (outcomes, h.placements)
+
+
+def test_a_cycle_serves_reserved_asks_then_members_of_gangs_then_the_rest() -> None:
+    """Whatever the priorities say."""
+    h = Harness("- name: leaf\n- name: other")
+    h.nodes("spare", capacity=a_resource(memory=1000), action=NodeAction.CREATE_DRAIN)
+    h.nodes("one", "two")
+    h.submit("gang", placeholder_ask=TEN)
+    h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
+    h.submit("first", "root.other")
+    h.ask("busy", application_id="first")
+    h.settle()
+    h.ask("waits", application_id="first")
+    h.advance(3)
+    h.settle()
+    h.ask("member", application_id="gang", task_group_name="g", priority=1)
+    h.ask("rest", application_id="first", priority=9)
+    h.nodes("three", "four")
+    h.forget()
+
+    said = []
+    for _ in range(3):
+        assert RESULT is h.cycle()
+        said.append([*h.placements, *[key for key, _ in h.releases]])
+
+    assert [["waits"], ["waits", "holder"], ["waits", "rest", "holder"]] == said
 
 
 def test_nothing_is_done_without_nodes() -> None:
@@ -198,6 +224,22 @@ def test_so_many_applications_run_at_most() -> None:
     assert (["first", "more"], ["first", "more", "second"]) == (before, list(h.placements))
 
 
+def test_what_runs_goes_on_where_fewer_may_run_now() -> None:
+    """Both applications place new asks; a third one waits."""
+    h = a_partition("one", "two")
+    for name in ("first", "second", "third"):
+        h.submit(name)
+    for name in ("first", "second"):
+        h.ask(name, application_id=name, resource=FIVE)
+    h.settle()
+    h.reload("- name: leaf\n  maxapplications: 1")
+    for name in ("first", "second", "third"):
+        h.ask(f"more-{name}", application_id=name, resource=FIVE)
+    h.settle()
+
+    assert ["first", "more-first", "more-second", "second"] == sorted(h.placements)
+
+
 def test_a_gang_counts_as_running_from_its_first_placeholder() -> None:
     """Though it is Accepted: no other application starts."""
     h = a_partition("one", "two", queues="- name: leaf\n  maxapplications: 1")
@@ -243,6 +285,17 @@ def test_cordoned_and_small_nodes_are_passed_over() -> None:
     h.settle()
 
     assert ({}, {"a": "cordoned"}) == (before, h.placements)
+
+
+def test_an_ask_larger_than_a_node_is_not_placed_there_whatever_is_available() -> None:
+    """Something foreign may use less than nothing."""
+    h = a_partition("one")
+    h.ask("f", application_id="", node_id="one", tags={"foreign": "default"}, resource=a_resource(memory=-5))
+    h.submit()
+    h.ask("a", resource=a_resource(memory=12))
+    h.settle()
+
+    assert (a_resource(memory=15), {}) == (h.node("one").available, h.placements)
 
 
 @pytest.mark.parametrize(("policy", "nodes"), [("fair", ["a", "b"]), ("binpacking", ["a", "a"])])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from builders import FakePredicates, a_resource
+from builders import SECOND_NS, FakePredicates, a_resource
 from harness import Harness
 
 from licorne.model.cycle import CycleOutcome
 from licorne.model.messages import NodeAction
+from licorne.model.refusals import RefusalReason
 
 FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)
@@ -120,6 +121,17 @@ def test_the_predicates_must_allow_a_reservation() -> None:
     assert [("a", "one", False)] == predicates.asked
 
 
+def test_an_ask_that_is_refused_everywhere_may_still_reserve() -> None:
+    """The RM is asked another question: whether the node would do, once it has room."""
+    predicates = FakePredicates(refused={("a", "one"): "not now"})
+    h = a_partition("one", predicates=predicates)
+    h.ask("a")
+    h.settle()
+    h.advance(3)
+
+    assert (PREPARED, {"one": ("a",)}) == (h.cycle(), reserved(h))
+
+
 def test_reservations_can_be_switched_off() -> None:
     """Then asks just wait."""
     h = waiting("one", reservations_on=False)
@@ -163,6 +175,18 @@ def test_an_application_comes_back_after_the_delay() -> None:
     h.advance(1)
 
     assert (0, 3) == (held, h.settle())
+
+
+def test_an_ask_that_is_placed_already_counts_as_a_further_one() -> None:
+    """The bound is looked at before each ask of the list, and what is placed stays in it."""
+    h = a_partition("one", queues=BACKOFF, reservations_on=False)
+    h.ask("placed")
+    h.settle()
+    h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
+
+    h.settle()
+
+    assert h.clock.now_ns() + 10 * SECOND_NS == h.seat().backoff_until_ns
 
 
 # ------------------------------------------------------------------------------------ required nodes
@@ -215,6 +239,19 @@ def test_a_required_node_that_the_predicates_refuse_is_reserved() -> None:
     assert ({"one": ("daemon",)}, {}) == (reserved(h), h.placements)
 
 
+def test_a_required_node_with_room_that_the_predicates_refuse_is_not_called_full() -> None:
+    """The refusal has the words of the manager, and is asked for again a second later."""
+    predicates = FakePredicates(refused={("daemon", "one"): "taint"})
+    h = a_partition("one", predicates=predicates, reservations_on=False)
+    h.ask("daemon", required_node="one")
+    h.settle()
+
+    (refusal,) = h.application().refusals()
+
+    assert (RefusalReason.PREDICATES, "one", "taint") == (refusal.reason, refusal.subject, refusal.detail)
+    assert h.partition.next_look_ns() == refusal.until_ns == h.clock.now_ns() + SECOND_NS
+
+
 def test_a_required_node_is_shared_by_those_that_require_it() -> None:
     """Each of them has its reservation there."""
     h = a_partition("one")
@@ -224,6 +261,32 @@ def test_a_required_node_is_shared_by_those_that_require_it() -> None:
     h.settle()
 
     assert {"one": ("d1", "d2")} == reserved(h)
+
+
+def test_room_that_is_held_for_one_that_requires_the_node_is_not_for_the_next() -> None:
+    """Both have their reservations there, and the first one's turn comes first."""
+    h = a_partition("one")
+    h.ask("used", node_id="one", resource=FIVE)
+    h.ask("large", required_node="one")
+    h.settle()
+    h.ask("small", required_node="one", resource=FIVE, priority=9)
+
+    assert PREPARED is h.cycle()
+    assert {"one": ("large", "small")} == reserved(h)
+
+
+def test_an_ask_that_its_required_node_can_never_hold_bars_nobody() -> None:
+    """It gets no reservation, takes none away, and the next ask is tried in the same cycle."""
+    h = waiting("one")
+    h.advance(3)
+    h.settle()
+    h.nodes("two")
+    h.ask("daemon", required_node="one", resource=HUNDRED, priority=9)
+    h.ask("next", resource=FIVE)
+
+    h.settle()
+
+    assert {"a": "two", "next": "one"} == h.placements
 
 
 def test_an_ask_that_requires_a_node_drives_ordinary_reservations_away() -> None:

@@ -8,7 +8,7 @@ from harness import Harness
 
 from licorne.model.messages import AllocationsReleased, NodeAction, NodesAnswered, Rejection, TerminationType
 from licorne.model.object_state import ObjectState
-from licorne.model.resources import EMPTY
+from licorne.model.resources import EMPTY, Resource
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)
@@ -95,6 +95,55 @@ def test_a_new_capacity_changes_the_cluster_by_the_difference() -> None:
 
     assert (a_resource(memory=15), a_resource(memory=-5)) == (cluster_size(h), h.node("one").available)
     assert [] == h.announcements
+
+
+def test_a_node_below_what_it_uses_takes_nothing_until_it_has_room() -> None:
+    """What ends there first makes up for what is missing."""
+    h = running("a", nodes=("one",))
+    h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
+    h.ask("b", node_id="one", resource=FIVE)
+    h.ask("waits", resource=a_resource(memory=1))
+    h.update_node("one", NodeAction.UPDATE, a_resource(memory=6))
+    h.settle()
+    h.release("a")
+    h.settle()
+
+    assert (a_resource(), "one") == (h.node("one").available, h.placements.get("waits"))
+
+
+@pytest.mark.parametrize("capacity", [a_resource(memory=-5), EMPTY])
+def test_a_capacity_of_nothing_or_less_is_taken(capacity: Resource) -> None:
+    """It counts for the cluster as it is, and nothing is placed there."""
+    h = running(nodes=("one", "two"))
+    h.update_node("one", NodeAction.UPDATE, capacity)
+    h.ask("a", resource=FIVE)
+    h.settle()
+
+    assert a_resource(memory=10 + capacity.get("memory")) == cluster_size(h)
+    assert {"a": "two"} == h.placements
+
+
+def test_attributes_are_those_of_the_creation() -> None:
+    """An update changes the capacity alone."""
+    h = Harness()
+    h.nodes("one", attributes={"si/instance-type": "small"})
+
+    h._update_nodes(("one",), NodeAction.UPDATE, FIVE, {"si/instance-type": "large"})
+
+    assert ({"si/instance-type": "small"}, FIVE) == (h.node("one").attributes, h.node("one").capacity)
+
+
+def test_a_cordoned_node_keeps_its_reservation() -> None:
+    """The ask has waited for it, and may have it when the node is opened again."""
+    h = running("a", nodes=("one",))
+    h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
+    h.ask("waits")
+    h.advance(3)
+    h.settle()
+
+    h.update_node("one", NodeAction.DRAIN_NODE)
+
+    assert ("waits",) == h.node("one").reservations
 
 
 def test_an_update_without_a_capacity_changes_nothing() -> None:
@@ -207,9 +256,10 @@ def test_the_foreign_allocations_of_a_removed_node_are_forgotten() -> None:
     h.ask("f", application_id="", node_id="one", tags=foreign)
 
     h.update_node("one", NodeAction.DECOMISSION)
+    forgotten = dict(h.state.foreign)
     h.ask("f", application_id="", node_id="two", tags=foreign)
 
-    assert (["f"], TEN) == (list(h.state.foreign), h.node("two").occupied)
+    assert ({}, ["f"], TEN) == (forgotten, list(h.state.foreign), h.node("two").occupied)
 
 
 # ------------------------------------------------------------------------------- removal during swaps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import TEN, a_resource
+from builders import TEN, FakePredicates, a_resource
 from harness import Harness
 
 from licorne.model.messages import NodeAction, SchedulingStateChanged
@@ -120,6 +120,53 @@ def test_asks_beyond_the_users_limit_are_not_told_of() -> None:
     h.settle()
 
     assert ["b1", "e1", "e2"] == told(h)
+
+
+def test_what_was_told_of_leaves_more_for_other_applications_the_next_time() -> None:
+    """An ask that waits still takes its part of its own application's room alone. Kept, see the decisions."""
+    h = full("- name: leaf\n  resources: {max: {memory: 10}}")
+    for name in ("one", "two"):
+        h.submit(name)
+        h.ask(name, application_id=name, resource=a_resource(memory=6))
+    h.settle()
+    first = told(h)
+    h.ask("more", application_id="one", resource=a_resource(memory=6))
+    h.settle()
+
+    assert (["one"], ["two"]) == (first, told(h))
+
+
+def test_each_application_of_a_user_sees_all_of_the_users_room() -> None:
+    """Though together they could not have it. Kept, see the decisions."""
+    h = full(root="limits: [{limit: bob, users: [bob], maxresources: {memory: 10}}]")
+    for name in ("one", "two"):
+        h.submit(name)
+        h.ask(name, application_id=name)
+    h.settle()
+
+    assert ["one", "two"] == told(h)
+
+
+def test_each_leaf_sees_all_of_the_room_of_its_parent() -> None:
+    """Though only one of the asks could run. Kept, see the decisions."""
+    h = full("- name: p\n  resources: {max: {memory: 10}}\n  queues: [{name: a}, {name: b}]")
+    for name in "ab":
+        h.submit(name, f"root.p.{name}")
+        h.ask(name, application_id=name)
+    h.settle()
+
+    assert ["a", "b"] == told(h)
+
+
+def test_an_ask_that_the_rm_refused_everywhere_is_told_of() -> None:
+    """Other nodes may be to its liking."""
+    h = Harness(predicates=FakePredicates(refused={("a", "node"): "taint"}), reservations_on=False)
+    h.nodes("node")
+    h.submit()
+    h.ask("a")
+    h.settle()
+
+    assert ["a"] == told(h)
 
 
 def test_asks_with_a_required_node_are_not_told_of() -> None:

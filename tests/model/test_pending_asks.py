@@ -35,6 +35,12 @@ def known(pending: PendingAsks, key: str) -> AskRecord:
     return record
 
 
+def max_priority_of(pending: PendingAsks) -> int | None:
+    """Return the priority of the ask that goes first."""
+    group = pending.first_group()
+    return None if group is None else -group.order[0]
+
+
 def keys(pending: PendingAsks) -> list[str]:
     """Return the keys of the waiting asks in order."""
     pending.validate()
@@ -49,7 +55,7 @@ def test_the_highest_priority_goes_first() -> None:
     pending = asks_of(old_ask("low", 1, priority=-1), old_ask("high", 3, priority=7), old_ask("mid", 2))
 
     assert ["high", "mid", "low"] == keys(pending)
-    assert 7 == pending.max_priority()
+    assert 7 == max_priority_of(pending)
 
 
 def test_of_equal_priority_the_oldest_goes_first() -> None:
@@ -102,7 +108,7 @@ def test_nothing_waits_in_nothing() -> None:
     """No asks, no priority."""
     pending = PendingAsks()
 
-    assert ([], None, False) == (keys(pending), pending.max_priority(), pending.has_waiting)
+    assert ([], None, False) == (keys(pending), max_priority_of(pending), pending.has_waiting)
 
 
 # ----------------------------------------------------------------------------------------- the changes
@@ -114,7 +120,7 @@ def test_a_placed_ask_waits_no_longer_but_is_known() -> None:
 
     pending.place(known(pending, "a"))
 
-    assert (["b"], 0, True) == (keys(pending), pending.max_priority(), "a" in pending)
+    assert (["b"], 0, True) == (keys(pending), max_priority_of(pending), "a" in pending)
     assert known(pending, "a").placed
     assert pending.group_of(known(pending, "a")) is None
 
@@ -203,7 +209,7 @@ def test_asks_of_one_shape_are_one_group() -> None:
         old_ask("b1", 1, resource=FIVE), old_ask("a1", 2), old_ask("b2", 3, resource=FIVE), old_ask("a2", 0)
     )
 
-    firsts = [(group.first().ask.allocation_key, len(group.records)) for _, group in pending.walk()]
+    firsts = [(group.first.ask.allocation_key, len(group)) for _, group in pending.walk()]
 
     assert [("a2", 2), ("b1", 2)] == firsts
 
@@ -232,7 +238,7 @@ def test_the_next_of_a_group_takes_the_head() -> None:
 
     pending.place(known(pending, "a1"))
 
-    assert ["b", "a2"] == [group.first().ask.allocation_key for _, group in pending.walk()]
+    assert ["b", "a2"] == [group.first.ask.allocation_key for _, group in pending.walk()]
 
 
 def test_those_behind_a_place_are_walked_in_order() -> None:
@@ -298,3 +304,38 @@ def test_validation_finds_a_lost_ask() -> None:
 
     with pytest.raises(AssertionError, match="'a'"):
         pending.validate()
+
+
+# ---------------------------------------------------------------------------------- answers of their own
+
+
+def test_an_ask_that_is_set_apart_stays_so_until_others_stand_for_it_again() -> None:
+    """Also in another group, and when it waits again after it was placed."""
+    pending = asks_of(old_ask("a"), old_ask("b", 1))
+    record = known(pending, "b")
+    pending.set_apart(record)
+    pending.resize(record, FIVE)
+    pending.place(record)
+    pending.displace(record)
+    pending.validate()
+    group = pending.group_of(record)
+    assert group is not None
+    assert [record] == list(group.apart)
+
+    group.share(record)
+
+    pending.validate()
+    assert [] == list(group.apart)
+
+
+def test_a_placed_ask_that_is_set_apart_is_so_when_it_waits() -> None:
+    """It is in no group meanwhile."""
+    pending = asks_of(old_ask("a"))
+    record = known(pending, "a")
+    pending.place(record)
+    pending.set_apart(record)
+    pending.displace(record)
+
+    group = pending.group_of(record)
+    assert group is not None
+    assert [record] == list(group.apart)

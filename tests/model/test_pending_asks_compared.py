@@ -116,13 +116,15 @@ class AsksMachine(RuleBasedStateMachine):
         waiting = self.plain.waiting()
         assert waiting == keys(self.pending)
         ages = {key: age for age, key in self.plain.rows}
-        assert max((-ages[key][0] for key in waiting), default=None) == self.pending.max_priority()
+        group = self.pending.first_group()
+        highest = None if group is None else -group.order[0]
+        assert max((-ages[key][0] for key in waiting), default=None) == highest
         for record in self.pending.waiting():
             assert self.plain.sizes[record.ask.allocation_key] == record.ask.resource
         firsts: dict[tuple[Resource, int], str] = {}
         for key in waiting:
             firsts.setdefault((self.plain.sizes[key], ages[key][0]), key)
-        assert list(firsts.values()) == [group.first().ask.allocation_key for _, group in self.pending.walk()]
+        assert list(firsts.values()) == [group.first.ask.allocation_key for _, group in self.pending.walk()]
 
 
 TestAsksAreThoseOfAPlainList = AsksMachine.TestCase

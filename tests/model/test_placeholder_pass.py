@@ -240,6 +240,19 @@ def test_a_member_waits_where_no_other_node_takes_it(why: str) -> None:
     assert (False, [], TEN) == (outcome is RESULT, h.releases, h.queue().pending)
 
 
+def test_a_member_that_is_refused_in_place_gets_no_second_room_on_that_node() -> None:
+    """Although the node has it, and the RM is not asked a second time whether it would allow that."""
+    predicates = FakePredicates(unreservable={("m", "one"): "not here"})
+    h = a_gang("p1", nodes=("one",), predicates=predicates)
+    predicates.asked.clear()
+    h.ask("m", task_group_name="g")
+
+    outcome = h.cycle()
+
+    assert (False, TEN) == (outcome is RESULT, h.node("one").allocated)
+    assert [("m", "one", False)] == predicates.asked
+
+
 # --------------------------------------------------------------------------- what happens in between
 
 

@@ -9,6 +9,7 @@ from seats import a_leaf, a_seat, facts_of
 from licorne.model.errors import LicorneError
 from licorne.model.object_state import ObjectEvent, ObjectState
 from licorne.model.priorities import INT32_MAX, INT32_MIN
+from licorne.model.quantities import INT64_MAX
 from licorne.model.queue import Queue
 from licorne.model.queue_properties import SortPolicy
 from licorne.model.resources import EMPTY, Resource
@@ -202,6 +203,20 @@ def test_what_waits_is_counted() -> None:
     assert FIVE == queue.pending
     with pytest.raises(AssertionError, match=r"queue root\.leaf: .* waits no longer"):
         queue.remove_pending(TEN)
+
+
+def test_a_sum_of_waiting_asks_that_stopped_at_the_border_ends_at_zero() -> None:
+    """It is less than its parts, so that the last of them takes more than there is."""
+    queue = a_queue()
+    huge = a_resource(memory=INT64_MAX, gpu=1)
+    queue.add_pending(huge)
+    queue.add_pending(huge)
+
+    queue.remove_pending(huge)
+    once = queue.pending
+    queue.remove_pending(huge)
+
+    assert (a_resource(gpu=1), EMPTY) == (once, queue.pending)
 
 
 def test_what_is_being_preempted_is_counted() -> None:

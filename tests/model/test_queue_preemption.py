@@ -140,6 +140,52 @@ def test_an_ask_that_lost_its_node_preempts_again_when_its_victims_are_gone() ->
     assert ["v9", "v4"] == scene.preempted
 
 
+def a_fragmented_cluster(*small: str) -> Scene:
+    """Two full nodes, the first one of a queue within its guarantee, and small ones on which no ask fits."""
+    scene = Scene(f"{TWO_QUEUES}\n    - name: c\n      resources: {{guaranteed: {{memory: 50}}}}")
+    scene.nodes("n1", "n2", capacity=a_resource(memory=50))
+    scene.nodes(*small, capacity=a_resource(memory=8))
+    scene.runs("c1", "c2", "c3", "c4", "c5", queue="root.c")
+    scene.runs(*TEN_KEYS[:5], node="n2")
+    return scene
+
+
+def test_an_ask_gives_its_reservation_up_for_the_node_that_preemption_finds() -> None:
+    """The queues have room, but no node has; what is on the reserved node is guaranteed to others."""
+    scene = a_fragmented_cluster("s1", "s2")
+    scene.asks("p1")
+    wait(scene, 5)
+    assert ("p1",) == scene.node("n1").reservations
+    wait(scene, 11)
+
+    assert ["v4"] == scene.preempted
+    assert ((), ("p1",)) == (scene.node("n1").reservations, scene.node("n2").reservations)
+    assert "n2 has no room" in scene.record.reason
+
+
+def test_an_ask_whose_node_is_gone_preempts_again_though_its_queues_have_room() -> None:
+    """Its first victims are gone with the node."""
+    scene = a_fragmented_cluster("s1", "s2")
+    scene.nodes("n3", capacity=a_resource(memory=30))
+    scene.runs("v5", "v6", "v7", node="n3")
+    scene.asks("p1")
+    wait(scene, 11)
+    assert ["v4"] == scene.preempted
+    scene.update_node("n2", NodeAction.DECOMISSION)
+    wait(scene, 16)
+
+    assert ["v4", "v7"] == scene.preempted
+
+
+def test_an_ask_for_one_node_preempts_nothing_for_a_guarantee() -> None:
+    """Its queues are full, and it may preempt others; but only what is on its node could help it."""
+    scene = a_full_cluster()
+    scene.asks("p1", required_node="n1")
+    wait(scene, 60)
+
+    assert [] == scene.preempted
+
+
 def test_an_ask_in_vain_is_looked_at_again_after_fifteen_seconds() -> None:
     """The attempt costs something; the ask says when it is due."""
     scene = a_full_cluster(TWO_QUEUES.replace("memory: 20", "memory: 100"))
@@ -185,7 +231,20 @@ def test_asks_of_one_shape_are_tried_once() -> None:
     wait(scene)
 
     assert [True, False, False] == [_checked(scene, key) for key in ("p1", "p2", "p3")]
-    assert NO_HELP in scene.waits_with("p3")
+    assert NO_HELP in scene.waits_with("p1")
+    assert [] == scene.waits_with("p3")
+
+
+def test_an_ask_that_comes_later_does_not_try_what_was_in_vain_just_now() -> None:
+    """Also in another walk: while nothing changes, one attempt stands for fifteen seconds."""
+    scene = a_full_cluster(TWO_QUEUES.replace("memory: 20", "memory: 100"))
+    scene.asks("p1")
+    wait(scene)
+    scene.asks("p2")
+    wait(scene)
+
+    assert [True, False] == [_checked(scene, key) for key in ("p1", "p2")]
+    assert NO_HELP in scene.waits_with("p2")
 
 
 class Refusing(FakePredicates):
@@ -254,6 +313,52 @@ def test_room_that_a_queue_has_left_is_not_counted_on() -> None:
     assert "p1" in scene.placements
 
 
+def test_a_node_on_which_the_queue_would_get_more_than_it_is_owed_is_left_for_another() -> None:
+    """The parent is owed five. On n1 four have to go, but the ask brings ten: those of a sibling go."""
+    scene = Scene("""
+        - name: p
+          resources: {guaranteed: {memory: 20}}
+          queues:
+          - name: x
+            properties: {preemption.delay: 10s}
+          - name: y
+            resources: {guaranteed: {memory: 5}}
+        - name: o
+    """)
+    scene.nodes("n1", "n2", capacity=a_resource(memory=15))
+    scene.runs("o1", queue="root.o", resource=a_resource(memory=5))
+    scene.runs("o2", queue="root.o", resource=a_resource(memory=4))
+    scene.runs("y1", "y2", "y3", queue="root.p.y", resource=a_resource(memory=5), node="n2")
+    scene.nodes("n3", capacity=a_resource(memory=9))
+    scene.asks("p1", queue="root.p.x")
+    wait(scene)
+
+    assert ["y3", "y2"] == scene.preempted
+
+
+def test_a_victim_that_its_queue_may_not_lose_is_passed_over_for_the_next_one() -> None:
+    """The youngest would leave its queue below the guarantee; the node has room, only the parent is full."""
+    scene = Scene("""
+        - name: p
+          resources: {max: {memory: 25}}
+          queues:
+          - name: x
+            properties: {preemption.delay: 10s}
+            resources: {guaranteed: {memory: 10}}
+          - name: y
+            resources: {guaranteed: {memory: 10}}
+          - name: z
+    """)
+    scene.nodes("n1", capacity=HUNDRED)
+    scene.runs("z1", queue="root.p.z")
+    scene.runs("y1", queue="root.p.y", resource=a_resource(memory=5), priority=9)
+    scene.runs("y2", queue="root.p.y")
+    scene.asks("p1", queue="root.p.x")
+    wait(scene)
+
+    assert ["z1"] == scene.preempted
+
+
 def test_a_node_with_room_for_half_needs_the_other_half() -> None:
     """What the node has available is held by the reservation, and counts."""
     scene = Scene(TWO_QUEUES)
@@ -291,12 +396,32 @@ def with_a_reserved_node() -> Scene:
 
 
 def test_a_young_reservation_keeps_its_node() -> None:
-    """Whoever waits has its turn first, whatever its priority."""
+    """Whoever waits for what its queue is owed has its turn first, whatever its priority."""
     scene = with_a_reserved_node()
     scene.asks("p1")
     wait(scene)
 
     assert [] == scene.preempted
+
+
+def test_reservations_of_asks_above_their_guarantee_do_not_bar_an_owed_queue() -> None:
+    """A cordoned node makes the cluster look roomier, so that a backlog reserves every other one."""
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", "n2", capacity=a_resource(memory=50))
+    scene.nodes("n3", capacity=HUNDRED)
+    scene.update_node("n3", NodeAction.DRAIN_NODE)
+    scene.runs(*TEN_KEYS[:5])
+    scene.runs(*TEN_KEYS[5:], node="n2")
+    scene.asks("r1", "r2", queue="root.b", may_preempt=False)
+    wait(scene, 3)
+    assert [("r1",), ("r2",)] == sorted(scene.node(node_id).reservations for node_id in ("n1", "n2"))
+    scene.asks("p1")
+    wait(scene)
+
+    assert ["v4"] == scene.preempted
+    scene.confirm()
+    scene.settle()
+    assert "p1" in scene.placements
 
 
 def test_an_old_reservation_of_a_lower_priority_yields() -> None:
@@ -325,6 +450,7 @@ def test_a_preemption_is_explained() -> None:
         record.queue_path,
         record.node_id,
     )
+    assert ("root.a", a_resource(memory=10)) == (record.ask_queue_path, record.wanted)
     assert "root.a uses map[] of a guarantee of map[memory:50]" in record.reason
     assert "root.b uses map[memory:100] of a guarantee of map[memory:20]" in victim.reason
     assert record.explain() == scene.state.preemptions.explain("v9")
@@ -345,7 +471,7 @@ def test_a_guarantee_of_a_parent_is_served_by_name() -> None:
     scene.asks("p1", queue="root.p.a")
     wait(scene)
 
-    assert scene.record.queue_path == "root.p"
+    assert (scene.record.queue_path, scene.record.ask_queue_path) == ("root.p", "root.p.a")
     assert "nothing is guaranteed to root.b" in scene.record.victims[0].reason
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from builders import SECOND_NS, START_NS, TEN, an_ask
 
 from licorne.model.ask_walk import Candidate, CandidateKind
+from licorne.model.pending_asks import AskRecord
 from licorne.model.queue_preemption_attempts import (
     ATTEMPTS_MAX,
     CHECK_INTERVAL_NS,
@@ -13,6 +14,7 @@ from licorne.model.queue_preemption_attempts import (
     AttemptShape,
     FruitlessAttempts,
     due_ns,
+    has_own_answer,
 )
 
 STAMP = (1, 2, 3)
@@ -44,7 +46,7 @@ def test_a_budget_is_ten_attempts() -> None:
     """And nothing is known yet of when to look again."""
     budget = AttemptBudget()
 
-    assert (ATTEMPTS_MAX, None) == (budget.left, budget.look_again_ns)
+    assert (ATTEMPTS_MAX, None, None) == (budget.left, budget.look_again_ns, budget.refused_to_ns)
 
 
 def test_what_was_not_tried_stands_for_nothing() -> None:
@@ -92,3 +94,21 @@ def test_only_so_many_attempts_are_remembered() -> None:
     assert FRUITLESS_MAX == len(fruitless)
     assert fruitless.until_ns(SHAPE, START_NS, STAMP) is not None
     assert fruitless.until_ns(SHAPE._replace(priority=1), START_NS, STAMP) is None
+
+
+def test_an_ask_that_preemption_never_looked_at_is_answered_with_the_others() -> None:
+    """It differs from them by its age alone."""
+    assert not has_own_answer(AskRecord(an_ask(), (0, START_NS, 0)), "", START_NS)
+
+
+def test_an_ask_with_a_past_or_a_node_has_an_answer_of_its_own() -> None:
+    """It has preempted, was tried less than fifteen seconds ago, or has a node that is kept for it."""
+    triggered = AskRecord(an_ask(), (0, START_NS, 0))
+    triggered.preemption_triggered = True
+    tried = AskRecord(an_ask(), (0, START_NS, 0))
+    tried.preemption_checked_ns = START_NS
+
+    assert has_own_answer(triggered, "", START_NS)
+    assert has_own_answer(AskRecord(an_ask(), (0, START_NS, 0)), "n1", START_NS)
+    assert has_own_answer(tried, "", START_NS + CHECK_INTERVAL_NS - 1)
+    assert not has_own_answer(tried, "", START_NS + CHECK_INTERVAL_NS)

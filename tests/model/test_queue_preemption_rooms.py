@@ -6,13 +6,14 @@ from builders import TEN, a_resource, an_ask
 from preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.messages import NodeAction
+from licorne.model.preemption_claims import NOTHING_SPOKEN_FOR
 from licorne.model.queue_preemption_guarantees import QueueFactsOf
 from licorne.model.queue_preemption_pool import collect_victims
 from licorne.model.queue_preemption_rooms import (
     STALE_AFTER_NS,
-    StaleReservations,
+    YieldingReservations,
     rooms_for,
-    stale_reservations,
+    yielding_reservations,
 )
 
 HUNDRED = a_resource(memory=100)
@@ -32,22 +33,28 @@ def rooms(
     *,
     reserved_node: str = "",
     nodes_tried: bool = True,
-    stale: StaleReservations | None = None,
+    yielding: YieldingReservations | None = None,
 ) -> list[str]:
     leaf = scene.queue("root.a")
     ask = an_ask(resource=TEN)
     pool = collect_victims(leaf, ask, QueueFactsOf(leaf))
     found = rooms_for(
-        scene.state, ask, pool, reserved_node=reserved_node, nodes_tried=nodes_tried, stale=stale or {}
+        scene.state, ask, pool, reserved_node=reserved_node, nodes_tried=nodes_tried, yielding=yielding or {}
     )
     return sorted(room.node_id for room in found)
 
 
-def with_a_reservation(priority: int = -1) -> Scene:
+def yielding(scene: Scene, priority: int) -> list[str]:
+    """The asks whose reservations yield to one of that priority."""
+    found = yielding_reservations(scene.state, an_ask(priority=priority), NOTHING_SPOKEN_FOR)
+    return [key for _, key in found.values()]
+
+
+def with_a_reservation(priority: int = -1, queue: str = "root.a") -> Scene:
     """The two nodes that are left have room for nothing larger than five, and n1 is reserved."""
     scene = a_scene()
     scene.runs("v3", node="n3", resource=a_resource(memory=95))
-    scene.asks("old", priority=priority, may_preempt=False)
+    scene.asks("old", priority=priority, queue=queue, may_preempt=False)
     scene.advance(3)
     scene.settle()
     assert scene.state.reservations == 1
@@ -83,36 +90,53 @@ def test_a_node_that_is_too_small_may_not() -> None:
 
 
 def test_a_node_that_another_ask_has_may_not() -> None:
-    """But the ask's own one may, and one whose reservation is stale."""
+    """But the ask's own one may, and one whose reservation yields."""
     scene = with_a_reservation()
     (reserved,) = [seat.node_id for seat in scene.state.nodes if seat.reserved]
-    stale = {reserved: (scene.seat("root.a"), "old")}
+    yielding = {reserved: (scene.seat("root.a"), "old")}
 
     assert reserved not in rooms(scene)
     assert reserved in rooms(scene, reserved_node=reserved)
-    assert reserved in rooms(scene, stale=stale)
+    assert reserved in rooms(scene, yielding=yielding)
 
 
 def test_a_reservation_is_stale_after_two_hours_for_a_higher_priority() -> None:
     """For an equal one it is not, nor is it before."""
     scene = with_a_reservation(priority=0)
-    assert {} == stale_reservations(scene.state, an_ask(priority=1))
+    assert [] == yielding(scene, priority=1)
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
-    assert ["old"] == [key for _, key in stale_reservations(scene.state, an_ask(priority=1)).values()]
-    assert {} == stale_reservations(scene.state, an_ask(priority=0))
+    assert ["old"] == yielding(scene, priority=1)
+    assert [] == yielding(scene, priority=0)
 
 
-def test_the_reservation_of_an_ask_that_has_preempted_is_never_stale() -> None:
+def test_the_reservation_of_an_ask_above_its_guarantee_yields_at_once() -> None:
+    """To one of no lower priority: nothing is owed to who holds it."""
+    scene = with_a_reservation(priority=1, queue="root.b")
+
+    assert ["old"] == yielding(scene, priority=1)
+    assert [] == yielding(scene, priority=0)
+
+
+def test_the_reservation_of_an_ask_that_is_owed_its_room_stays() -> None:
+    """Whoever waits for its guarantee has its turn first; larger than what is owed it is owed nothing."""
+    scene = with_a_reservation(priority=0)
+    assert [] == yielding(scene, priority=9)
+    scene.queue("root.a").set_quota(a_resource(memory=9), None)
+
+    assert ["old"] == yielding(scene, priority=9)
+
+
+def test_the_reservation_of_an_ask_that_has_preempted_never_yields() -> None:
     """Its victims went for it."""
     scene = with_a_reservation()
     scene.application("root.a").note_preemption("old", scene.clock.now_ns(), triggered=True)
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
-    assert {} == stale_reservations(scene.state, an_ask(priority=1))
+    assert [] == yielding(scene, priority=1)
 
 
-def test_the_reservation_of_a_required_node_is_never_stale() -> None:
+def test_the_reservation_of_a_required_node_never_yields() -> None:
     """The ask has nowhere else to go."""
     scene = a_scene()
     scene.asks("bound", priority=-1, required_node="n1", may_preempt=False, resource=TEN)
@@ -121,4 +145,4 @@ def test_the_reservation_of_a_required_node_is_never_stale() -> None:
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
     assert scene.state.reservations == 1
-    assert {} == stale_reservations(scene.state, an_ask(priority=1))
+    assert [] == yielding(scene, priority=1)

@@ -269,6 +269,22 @@ def test_the_recovery_queue_is_made_once_below_the_root() -> None:
     )
 
 
+def test_a_recovery_queue_in_the_configuration_has_no_properties_either() -> None:
+    """Neither its own nor inherited ones: what is forced into it comes first in, first out."""
+    tree = a_queue_tree(
+        "- name: '@recovery@'\n  properties: {application.sort.policy: fair}",
+        root="properties: {application.sort.priority: disabled}",
+    )
+
+    queue = tree.recovery_queue()
+
+    assert ({}, SortPolicy.FIFO, True) == (
+        queue.properties,
+        queue.settings.application_sort_policy,
+        queue.settings.priority_sorting,
+    )
+
+
 # -------------------------------------------------------------------------------------------- removing
 
 

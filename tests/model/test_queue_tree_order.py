@@ -152,6 +152,22 @@ def test_a_changed_limit_moves_all_that_are_measured_with_it() -> None:
     assert (["a", "b"], ["b", "a"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
 
 
+def test_a_reload_with_another_maximum_orders_anew() -> None:
+    """A share is measured with the maximum that a queue has now."""
+    tree = a_queue_tree("- name: a\n- name: b")
+    tree.root.set_maximum_from_nodes(a_resource(memory=100))
+    tree.limits_changed()
+    for name, memory in (("a", 10), ("b", 20)):
+        wait(tree, f"root.{name}", 0)
+        the(tree, f"root.{name}").charge(a_resource(memory=memory))
+        tree.refresh(the(tree, f"root.{name}"))
+    before = [leaf.name for leaf in tree.leaves_in_order()]
+
+    tree.load(a_configuration("- name: a\n  resources: {max: {memory: 20}}\n- name: b").root)
+
+    assert (["a", "b"], ["b", "a"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+
+
 def test_a_parent_without_priority_sorting_goes_by_share() -> None:
     """The property is that of the parent whose children are ordered."""
     queues = "- name: a\n- name: b"

@@ -102,6 +102,22 @@ def test_a_queue_that_is_within_its_maximum_in_time_loses_nothing() -> None:
     assert scene.queue("root.p").quota_preemption_due_ns is None
 
 
+def test_a_queue_that_exceeds_its_maximum_again_has_the_whole_delay_again() -> None:
+    """In between it was within it: the time was off."""
+    scene = a_scene()
+    scene.runs("v1", "v2", "v3", "v4", queue="root.p.y")
+    lower(scene, "root.p", memory(20))
+    wait(scene, 5)
+    scene.release("v3", "v4", application_id="root.p.y")
+    wait(scene, 1)
+    scene.runs("v5", queue="root.p.y")
+    wait(scene, 9)
+    assert [] == scene.preempted
+    wait(scene, 1)
+
+    assert ["v5"] == scene.preempted
+
+
 def test_the_willing_and_the_youngest_go_first_and_originators_last() -> None:
     """The order of the design; the recorded core has it the other way round."""
     scene = a_scene()
@@ -226,8 +242,15 @@ def test_an_enforced_maximum_is_explained() -> None:
     record = scene.record
 
     assert (PreemptionCause.QUOTA, "root.p", "") == (record.cause, record.queue_path, record.allocation_key)
-    assert record.reason == "root.p uses map[memory:20], more than its maximum of map[memory:10]"
-    assert "next in the order of root.p.y" in record.victims[0].reason
+    assert (TEN, "", "") == (record.wanted, record.ask_queue_path, record.node_id)
+    assert record.reason == (
+        "root.p uses map[memory:20], more than its maximum of map[memory:10], "
+        "and is to give back map[memory:10]"
+    )
+    assert record.victims[0].reason == (
+        "priority 0, it allows preemption; next in the order of root.p.y, "
+        "and no more than the map[memory:10] that it has to give back"
+    )
 
 
 @settings(deadline=None, max_examples=40)

@@ -199,6 +199,22 @@ def test_an_ask_whose_room_another_ask_of_the_node_took_preempts_again() -> None
     assert "ds" in scene.placements
 
 
+def test_two_asks_do_not_preempt_for_what_their_queue_has_room_for_once() -> None:
+    """Each is within the quota, but both are not: the second one would make room that it may not use."""
+    scene = Scene(QUEUES.replace("- name: a", "- name: a\n      resources: {max: {memory: 30}}"))
+    scene.nodes("n1", "n2", "n3", capacity=HUNDRED)
+    scene.runs("v1", node="n1", resource=HUNDRED)
+    scene.runs("v2", node="n2", resource=HUNDRED)
+    for node in ("n1", "n2"):
+        scene.asks(f"ds-{node}", resource=TWENTY, may_preempt=False, required_node=node)
+    scene.settle()
+    scene.confirm()
+    scene.settle()
+
+    assert ["v1"] == scene.preempted
+    assert "ds-n1" in scene.placements
+
+
 def test_a_preemption_for_a_node_is_explained() -> None:
     """The record names the ask, the node, each victim and why that one."""
     scene = a_full_node()
@@ -211,6 +227,7 @@ def test_a_preemption_for_a_node_is_explained() -> None:
         record.allocation_key,
         record.node_id,
     )
+    assert ("root.a", TWENTY) == (record.ask_queue_path, record.wanted)
     assert "can run on n1 only, which has map[] left" in record.reason
     assert (victim.allocation_key, victim.queue_path) == ("v4", "root.b")
     assert "it allows preemption" in victim.reason

@@ -127,19 +127,103 @@ def test_the_predicates_are_asked_for_the_reserved_node() -> None:
 
 
 def test_a_reserved_ask_beyond_its_quota_waits() -> None:
-    """The reservation stays for two hours, and is dropped within a minute after that."""
+    """The reservation stays for two hours, and is dropped right after that."""
     h = reserved()
     h.reload("- name: leaf\n  resources: {max: {memory: 10}}")
 
-    h.advance(7196)
+    h.advance(7200)
     h.settle()
     before = h.node("one").reservations
-    h.advance(65)
+    h.advance(milliseconds=1)
     h.settle()
 
     assert 7200 * 10**9 == RESERVATION_TIMEOUT_NS
     assert (("waits",), (), 0) == (before, h.node("one").reservations, h.state.reservations)
     assert {} == h.placements
+
+
+def test_a_partition_at_rest_wakes_when_a_barred_reservation_has_waited_too_long() -> None:
+    """Otherwise its node would be kept from all others until something else happened."""
+    h = reserved()
+    made_ns = h.clock.now_ns()
+    h.reload("- name: leaf\n  resources: {max: {memory: 10}}")
+
+    h.partition.work(5)
+
+    assert made_ns + RESERVATION_TIMEOUT_NS + 1 == h.partition.next_look_ns()
+
+
+def test_a_partition_at_rest_asks_again_for_a_reserved_node_that_the_rm_refused() -> None:
+    """After a second: the RM says nothing when it has changed its mind."""
+    predicates = FakePredicates()
+    h = reserved(predicates=predicates)
+    predicates.refused["waits", "one"] = "not yet"
+    h.release("busy")
+    h.partition.work(5)
+    due_ns = h.partition.next_look_ns()
+
+    predicates.refused.clear()
+    h.advance(1)
+    h.partition.work(5)
+
+    assert (due_ns, {"waits": "one"}) == (h.clock.now_ns(), h.placements)
+
+
+def test_a_reserved_ask_is_not_placed_on_its_node_while_that_is_cordoned() -> None:
+    """It keeps the reservation, takes room elsewhere, or waits until the node is opened again."""
+    h = reserved()
+    h.update_node("one", NodeAction.DRAIN_NODE)
+    h.release("busy")
+    held = (h.settle(), h.node("one").reservations)
+
+    h.update_node("one", NodeAction.DRAIN_TO_SCHEDULABLE)
+    h.settle()
+
+    assert ((0, ("waits",)), {"waits": "one"}) == (held, h.placements)
+
+
+def test_reserved_nodes_are_tried_before_any_other_node() -> None:
+    """Of one application: the second ask on its own node goes before the first one elsewhere."""
+    h = a_partition("one", "two")
+    h.submit()
+    h.ask("busy-1", "busy-2")
+    h.settle()
+    h.ask("a", "b")
+    h.advance(3)
+    h.settle()
+    reserved_for = {name: h.node(name).reservations for name in ("one", "two")}
+    h.forget()
+    h.nodes("three")
+    h.release("busy-2")
+
+    h.cycle()
+    first = dict(h.placements)
+    h.settle()
+
+    assert {"one": ("a",), "two": ("b",)} == reserved_for
+    assert ({"b": "two"}, "three") == (first, h.placements["a"])
+
+
+def test_a_back_off_does_not_bar_reserved_asks() -> None:
+    """It is for the search of nodes; a reserved ask has one."""
+    backoff = "{application.unschedasks.backoff: '1', application.unschedasks.backoff.delay: 10m}"
+    h = Harness(f"- name: leaf\n  properties: {backoff}")
+    h.nodes("spare", capacity=a_resource(memory=1000), action=NodeAction.CREATE_DRAIN)
+    h.nodes("one")
+    h.submit()
+    h.ask("busy")
+    h.settle()
+    h.ask("waits")
+    h.advance(3)
+    h.settle()
+    h.ask("next", "last", resource=FIVE)
+    h.settle()
+    backs_off = h.seat().backoff_until_ns
+    h.release("busy")
+    h.settle()
+
+    assert backs_off is not None
+    assert {"busy": "one", "waits": "one"} == h.placements
 
 
 def test_a_reserved_ask_beyond_its_users_quota_waits() -> None:
@@ -193,6 +277,18 @@ def test_an_ask_with_a_required_node_goes_nowhere_else() -> None:
     h.settle()
 
     assert (None, "one") == (elsewhere, h.placements.get("daemon"))
+
+
+def test_an_ask_whose_required_node_is_refused_goes_nowhere_else() -> None:
+    """The RM may agree later; there is room on another node all the time."""
+    predicates = FakePredicates(refused={("daemon", "one"): "not yet"})
+    h = a_partition("one", "two", predicates=predicates)
+    h.submit()
+    h.ask("daemon", required_node="one")
+    h.settle()
+    h.settle()
+
+    assert ({}, ("daemon",)) == (h.placements, h.node("one").reservations)
 
 
 @pytest.mark.parametrize("how", ["ask", "application", "node", "all"])

@@ -12,6 +12,7 @@ from preemption_scenes import TWO_QUEUES, Scene
 from licorne.model.allocation import Allocation, Ask
 from licorne.model.resources import EMPTY, Resource, add, fits
 from licorne.model.victims import (
+    Need,
     Reluctance,
     Victim,
     described,
@@ -133,12 +134,24 @@ def test_a_victim_that_the_others_make_needless_is_spared() -> None:
     """The large one alone is enough; the small one before it was chosen in vain."""
     victims = memory(2, 10)
 
-    assert ["v1"] == keys(needed_only(victims, given=EMPTY, wanted=TEN))
+    assert ["v1"] == keys(needed_only(victims, Need(EMPTY, TEN)))
 
 
 def test_the_last_of_the_order_is_spared_first() -> None:
     """Of two that could stand for each other the one goes that comes first."""
-    assert ["v0"] == keys(needed_only(memory(10, 10), given=EMPTY, wanted=TEN))
+    assert ["v0"] == keys(needed_only(memory(10, 10), Need(EMPTY, TEN)))
+
+
+def test_a_victim_stays_needed_while_any_need_is_left() -> None:
+    """A node's room comes from what runs there, a queue's from anywhere."""
+    here, elsewhere, spare = memory(10, 10, 10)
+    away = elsewhere._replace(allocation=Allocation(elsewhere.allocation.ask, "other", START_NS))
+    on_node = Need(EMPTY, TEN, "node")
+    anywhere = Need(EMPTY, a_resource(memory=20))
+
+    assert ["v0", "v1"] == keys(needed_only([here, away, spare], on_node, anywhere))
+    assert ["v1"] == keys(needed_only([away, here], anywhere._replace(wanted=TEN)))
+    assert ["v0"] == keys(needed_only([away, here], on_node, anywhere._replace(wanted=TEN)))
 
 
 @settings(deadline=None, max_examples=100)
@@ -148,7 +161,7 @@ def test_needed_victims_are_enough_and_none_can_be_spared(quantities: list[int],
     victims = memory(*quantities)
     have = a_resource(memory=given_quantity)
     wanted = a_resource(memory=given_quantity + sum(quantities) // 2)
-    needed = needed_only(victims, given=have, wanted=wanted)
+    needed = needed_only(victims, Need(have, wanted))
 
     assert fits(add(have, total_of(needed)), wanted)
     for victim in needed:

@@ -21,7 +21,7 @@ def run(*arguments: str, text: str = "") -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-@pytest.mark.parametrize("command", ["replay", "simulate", "bench", "validate"])
+@pytest.mark.parametrize("command", ["replay", "simulate", "bench", "validate", "explain", "dry-run"])
 def test_every_command_explains_itself(command: str) -> None:
     """`--help` says what a command is for and ends well."""
     status, output, _ = run(command, "--help")

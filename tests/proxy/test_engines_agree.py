@@ -32,9 +32,10 @@ def _scenarios() -> list[ParameterSet]:
 
 
 def assert_agreement(text: str) -> None:
-    """Replay on both engines; the actors' one checks that every ask goes down."""
+    """Replay on all engines; the actors' one checks that every ask goes down."""
     direct = output_of(text, "direct")
     assert direct == output_of(text, "actors", check_direction=True)
+    assert direct == output_of(text, "threads")
 
 
 @pytest.mark.parametrize("path", _scenarios())

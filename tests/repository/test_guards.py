@@ -43,6 +43,22 @@ import licorne
 print(json.dumps({"before": before, "after": look()}))
 """
 
+_ALONE: Final = """
+import json, sys
+import licorne.lockcheck, licorne.lockcheck.sessions
+rooms = ("licorne.model", "licorne.actors", "licorne.proxy", "google.protobuf", "pykka", "pydantic")
+print(json.dumps(sorted(name for name in sys.modules if name.startswith(rooms))))
+"""
+
+_FACADE: Final = """
+import json, licorne
+try:
+    licorne.Schedular
+except AttributeError as error:
+    said = str(error)
+print(json.dumps([licorne.Scheduler.__name__, all(name in dir(licorne) for name in licorne.__all__), said]))
+"""
+
 _FAIL_QUIETLY: Final = """
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
@@ -154,6 +170,8 @@ def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
     others = sorted(name for name in names if name.startswith("licorne/") and not name.endswith(".py"))
     assert "licorne/py.typed" in others
     assert "licorne/proxy/si/si.proto" in others
+    assert "licorne/lockcheck/page.html" in others
+    assert "licorne/lockcheck/report.schema.json" in others
 
 
 def test_the_wheel_installs_and_every_module_of_it_imports(wheel: Path, tmp_path: Path) -> None:
@@ -187,3 +205,17 @@ def test_an_import_starts_no_thread_and_configures_no_logging(tmp_path: Path) ->
 def test_the_log_is_silent_until_somebody_asks_for_it(tmp_path: Path) -> None:
     """Even a callback that raises leaves nothing on the error output of a program that did not ask."""
     assert ("1\n", "") == run_python(_FAIL_QUIETLY, tmp_path)
+
+
+def test_the_lock_checker_loads_nothing_of_the_scheduler(tmp_path: Path) -> None:
+    """It is useful alone: a program that schedules nothing should not pay for a scheduler."""
+    output, _ = run_python(_ALONE, tmp_path)
+
+    assert [] == json.loads(output)
+
+
+def test_every_name_of_the_facade_is_there(tmp_path: Path) -> None:
+    """They are loaded when they are used, and listed before."""
+    output, _ = run_python(_FACADE, tmp_path)
+
+    assert ["Scheduler", True, "module 'licorne' has no attribute 'Schedular'"] == json.loads(output)

@@ -137,3 +137,17 @@ def test_an_unknown_resolver_is_remarked_on() -> None:
     assert [
         "the user group resolver 'ladp' is not known, the default is used; did you mean 'ldap'?"
     ] == warnings_at_marks(text)
+
+
+@pytest.mark.parametrize("kind", ["os", "ldap", "''"])
+def test_a_known_resolver_is_not_remarked_on(kind: str) -> None:
+    """Nor is none at all."""
+    assert [] == warnings_of(below_root("", f"usergroupresolver: {{type: {kind}}}"))
+
+
+@pytest.mark.parametrize("kind", ["test", "OS"])
+def test_a_resolver_that_is_not_built_is_remarked_on(kind: str) -> None:
+    """The recorded core has one for its tests; and it knows only lower case."""
+    (remark,) = warnings_of(below_root("", f"usergroupresolver: {{type: {kind}}}"))
+
+    assert f"the user group resolver {kind!r} is not known, the default is used" in remark

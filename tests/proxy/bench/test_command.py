@@ -64,10 +64,10 @@ def test_named_workloads_run_on_the_engine_that_is_named(ran: Ran) -> None:
 
 
 def test_all_engines_run_one_after_the_other(ran: Ran) -> None:
-    """Both are reported, so that they can be compared."""
+    """All are reported, so that they can be compared."""
     bench_command("a", "--all-engines")
 
-    assert ran == [("a", Engine.ACTORS), ("a", Engine.DIRECT)]
+    assert ran == [("a", Engine.ACTORS), ("a", Engine.DIRECT), ("a", Engine.THREADS)]
 
 
 def test_repeat_runs_each_so_often(ran: Ran) -> None:

@@ -1,4 +1,4 @@
-"""What only the older generation says is refused by name."""
+"""Asks of the older generation are read; what else it says that nobody acts upon is refused by name."""
 
 from __future__ import annotations
 
@@ -8,24 +8,33 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from licorne.model.errors import RequestError
+from licorne.model.messages import AllocationSubmission, ExecutionLimit
+from licorne.model.resources import Resource
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.older_generation import execution_limits
 from licorne.proxy.si.reading import RequestReader, releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 IN_ALLOCATION_REQUESTS: Final = {
-    "asks (the first is 'a1')": si.AllocationRequest(
-        asks=[si.AllocationAsk(allocationKey="a1"), si.AllocationAsk(allocationKey="a2")]
+    "asks.maxAllocations (2 of ask 'a2')": si.AllocationRequest(
+        asks=[si.AllocationAsk(allocationKey="a1"), si.AllocationAsk(allocationKey="a2", maxAllocations=2)]
+    ),
+    "asks.maxAllocations (-1 of ask 'a1')": si.AllocationRequest(
+        asks=[si.AllocationAsk(allocationKey="a1", maxAllocations=-1)]
     ),
     "releases.allocationAsksToRelease (the first is 'a1')": si.AllocationRequest(
         releases=si.AllocationReleasesRequest(
             allocationAsksToRelease=[si.AllocationAskRelease(allocationKey="a1")]
         )
     ),
-    "releases.allocationsToRelease.UUID ('u2')": si.AllocationRequest(
+    "releases.allocationsToRelease.UUID ('u2' of 'k2')": si.AllocationRequest(
         releases=si.AllocationReleasesRequest(
-            allocationsToRelease=[si.AllocationRelease(allocationKey="k"), si.AllocationRelease(UUID="u2")]
+            allocationsToRelease=[
+                si.AllocationRelease(allocationKey="k"),
+                si.AllocationRelease(allocationKey="k2", UUID="u2"),
+            ]
         )
     ),
 }
@@ -66,3 +75,101 @@ def test_a_node_request_of_the_older_generation_is_refused(field: str) -> None:
 
     with pytest.raises(RequestError, match=re.escape(f"resource manager 'rm' uses {field}: a field of")):
         RequestReader().node_updates(request)
+
+
+def _older(*asks: si.AllocationAsk) -> si.AllocationRequest:
+    return si.AllocationRequest(rmID="rm", asks=asks)
+
+
+def test_an_ask_of_the_older_generation_is_read_whole() -> None:
+    """It says what an ask of the current one says, but for the limit of its allocation."""
+    ask = si.AllocationAsk(
+        allocationKey="k",
+        applicationID="app",
+        partitionName="gpu",
+        resourceAsk=si.Resource(resources={"vcore": si.Quantity(value=1000)}),
+        maxAllocations=1,
+        priority=-7,
+        executionTimeoutMilliSeconds=5_000,
+        tags={"z": "1", "a": "2"},
+        taskGroupName="tg",
+        placeholder=True,
+        Originator=True,
+        preemptionPolicy=si.PreemptionPolicy(allowPreemptSelf=True, allowPreemptOther=True),
+    )
+
+    expected = AllocationSubmission(
+        allocation_key="k",
+        application_id="app",
+        partition="[rm]gpu",
+        resource=Resource({"vcore": 1000}),
+        priority=-7,
+        tags={"a": "2", "z": "1"},
+        node_id="",
+        task_group_name="tg",
+        placeholder=True,
+        originator=True,
+        allow_preempt_self=True,
+        allow_preempt_other=True,
+    )
+    assert [expected] == RequestReader().allocation_submissions(_older(ask))
+    assert (
+        ExecutionLimit(partition="[rm]gpu", application_id="app", allocation_key="k", timeout_ms=5_000),
+    ) == execution_limits(_older(ask))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_an_older_ask_is_for_one_allocation(count: int) -> None:
+    """Also one that does not say how many: on the wire that is zero."""
+    request = _older(si.AllocationAsk(allocationKey="k", maxAllocations=count))
+
+    (submission,) = RequestReader().allocation_submissions(request)
+
+    assert ("k", "[rm]default", 0) == (submission.allocation_key, submission.partition, len(submission.tags))
+
+
+def test_every_older_ask_says_how_long_its_allocation_may_run() -> None:
+    """Also where that is for ever: a limit that was there is taken away by it."""
+    request = _older(
+        si.AllocationAsk(allocationKey="k"),
+        si.AllocationAsk(allocationKey="l", executionTimeoutMilliSeconds=-1),
+    )
+
+    assert [0, -1] == [limit.timeout_ms for limit in execution_limits(request)]
+
+
+def test_an_older_placeholder_without_a_task_group_is_a_plain_ask() -> None:
+    """As that generation says; in the current one it is rejected."""
+    request = _older(si.AllocationAsk(allocationKey="k", placeholder=True))
+
+    (submission,) = RequestReader().allocation_submissions(request)
+
+    assert not submission.placeholder
+
+
+def test_asks_of_both_generations_come_in_one_request() -> None:
+    """The older ones first."""
+    request = _older(si.AllocationAsk(allocationKey="old"))
+    request.allocations.add(allocationKey="new")
+
+    keys = [entry.allocation_key for entry in RequestReader().allocation_submissions(request)]
+
+    assert ["old", "new"] == keys
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        si.AllocationRelease(UUID="k"),
+        si.AllocationRelease(UUID="k", allocationKey="k"),
+        si.AllocationRelease(allocationKey="k"),
+    ],
+)
+def test_a_release_names_its_allocation_by_key_or_by_uuid(release: si.AllocationRelease) -> None:
+    """The key is given as the UUID."""
+    request = si.AllocationRequest(rmID="rm")
+    request.releases.allocationsToRelease.append(release)
+
+    (read,) = releases(request)
+
+    assert "k" == read.allocation_key

@@ -26,7 +26,7 @@ applications:
 
 def _simulate(*arguments: str | Path, core: FakeCore | None = None) -> Result:
     application = typer.Typer()
-    application.command()(simulate_command(lambda _: core or FakeCore()))
+    application.command()(simulate_command(lambda *_: core or FakeCore()))
     return CliRunner().invoke(application, [str(argument) for argument in arguments])
 
 

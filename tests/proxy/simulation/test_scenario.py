@@ -73,6 +73,13 @@ def test_applications_come_one_after_the_other(tmp_path: Path) -> None:
     )
 
 
+def test_groups_that_are_not_given_are_left_to_the_scheduler(tmp_path: Path) -> None:
+    """Its configuration says who knows them."""
+    (first, *_) = _read(tmp_path, _SCENARIO.replace("    groups: [data]\n", "")).applications
+
+    assert () == first.groups
+
+
 def test_tasks_have_their_size_time_and_priority(tmp_path: Path) -> None:
     """A task without a duration runs to the end; keys of tasks are unique."""
     first, second = _read(tmp_path).applications[1].tasks

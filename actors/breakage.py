@@ -1,0 +1,44 @@
+"""Which entity an error came from, while it travels up to the partition that deals with it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pykka
+
+from ..model.application import Application
+from ..model.errors import LicorneError
+from ..model.node import Node
+from ..model.quarantine import BrokenKind
+
+__all__ = ["blame", "blamed", "what_broke"]
+
+_ORIGIN: Final = "_licorne_origin"
+"""An attribute of the error itself: to wrap it would show askers another error than was raised."""
+
+
+def blame(error: Exception, entity: object) -> bool:
+    """Note on an error that an entity raised it, and tell whether that is so and news.
+
+    It is not so where the error came from below, or where it is no sign of a bug: misuse by a caller, and to
+    meet an actor that has stopped, break nothing.
+    """
+    if isinstance(error, (LicorneError, pykka.ActorDeadError)) or blamed(error) is not None:
+        return False
+    setattr(error, _ORIGIN, entity)
+    return True
+
+
+def blamed(error: BaseException) -> object | None:
+    """Return the entity that an error came from first, `None` if it is not known."""
+    return getattr(error, _ORIGIN, None)
+
+
+def what_broke(error: BaseException) -> tuple[BrokenKind, str] | None:
+    """Return the application or node that an error came from, by id; `None` for whatever else."""
+    broken = blamed(error)
+    if isinstance(broken, Application):
+        return BrokenKind.APPLICATION, broken.application_id
+    if isinstance(broken, Node):
+        return BrokenKind.NODE, broken.node_id
+    return None

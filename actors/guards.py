@@ -1,0 +1,87 @@
+"""Guards, the handles of the engine `threads`: an entity, its read/write lock, and its marked methods.
+
+For each entity class one guard class is made. A method marked `@reads` runs with the lock held for reading,
+one marked `@writes` with it held for writing. What an entity calls of itself is inside already and takes no
+lock again: the locks are not recursive. What is not marked does not exist on a guard, except the identity
+that never changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
+
+from ..lockcheck import Order, RWLock
+from ..model.application import Application
+from ..model.cluster import Cluster
+from ..model.marks import marked_methods
+from ..model.node import Node
+from .breakage import blame
+from .handles import IDENTITY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .afterwards import Afterwards
+
+__all__ = ["LOCK_ORDER", "Guard", "guard"]
+
+Entity = TypeVar("Entity")
+
+LOCK_ORDER: Final = Order("cluster < partition < application < node")
+"""What the engine `threads` declares of its locks; see docs/threads.md."""
+
+
+class Guard:
+    """What stands for an entity elsewhere."""
+
+    __slots__ = ("afterwards", "entity", "lock")
+
+    lock_class: ClassVar[str]
+
+    def __init__(self, entity: Any, key: str, afterwards: Afterwards) -> None:
+        self.entity = entity
+        self.lock = RWLock(self.lock_class, key=key)
+        self.afterwards = afterwards
+        """What must not happen under a lock is kept for when the last one is let go of."""
+
+
+def _under_lock(method: Callable[..., Any], *, exclusive: bool) -> Callable[..., Any]:
+    """Make the method of a guard that runs an entity's method with the lock held."""
+
+    def under_lock(guard: Guard, *args: Any, **kwargs: Any) -> Any:
+        lock = guard.lock
+        with guard.afterwards, lock.write() if exclusive else lock.read():
+            try:
+                return method(guard.entity, *args, **kwargs)
+            except Exception as error:
+                blame(error, guard.entity)
+                raise
+
+    under_lock.__name__ = method.__name__
+    under_lock.__doc__ = method.__doc__
+    return under_lock
+
+
+def _make(entity_class: type, lock_class: str) -> type[Guard]:
+    members: dict[str, Any] = {
+        name: _under_lock(getattr(entity_class, name), exclusive=mark == "writes")
+        for name, mark in marked_methods(entity_class).items()
+    }
+    members["__slots__"] = IDENTITY[entity_class]
+    members["__doc__"] = f"A {entity_class.__name__} with its lock."
+    members["lock_class"] = lock_class
+    return type(f"Guarded{entity_class.__name__}", (Guard,), members)
+
+
+_CLASSES: Final[dict[type, type[Guard]]] = {
+    entity_class: _make(entity_class, entity_class.__name__.lower())
+    for entity_class in (Cluster, Application, Node)
+}
+
+
+def guard(entity: Entity, key: str, afterwards: Afterwards) -> Entity:
+    """Return a guard of a cluster, an application or a node."""
+    made = _CLASSES[type(entity)](entity, key, afterwards)
+    for name in IDENTITY[type(entity)]:
+        setattr(made, name, getattr(entity, name))
+    return cast("Entity", made)

@@ -1,0 +1,140 @@
+"""The engine `threads`: entities behind read/write locks, worked on by whoever calls. See docs/threads.md."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, cast, final
+
+from ..lockcheck import blocking
+from ..model.errors import LicorneError, RequestError
+from .afterwards import Afterwards
+from .breakage import what_broke
+from .guarded_partition import GuardedPartition
+from .guards import guard
+from .judgements import Judgements
+from .log import Log
+from .scheduling_threads import CYCLES_PER_SLICE, SchedulingThreads
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from ..model.application import Application
+    from ..model.cluster import Cluster
+    from ..model.node import Node
+    from ..model.partition import Partition
+    from ..model.surroundings import Surroundings, TimerAction
+    from ..model.views import Document
+
+__all__ = ["ThreadsEngine"]
+
+
+@final
+class ThreadsEngine:
+    """A handle is a guard: the entity with its lock.
+
+    Args:
+        threads: how many threads run cycles.
+        automatic: partitions schedule by themselves when something has changed; otherwise who calls, runs.
+        log: where it says what broke.
+    """
+
+    def __init__(self, *, threads: int, automatic: bool, log: Log | None = None) -> None:
+        self._automatic = automatic
+        self._log = log or Log()
+        self._afterwards = Afterwards()
+        self._threads = SchedulingThreads(threads, self._work)
+
+    def surround(self, around: Surroundings) -> Surroundings:
+        """Return surroundings that do nothing under a lock which may block."""
+        keep = self._afterwards.keep
+
+        def call_at(due_ns: int, action: TimerAction) -> None:
+            keep(partial(around.call_at, due_ns, action))
+
+        def summarise(summary: Document) -> None:
+            keep(partial(around.summarise, summary))
+
+        predicates = None if around.predicates is None else Judgements(around.predicates)
+        return replace(around, call_at=call_at, summarise=summarise, predicates=predicates)
+
+    def adopt_cluster(self, cluster: Cluster) -> Cluster:
+        """Guard a cluster."""
+        return guard(cluster, "", self._afterwards)
+
+    def adopt_partition(self, partition: Partition) -> Partition:
+        """Guard a partition."""
+        return cast(
+            "Partition",
+            GuardedPartition(partition, self._afterwards, self._isolate if self._automatic else None),
+        )
+
+    def adopt_application(self, application: Application) -> Application:
+        """Guard an application."""
+        return guard(application, application.application_id, self._afterwards)
+
+    def adopt_node(self, node: Node) -> Node:
+        """Guard a node."""
+        return guard(node, node.node_id, self._afterwards)
+
+    def release(self, handle: object) -> None:
+        """Do nothing: what nobody refers to is gone."""
+
+    def retire(self, partition: Partition) -> None:
+        """Let a partition go; what it was told it has done."""
+        door = _door(partition)
+        door.ended = True
+        door.flush()
+
+    def tell(self, partition: Partition, method: str, *args: object) -> None:
+        """Do it on the thread that calls; a scheduling thread does what follows.
+
+        Raises:
+            RequestError: the partition or the engine has ended.
+        """
+        door = _door(partition)
+        if door.ended or self._threads.closed:
+            raise RequestError(f"partition {partition.name} has ended")
+        # Who tells a partition that runs by itself does not wait for what comes of it.
+        with suppress(Exception) if self._automatic else nullcontext():
+            getattr(door, method)(*args)
+        if self._automatic:
+            self._threads.want(door)
+            door.flush()
+
+    def blocking(self) -> AbstractContextManager[None]:
+        """Have the lock checker look that no lock is held."""
+        return blocking("callback")
+
+    def close(self) -> None:
+        """End the scheduling threads."""
+        self._threads.close()
+
+    def _work(self, door: GuardedPartition) -> bool:
+        """Run one slice of a partition's cycles; tell whether there is more to do."""
+        more = False
+        with suppress(Exception):  # What broke has been isolated, and the others go on.
+            more = door.work(CYCLES_PER_SLICE)
+        door.flush()
+        return more
+
+    def _isolate(self, door: GuardedPartition, error: Exception) -> None:
+        """Put what broke into quarantine, and go on with the rest."""
+        if isinstance(error, LicorneError):
+            return
+        log = self._log.bind(partition=door.name)
+        log.error("partition {} met an error, please report:", door.name, error=error)  # noqa: PLE1205 - loguru's braces
+        broken = what_broke(error)
+        if broken is None:
+            return
+        kind, name = broken
+        reason = f"{type(error).__name__}: {error}"
+        if door.set_aside(kind, name, reason):
+            log.error("{} {} is quarantined, please report: {}", kind.value, name, reason)  # noqa: PLE1205 - loguru's braces
+            self._threads.want(door)
+
+
+def _door(partition: Partition) -> GuardedPartition:
+    assert isinstance(partition, GuardedPartition), f"{partition!r} is no guard: please report"
+    return partition

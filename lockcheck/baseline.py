@@ -1,0 +1,139 @@
+"""The baseline: what is known and accepted for now, each finding with a reason and a last day.
+
+    [[accepted]]
+    fingerprint = "65b39f5fc41b"
+    reason = "the archive is read on one thread only until release 2"
+    expires = 2027-03-31
+
+An entry that is past its day accepts nothing and fails, and so does one that no finding used: a baseline only
+gets smaller.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import LockUsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from .findings import Finding, Rung
+
+__all__ = ["Accepted", "Baseline", "Verdict", "read_baseline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A finding that is accepted."""
+
+    fingerprint: str
+    reason: str
+    expires: date
+    """The last day on which it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What findings and a baseline come to."""
+
+    failures: tuple[Finding, ...]
+    """Findings on a rung that fails, which nothing accepts."""
+    accepted: tuple[Finding, ...]
+    complaints: tuple[str, ...]
+    """What is wrong with the baseline: entries that expired, or that nothing used."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing fails."""
+        return not self.failures and not self.complaints
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """All that is accepted, and the file that says so."""
+
+    where: str = ""
+    entries: tuple[Accepted, ...] = ()
+
+    def judge(
+        self, findings: Iterable[Finding], fail_on: Collection[Rung], today: date, *, whole: bool = True
+    ) -> Verdict:
+        """Hold findings against the baseline.
+
+        Args:
+            findings: what was found.
+            fail_on: the rungs that fail.
+            today: decides which entries have expired; an entry counts on its last day.
+            whole: whether everything ran that could use an entry, so that unused ones fail.
+        """
+        valid = {entry.fingerprint for entry in self.entries if today <= entry.expires}
+        failing = [finding for finding in findings if finding.rung in fail_on]
+        used = {finding.fingerprint for finding in failing}
+        return Verdict(
+            failures=tuple(finding for finding in failing if finding.fingerprint not in valid),
+            accepted=tuple(finding for finding in failing if finding.fingerprint in valid),
+            complaints=self.complaints(used, today, whole=whole),
+        )
+
+    def complaints(self, used: Collection[str], today: date, *, whole: bool) -> tuple[str, ...]:
+        """Say what is wrong with the entries, given the fingerprints of what was found; see `judge`."""
+        return tuple(
+            f"{self.where}: {entry.fingerprint} {told}: {entry.reason}"
+            for entry in self.entries
+            for told in _complaints(entry, today, unused=whole and entry.fingerprint not in used)
+        )
+
+    def reasons(self, today: date) -> dict[str, str]:
+        """Return the reasons of what is accepted, by fingerprint."""
+        return {entry.fingerprint: entry.reason for entry in self.entries if today <= entry.expires}
+
+
+def read_baseline(path: str) -> Baseline:
+    """Read a baseline.
+
+    Raises:
+        LockUsageError: the file cannot be read, or an entry is not what it must be; nothing is accepted then.
+    """
+    try:
+        document: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
+        raise LockUsageError(f"{path}: cannot be read: {error}") from None
+    unknown = sorted(document.keys() - {"accepted"})
+    if unknown:
+        raise LockUsageError(f"{path}: {', '.join(unknown)}: a baseline has [[accepted]] alone")
+    entries = document.get("accepted", [])
+    if not isinstance(entries, list):
+        raise LockUsageError(f"{path}: accepted: must be written [[accepted]]")
+    read = tuple(_read_entry(entry, f"{path}: accepted[{at}]") for at, entry in enumerate(entries))
+    names = [entry.fingerprint for entry in read]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise LockUsageError(f"{path}: {', '.join(twice)}: accepted twice")
+    return Baseline(path, read)
+
+
+def _complaints(entry: Accepted, today: date, *, unused: bool) -> Iterable[str]:
+    if today > entry.expires:
+        yield f"expired on {entry.expires}"
+    if unused:
+        yield "was not found, so take it out"
+
+
+def _read_entry(entry: object, where: str) -> Accepted:
+    if not isinstance(entry, dict) or entry.keys() != {"fingerprint", "reason", "expires"}:
+        raise LockUsageError(
+            f"{where}: {entry!r} must have fingerprint, reason and expires, and nothing else"
+        )
+    fingerprint, reason, expires = entry["fingerprint"], entry["reason"], entry["expires"]
+    if not isinstance(fingerprint, str) or not fingerprint:
+        raise LockUsageError(f"{where}: fingerprint: {fingerprint!r} is no fingerprint")
+    if not isinstance(reason, str) or not reason.strip():
+        raise LockUsageError(f"{where}: reason: {reason!r} is no reason")
+    if not isinstance(expires, date) or isinstance(expires, datetime):
+        raise LockUsageError(f"{where}: expires: {expires!r} is no date such as 2027-03-31")
+    return Accepted(fingerprint, reason, expires)

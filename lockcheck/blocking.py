@@ -1,0 +1,78 @@
+"""Blocking while a lock is held, and code that wants no lock held at all."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .findings import Kind, Rung
+from .holding import Node, held_nodes
+from .runtime import local, runtime
+from .stacks import caller, capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .holding import LockIdentity
+    from .sessions import Session
+
+__all__ = ["blocking", "blocks", "no_locks"]
+
+
+@contextmanager
+def blocking(kind: str, detail: str = "") -> Iterator[None]:
+    """Mark what may block, such as an ask: while it runs, no lock is held that does not allow it.
+
+    Args:
+        kind: what it is: `ask`, `callback`, `file`, ...; a session allows kinds by class of lock.
+        detail: what exactly, for the report.
+    """
+    blocks(kind, detail)
+    yield
+
+
+@contextmanager
+def no_locks(what: str) -> Iterator[None]:
+    """Mark code that must not run while any lock is held, whatever the session allows."""
+    _check(what, "", Kind.CONTRACT, except_for=None)
+    yield
+
+
+def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = None) -> None:
+    """Say that something may block now; `except_for` is a lock that is let go of meanwhile."""
+    if local.unit.node.grip is not None:
+        _check(kind, detail, Kind.BLOCKING, except_for=except_for)
+
+
+def _check(what: str, detail: str, kind: Kind, *, except_for: LockIdentity | None) -> None:
+    unit = local.unit
+    session = runtime.session
+    if session is None or unit.inside or unit.node.grip is None:
+        return
+    unit.inside = True
+    try:
+        session.guarded(lambda: _judge(session, what, detail, kind, except_for), lambda: None)
+    finally:
+        unit.inside = False
+
+
+def _judge(session: Session, what: str, detail: str, kind: Kind, except_for: LockIdentity | None) -> None:
+    unit = local.unit
+    for holder in held_nodes(unit.node):
+        grip = holder.grip
+        if grip is None or grip.lock is except_for:
+            continue
+        allowed = session.blocking.get(grip.lock.name, frozenset())
+        if kind is Kind.BLOCKING and allowed & {what, "*"}:
+            continue
+        node = Node(unit, unit.node, None, session)
+        node.stack = capture(caller())
+        told = f"{what} {detail}".strip()
+        if kind is Kind.BLOCKING:
+            text = f"{told} may block while {grip} is held"
+            why = ("let go of the lock first, or allow it for the class of the lock in the session",)
+        else:
+            text = f"{told} must run without locks, but {grip} is held"
+            why = (f"{told} was marked so at the place below",)
+        session.report_step(Rung.R0, kind, text, node, [holder], why=why)
+        return

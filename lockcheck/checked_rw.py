@@ -1,0 +1,185 @@
+"""The checked read/write lock: the plain one, with a look at the order before it is taken."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final, final
+
+from .holding import Grip, LockIdentity
+from .runtime import local
+from .rwlock import FOREVER, PlainRWLock, Waiter
+from .statistics import PENDING_MAX
+from .stepping import entered, fold, let_go, many_members, step, step_from
+from .waiting import LockWait, wait_in_slices
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .findings import Mode
+    from .holding import Attempt, Node
+    from .rwlock import Policy
+
+__all__ = ["CheckedGuard", "CheckedRWLock", "FullRWLock"]
+
+_getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
+
+
+class CheckedGuard:
+    """What `with rw.read():` enters."""
+
+    __slots__ = ("_grip", "_lock", "_release", "_try", "identity")
+
+    def __init__(self, lock: CheckedRWLock, grip: Grip) -> None:
+        self.identity = grip.lock
+        self._lock = lock
+        self._grip = grip
+        self._try = lock.plain_read if grip.mode == "R" else lock.plain_write
+        self._release = lock.let_go_read if grip.mode == "R" else lock.let_go_write
+
+    def __enter__(self) -> None:
+        unit = local.unit
+        try:
+            after = unit.node.next[self._grip]
+        except KeyError:
+            after = step(unit, self._grip)
+        if not self._try(0):
+            self._lock.wait_for(after, FOREVER)
+        unit.node = after
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        unit = local.unit
+        node = unit.node
+        if node.grip is self._grip:
+            unit.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+        else:
+            let_go(unit, self._grip.lock, self._grip.mode)
+        self._release()
+
+
+@final
+class _FullGuard(CheckedGuard):
+    """One that also notes where the lock is taken, how often, and what is taken one by one below it."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        unit = local.unit
+        node = unit.node
+        frame = _getframe(1)
+        try:
+            after = node.next[self._grip]
+            if after.code is not frame.f_code or after.instruction != frame.f_lasti:
+                after = step_from(unit, self._grip, frame)
+        except KeyError:
+            after = step_from(unit, self._grip, frame)
+        if not self._try(0):
+            self._lock.wait_for(after, FOREVER)
+        after.since = perf_counter_ns()
+        after.count += 1
+        after.visits = 0
+        if after.hold != node.count:
+            after.hold = node.count
+            node.visits += 1
+            if node.visits > 2:
+                many_members(node, after)
+        unit.node = after
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        unit = local.unit
+        node = unit.node
+        if node.grip is self._grip:
+            unit.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+            holds = node.holds
+            holds.append(perf_counter_ns() - node.since)
+            if len(holds) > PENDING_MAX:
+                fold(node)
+        else:
+            let_go(unit, self._grip.lock, self._grip.mode)
+        self._release()
+
+
+class CheckedRWLock(PlainRWLock):
+    """A read/write lock, the order of which is checked."""
+
+    __slots__ = ("_grips", "identity")
+
+    guard: type[CheckedGuard] = CheckedGuard
+    counts = False
+    """Whether it is noted how often the lock is taken, and what is taken one by one below it."""
+
+    def __init__(self, name: str = "rwlock", *, key: object = None, policy: Policy = "writer") -> None:
+        super().__init__(name, key=key, policy=policy)
+        self.identity = LockIdentity(name, key, reentrant=False, policy=policy)
+        self.identity.reference = weakref.ref(self)
+        self._grips: dict[Mode, Grip] = {"R": Grip(self.identity, "R"), "W": Grip(self.identity, "W")}
+        self._reading = self.guard(self, self._grips["R"])  # type: ignore[assignment] # same use
+        self._writing = self.guard(self, self._grips["W"])  # type: ignore[assignment] # same use
+
+    def acquire_read(self, timeout_seconds: float = FOREVER) -> bool:
+        """Take the lock for reading, after a look at the order; see `PlainRWLock.acquire_read`."""
+        return self._acquire("R", timeout_seconds)
+
+    def acquire_write(self, timeout_seconds: float = FOREVER) -> bool:
+        """Take the lock for writing, after a look at the order; see `PlainRWLock.acquire_write`."""
+        return self._acquire("W", timeout_seconds)
+
+    def release_read(self) -> None:
+        """Let go of the lock for reading; what is wrong with that is reported before."""
+        let_go(local.unit, self.identity, "R")
+        self.let_go_read()
+
+    def release_write(self) -> None:
+        """Let go of the lock for writing; what is wrong with that is reported before."""
+        let_go(local.unit, self.identity, "W")
+        self.let_go_write()
+
+    plain_read = PlainRWLock.acquire_read
+    plain_write = PlainRWLock.acquire_write
+    let_go_read = PlainRWLock.release_read
+    let_go_write = PlainRWLock.release_write
+
+    def wait_for(self, after: Node, timeout_seconds: float) -> bool:
+        """Wait for the lock in its queue; `_await_gate` looks for deadlocks meanwhile."""
+        reads = after.grip is not None and after.grip.mode == "R"
+        began = perf_counter_ns()
+        try:
+            return (self.plain_read if reads else self.plain_write)(timeout_seconds)
+        finally:
+            if after.tally is not None:
+                after.tally.waits.append(perf_counter_ns() - began)
+
+    def _await_gate(self, waiter: Waiter, timeout_seconds: float) -> bool:
+        wait = LockWait(self._grips[waiter.mode], endless=timeout_seconds < 0)
+        return wait_in_slices(
+            local.unit, wait, lambda seconds: waiter.gate.acquire(timeout=seconds), timeout_seconds
+        )
+
+    def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
+        attempt: Attempt = "try" if timeout_seconds == 0 else "block" if timeout_seconds < 0 else "timed"
+        grip = self._grips[mode] if attempt == "block" else Grip(self.identity, mode, attempt)
+        unit = local.unit
+        after = unit.node.next.get(grip)
+        if after is None:
+            after = step(unit, grip)
+        enter = self.plain_read if mode == "R" else self.plain_write
+        if not enter(0) and (attempt == "try" or not self.wait_for(after, timeout_seconds)):
+            return False
+        if self.counts:
+            entered(unit.node, after)
+        unit.node = after
+        return True
+
+
+class FullRWLock(CheckedRWLock):
+    """A checked read/write lock that also notes where it is taken."""
+
+    __slots__ = ()
+
+    guard: type[CheckedGuard] = _FullGuard
+    counts = True

@@ -1,0 +1,137 @@
+"""The command: `python -m licorne.lockcheck ...`, and `licorne lockcheck ...`, which hands over to it.
+
+It ends with 0 where all is clean, 1 where something fails, 2 where it was called wrongly, and 3 where the
+checker itself erred. A program that fails by itself, while the checker finds nothing, ends with its own code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .baseline import Baseline, read_baseline
+from .certificate import certify
+from .diagrams import dot, mermaid
+from .differences import differences
+from .documents import read_document, to_json
+from .errors import LockCheckError
+from .findings import Rung, failing_from
+from .levels import Level, level_of
+from .page import to_html
+from .running import named_order, run_program
+from .sarif import to_sarif
+from .statistics import usage_table
+from .trace_command import add_commands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import date
+
+__all__ = ["CLEAN", "FAULT", "FOUND", "USAGE", "main"]
+
+CLEAN: Final = 0
+FOUND: Final = 1
+USAGE: Final = 2
+FAULT: Final = 3
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "python -m licorne.lockcheck") -> int:
+    """Do what the arguments say, by default those of the process; return the code to end with."""
+    try:
+        options = _parser(program).parse_args(arguments)
+    except SystemExit as end:  # argparse has said what is wrong, or printed its help
+        return end.code if isinstance(end.code, int) else USAGE
+    work: Callable[[argparse.Namespace], int] = options.work
+    try:
+        return work(options)
+    except (LockCheckError, OSError) as error:
+        sys.stderr.write(f"lockcheck: {error}\n")
+        return USAGE
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description="Tell whether locks can deadlock.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="run a program and say what was found")
+    run.add_argument("program", help="the program, a file")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    run.add_argument("--level", choices=("order", "full"), default="full", help="how much is checked")
+    run.add_argument("--order", help='the declared order: "a < b < c", or module:NAME')
+    run.add_argument(
+        "--fail-on", choices=[rung.name for rung in Rung], default=Rung.R2.name, metavar="RUNG",
+        help="the rung from which on a finding fails (R2); R0 always does",
+    )  # fmt: skip
+    run.add_argument("--baseline", help="accepted findings (.toml)")
+    for kind in ("json", "sarif", "html"):
+        run.add_argument(f"--{kind}", metavar="FILE", help=f"write a report as {kind.upper()}")
+    run.set_defaults(work=_run)
+    graph = commands.add_parser("graph", help="draw the learned graph of a report")
+    graph.add_argument("report", help="what `run --json` wrote")
+    form = graph.add_mutually_exclusive_group(required=True)
+    for name, draw in (("dot", dot), ("mermaid", mermaid), ("html", to_html)):
+        form.add_argument(f"--{name}", dest="draw", action="store_const", const=draw)
+    graph.set_defaults(work=_graph)
+    diff = commands.add_parser("diff", help="say what a report has that an older one has not")
+    diff.add_argument("old")
+    diff.add_argument("new")
+    diff.set_defaults(work=_diff)
+    prove = commands.add_parser("prove", help="print the certificate of a report")
+    prove.add_argument("report")
+    prove.set_defaults(work=_prove)
+    stats = commands.add_parser("stats", help="say how long locks were waited for and held, in microseconds")
+    stats.add_argument("report")
+    stats.set_defaults(work=_stats)
+    add_commands(commands)
+    return parser
+
+
+def _stats(options: argparse.Namespace) -> int:
+    sys.stdout.write(usage_table(read_document(options.report).usages) + "\n")
+    return CLEAN
+
+
+def _run(options: argparse.Namespace) -> int:
+    baseline = read_baseline(options.baseline) if options.baseline else Baseline()
+    order = named_order(options.order) if options.order else None
+    level: Level = level_of(options.level)
+    session, code = run_program(options.program, options.arguments, order, level)
+    summary, today = session.summary(), _today()
+    if options.json:
+        Path(options.json).write_text(to_json(summary), encoding="utf-8")
+    if options.sarif:
+        text = to_sarif(summary, Path.cwd(), suppressed=baseline.reasons(today))
+        Path(options.sarif).write_text(text, encoding="utf-8")
+    if options.html:
+        Path(options.html).write_text(to_html(summary), encoding="utf-8")
+    verdict = baseline.judge(summary.findings, failing_from(Rung[options.fail_on]), today)
+    told = [session.report_text(), *verdict.complaints]
+    if verdict.accepted:
+        told.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")
+    sys.stderr.write("\n".join(told) + "\n")
+    if not verdict.clean:
+        return FOUND
+    return FAULT if summary.faults else code
+
+
+def _graph(options: argparse.Namespace) -> int:
+    sys.stdout.write(options.draw(read_document(options.report)))
+    return CLEAN
+
+
+def _diff(options: argparse.Namespace) -> int:
+    found = differences(read_document(options.old), read_document(options.new))
+    sys.stdout.write(found.text() + "\n")
+    return FOUND if any(finding.rung is not Rung.R1 for finding in found.findings_new) else CLEAN
+
+
+def _prove(options: argparse.Namespace) -> int:
+    certificate = certify(read_document(options.report))
+    sys.stdout.write(certificate.text() + "\n")
+    return CLEAN if certificate.holds else FAULT if certificate.faults else FOUND
+
+
+def _today() -> date:
+    return datetime.now().astimezone().date()

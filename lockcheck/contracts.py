@@ -1,0 +1,133 @@
+"""Contracts of functions: which lock has to be held, which must not be, and that none is taken.
+
+Where nothing is checked when a function is defined, the decorators return the function itself: a contract
+costs nothing then. Which contracts exist and were never run is known (`unexercised`).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from .findings import Kind, Mode, Rung
+from .holding import Node, held_nodes
+from .levels import Level
+from .runtime import local, runtime
+from .settings import level_in_force
+from .stacks import caller, capture
+from .units import assert_held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .sessions import Session
+
+__all__ = ["excludes", "leaf", "requires", "unexercised"]
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+_runs: dict[str, int] = {}
+"""How often each contract was checked, by function and contract."""
+
+
+def unexercised() -> tuple[str, ...]:
+    """Return the contracts that were declared and never checked, in order of declaration."""
+    return tuple(name for name, times in _runs.items() if times == 0)
+
+
+def requires(
+    attribute: str, mode: Mode = "W"
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Declare that a method needs the lock in an attribute of its object to be held.
+
+    Args:
+        attribute: the name of the attribute, such as `lock`.
+        mode: `R` is satisfied by `W` too.
+    """
+
+    def declare(method: Callable[Given, Result]) -> Callable[Given, Result]:
+        name = _declared(method, f"requires {attribute}[{mode}]")
+        if name is None:
+            return method
+
+        @functools.wraps(method)
+        def checked(*given: Given.args, **named: Given.kwargs) -> Result:
+            _runs[name] += 1
+            assert_held(getattr(given[0], attribute), mode)
+            return method(*given, **named)
+
+        return checked
+
+    return declare
+
+
+def excludes(*classes: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Declare that a function must not run while a lock of some classes is held; without classes, of any."""
+
+    def declare(function: Callable[Given, Result]) -> Callable[Given, Result]:
+        name = _declared(function, f"excludes {', '.join(classes) or 'all locks'}")
+        if name is None:
+            return function
+
+        @functools.wraps(function)
+        def checked(*given: Given.args, **named: Given.kwargs) -> Result:
+            _runs[name] += 1
+            _check_excluded(name, classes)
+            return function(*given, **named)
+
+        return checked
+
+    return declare
+
+
+def leaf(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Declare that a function takes no lock, nor anything that it calls."""
+    name = _declared(function, "leaf")
+    if name is None:
+        return function
+
+    @functools.wraps(function)
+    def checked(*given: Given.args, **named: Given.kwargs) -> Result:
+        _runs[name] += 1
+        unit = local.unit
+        outer, unit.leaf = unit.leaf, unit.leaf or function.__qualname__
+        node = unit.node
+        following, node.next = node.next, {}  # what was judged without the contract is judged with it
+        try:
+            return function(*given, **named)
+        finally:
+            unit.leaf = outer
+            node.next = following
+
+    return checked
+
+
+def _declared(function: Callable[Given, Result], contract: str) -> str | None:
+    """Remember a contract; return its name, or nothing where nothing is checked."""
+    if level_in_force() is Level.OFF:
+        return None
+    name = f"{function.__module__}.{function.__qualname__}: {contract}"
+    _runs.setdefault(name, 0)
+    return name
+
+
+def _check_excluded(name: str, classes: tuple[str, ...]) -> None:
+    unit, session = local.unit, runtime.session
+    if session is None or unit.inside:
+        return
+    for holder in held_nodes(unit.node):
+        if holder.grip is not None and (not classes or holder.grip.lock.name in classes):
+            unit.inside = True
+            try:
+                session.guarded(functools.partial(_report, session, name, holder), lambda: None)
+            finally:
+                unit.inside = False
+            return
+
+
+def _report(session: Session, name: str, holder: Node) -> None:
+    node = Node(local.unit, local.unit.node, None, session)
+    node.stack = capture(caller())
+    text = f"{name}, but {holder.grip} is held"
+    session.report_step(Rung.R0, Kind.CONTRACT, text, node, [holder], clause=name)

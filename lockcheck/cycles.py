@@ -1,0 +1,187 @@
+"""Closed paths: whether a new dependency could take part in a deadlock, and if not, what keeps it from that.
+
+A path is a row of dependencies of different units. Each wants a lock that the next one holds, and the last
+one wants one that the first holds. That is a deadlock if all of them can stand there at the same time:
+
+* *strong*: at each lock one of the two writes, or both read and a writer may wait between them. Such a
+  writer is a unit of the path like the others, but need not hold anything;
+* *different units*: one unit waits at one place only;
+* *no gate*: no two of them hold a lock in modes that exclude each other;
+* *concurrent*: none must have ended before another one began;
+* *published*: each lock on the path was known to others when it was held and wanted;
+* *blocking*: each waits for ever, it neither only tries nor gives up.
+
+A path that meets all is UNGUARDED (R2). A path that closes but meets not all is a CYCLE (R1), with the
+reasons why it is safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+from .happens_before import concurrent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .graph import Dependency, Graph
+
+__all__ = ["Closed", "close_path"]
+
+STEPS_MAX: Final = 50_000
+"""A search that takes longer is given up, and the session says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A closed path, and why it is safe; no reasons where nothing guards it."""
+
+    path: tuple[Dependency, ...]
+    reasons: tuple[str, ...]
+
+
+@final
+class _Search:
+    """A walk over dependencies from a new one back to itself.
+
+    Args:
+        graph: where the dependencies are.
+        start: the new one.
+        strong: whether modes have to let the path close.
+        exact: whether all in the path have to be able to stand there together.
+    """
+
+    def __init__(self, graph: Graph, start: Dependency, *, strong: bool, exact: bool) -> None:
+        self._graph = graph
+        self._start = start
+        self._strong = strong
+        self._exact = exact
+        self.steps = 0
+
+    def find(self) -> tuple[Dependency, ...] | None:
+        """Return a closed path, if there is one."""
+        if self._exact and _obstacles_alone(self._start):
+            return None
+        return next(self._from([self._start]), None)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the search took too long."""
+        return self.steps > STEPS_MAX
+
+    def _from(self, path: list[Dependency]) -> Iterator[tuple[Dependency, ...]]:
+        if len(path) > 1 and any(one is self._start for one in self._after(path[-1])):
+            yield tuple(path)
+        for following in self._after(path[-1]):
+            self.steps += 1
+            if self.given_up:
+                return
+            if following not in path and self._fits(path, following):
+                path.append(following)
+                yield from self._from(path)
+                path.pop()
+
+    def _fits(self, path: list[Dependency], following: Dependency) -> bool:
+        if self._exact:
+            return _can_stand_together(path, following)
+        # Guarded paths need to be found, not counted: no lock is wanted twice but by a waiting writer.
+        return not following.held or all(
+            one.wanted.lock is not following.wanted.lock for one in path if one.held
+        )
+
+    def _after(self, one: Dependency) -> Iterator[Dependency]:
+        """Yield whom a waiting unit may wait for: holders, and writers that a reader stands behind."""
+        lock = one.wanted.lock
+        reads = one.wanted.mode == "R"
+        for other in self._graph.holding.get(lock.serial, ()):
+            if self._exact and other.held_fresh(lock):
+                continue
+            if not self._strong or not reads or other.mode_of(lock) == "W":
+                yield other
+        if self._strong and reads and lock.policy == "writer":
+            yield from self._graph.writing.get(lock.serial, ())
+
+
+def close_path(graph: Graph, start: Dependency) -> tuple[Closed | None, bool]:
+    """Find a closed path through a new dependency, an unguarded one if there is any.
+
+    Returns:
+        The path, if any, and whether a search was given up.
+    """
+    wanted = start.wanted.lock
+    targets = {held.grip.lock.serial for held in start.held}
+    if wanted.policy == "writer" and start.wanted.mode == "W":
+        targets.add(wanted.serial)
+    if not targets or not graph.reaches(wanted.serial, targets):
+        return None, False
+    search = _Search(graph, start, strong=True, exact=True)
+    found = search.find()
+    if found is not None:
+        return Closed(found, ()), False
+    unsure = (
+        (f"nothing was found in {STEPS_MAX} steps, and the search was given up",) if search.given_up else ()
+    )
+    for strong in (True, False):
+        found = _Search(graph, start, strong=strong, exact=False).find()
+        if found is not None:
+            reasons = tuple(dict.fromkeys(_reasons(found, strong=strong)))
+            return Closed(found, (*reasons, *unsure)), search.given_up
+    return None, search.given_up
+
+
+def _can_stand_together(path: list[Dependency], following: Dependency) -> bool:
+    """Tell whether a unit can stand at a place while others stand at theirs."""
+    return not _obstacles_alone(following) and all(
+        one.unit != following.unit
+        and concurrent(one.segment, following.segment)
+        and _gate(one, following) is None
+        for one in path
+    )
+
+
+def _holds_more(path: list[Dependency], following: Dependency) -> bool:
+    """Keep the search for guarded paths short: no lock is wanted twice."""
+    return all(one.wanted.lock is not following.wanted.lock or not following.held for one in path)
+
+
+def _obstacles_alone(one: Dependency) -> list[str]:
+    """Say why nobody waits for ever at a place, whoever else is there."""
+    reasons = []
+    if one.wanted.attempt == "try":
+        reasons.append(f"{one.unit_name} only tries {one.wanted} and does not wait")
+    elif one.wanted.attempt == "timed":
+        reasons.append(f"{one.unit_name} waits for {one.wanted} for a limited time")
+    if one.fresh:
+        reasons.append(f"{one.wanted} was known to {one.unit_name} alone when it was taken")
+    return reasons
+
+
+def _gate(one: Dependency, other: Dependency) -> str | None:
+    """Return a lock that both hold in modes that exclude each other."""
+    for held in one.held:
+        mode = other.mode_of(held.grip.lock)
+        if mode is not None and "W" in {mode, held.grip.mode}:
+            return str(held.grip.lock)
+    return None
+
+
+def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
+    """Say all that keeps a path from closing."""
+    for one in path:
+        yield from _obstacles_alone(one)
+    for one, other in zip(path, (*path[1:], path[0]), strict=True):
+        if other.held_fresh(one.wanted.lock):
+            yield f"{one.wanted.lock} was known to {other.unit_name} alone while it was held"
+    for place, one in enumerate(path):
+        for other in path[place + 1 :]:
+            gate = _gate(one, other)
+            if one.unit == other.unit:
+                yield f"one unit does both: {one.unit_name}"
+            elif gate is not None:
+                yield f"guarded by {gate}, held in both"
+            elif not concurrent(one.segment, other.segment):
+                yield f"{one.unit_name} and {other.unit_name} do this one after the other, in every run"
+    if not strong:
+        locks = dict.fromkeys(str(one.wanted.lock) for one in path if one.wanted.mode == "R")
+        yield f"only readers meet at {', '.join(locks)}, and no writer can come between them"

@@ -1,0 +1,53 @@
+"""What one run found and another one did not, such as that of a change and the one before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .findings import Finding
+    from .summaries import Nesting, Summary
+
+__all__ = ["Differences", "differences"]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What came, and what went. A finding that climbed to a higher rung came."""
+
+    findings_new: tuple[Finding, ...]
+    findings_gone: tuple[Finding, ...]
+    nestings_new: tuple[Nesting, ...]
+    nestings_gone: tuple[Nesting, ...]
+
+    def text(self) -> str:
+        """Say it, one line each."""
+        return "\n".join(self._lines()) or "No difference."
+
+    def _lines(self) -> Iterator[str]:
+        yield from (f"+ {finding} [{finding.fingerprint}]" for finding in self.findings_new)
+        yield from (f"- {finding} [{finding.fingerprint}]" for finding in self.findings_gone)
+        for nesting in self.nestings_new:
+            at = ", ".join(nesting.sites[:3]) + (" and others" if len(nesting.sites) > 3 else "")
+            yield f"+ {nesting} at {at}"
+        yield from (f"- {nesting}" for nesting in self.nestings_gone)
+
+
+def differences(old: Summary, new: Summary) -> Differences:
+    """Compare two summaries: findings by fingerprint and rung, nestings by classes and modes."""
+    before = {finding.fingerprint: finding for finding in old.findings}
+    after = {finding.fingerprint for finding in new.findings}
+    known, seen = set(map(str, old.nestings)), set(map(str, new.nestings))
+    return Differences(
+        tuple(
+            one
+            for one in new.findings
+            if one.fingerprint not in before or before[one.fingerprint].rung < one.rung
+        ),
+        tuple(one for one in old.findings if one.fingerprint not in after),
+        tuple(one for one in new.nestings if str(one) not in known),
+        tuple(one for one in old.nestings if str(one) not in seen),
+    )

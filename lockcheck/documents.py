@@ -1,0 +1,250 @@
+"""Summaries as JSON documents, and back. `report.schema.json` is the schema; its version is here.
+
+A document of another version is refused: what it means is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .errors import LockUsageError
+from .findings import Edge, Finding, Frame, Kind, Rung
+from .json_values import Fields, parse_object
+from .order_proof import Step
+from .report import scenario, suggestion
+from .statistics import Spread, Usage
+from .summaries import Declaration, Nesting, Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .findings import Mode
+    from .json_values import Json
+
+__all__ = ["FORMAT", "VERSION", "document_of", "from_json", "read_document", "to_json"]
+
+FORMAT: Final = "licorne.lockcheck.report"
+VERSION: Final = 1
+
+_RUNGS: Final = {rung.name: rung for rung in Rung}
+_KINDS: Final = {kind.value: kind for kind in Kind}
+_MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
+
+
+def to_json(summary: Summary) -> str:
+    """Return a summary as a document; the same summary gives the same text."""
+    return json.dumps(document_of(summary), indent=1, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str, where: str) -> Summary:
+    """Return the summary of a document.
+
+    Raises:
+        LockUsageError: it is no such document, or one of another version; the message begins with `where`.
+    """
+    fields = parse_object(text, where)
+    form, version = fields.text("format"), fields.number("version")
+    if (form, version) != (FORMAT, VERSION):
+        raise LockUsageError(f"{where}: {form} of version {version} is not {FORMAT} of version {VERSION}")
+    return Summary(
+        level=fields.text("level"),
+        findings=fields.each("findings", _read_finding),
+        nestings=fields.each("nestings", _read_nesting),
+        orders=fields.each("orders", _read_declaration),
+        usages=fields.each("usages", _read_usage),
+        dependencies=fields.number("dependencies"),
+        skipped=fields.number("skipped"),
+        unexamined=fields.number("unexamined"),
+        searches_given_up=fields.number("searches_given_up"),
+        faults=fields.texts("faults"),
+    )
+
+
+def read_document(path: str) -> Summary:
+    """Return the summary of a file.
+
+    Raises:
+        LockUsageError: the file cannot be read, or is no document.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise LockUsageError(f"{path}: cannot be read: {error}") from None
+    return from_json(text, path)
+
+
+def document_of(summary: Summary) -> dict[str, Json]:
+    """Return a summary as JSON values."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "level": summary.level,
+        "findings": [_finding(finding, summary.sites) for finding in summary.findings],
+        "nestings": [_nesting(nesting) for nesting in summary.nestings],
+        "orders": [_declaration(order) for order in summary.orders],
+        "usages": [_usage(usage) for usage in summary.usages],
+        "dependencies": summary.dependencies,
+        "skipped": summary.skipped,
+        "unexamined": summary.unexamined,
+        "searches_given_up": summary.searches_given_up,
+        "faults": list(summary.faults),
+    }
+
+
+def _finding(finding: Finding, sites: Mapping[str, int]) -> dict[str, Json]:
+    return {
+        "rung": finding.rung.name,
+        "kind": finding.kind.value,
+        "text": finding.text,
+        "fingerprint": finding.fingerprint,
+        "count": finding.count,
+        "test": finding.test,
+        "clause": finding.clause,
+        "why": list(finding.why),
+        "edges": [_edge(edge) for edge in finding.edges],
+        "scenario": list(scenario(finding)),
+        "suggestion": suggestion(finding, sites),
+    }
+
+
+def _read_finding(fields: Fields) -> Finding:
+    """What is worked out from the rest, `scenario` and `suggestion`, is not read."""
+    return Finding(
+        rung=fields.choice("rung", _RUNGS),
+        kind=fields.choice("kind", _KINDS),
+        text=fields.text("text"),
+        edges=fields.each("edges", _read_edge),
+        why=fields.texts("why"),
+        clause=fields.text_or_none("clause"),
+        fingerprint=fields.text("fingerprint"),
+        count=fields.number("count"),
+        test=fields.text_or_none("test"),
+    )
+
+
+def _edge(edge: Edge) -> dict[str, Json]:
+    return {
+        "unit": edge.unit,
+        "held": edge.held,
+        "wanted": edge.wanted,
+        "nesting": edge.nesting,
+        "all_held": list(edge.all_held),
+        "hold_stack": [_frame(frame) for frame in edge.hold_stack],
+        "want_stack": [_frame(frame) for frame in edge.want_stack],
+    }
+
+
+def _read_edge(fields: Fields) -> Edge:
+    return Edge(
+        unit=fields.text("unit"),
+        held=fields.text_or_none("held"),
+        wanted=fields.text("wanted"),
+        all_held=fields.texts("all_held"),
+        hold_stack=fields.each("hold_stack", _read_frame),
+        want_stack=fields.each("want_stack", _read_frame),
+        nesting=fields.text_or_none("nesting"),
+    )
+
+
+def _frame(frame: Frame) -> dict[str, Json]:
+    return {"file": frame.file, "line": frame.line, "function": frame.function, "source": frame.source}
+
+
+def _read_frame(fields: Fields) -> Frame:
+    return Frame(fields.text("file"), fields.number("line"), fields.text("function"), fields.text("source"))
+
+
+def _nesting(nesting: Nesting) -> dict[str, Json]:
+    return {
+        "held": nesting.held,
+        "held_mode": nesting.held_mode,
+        "wanted": nesting.wanted,
+        "wanted_mode": nesting.wanted_mode,
+        "count": nesting.count,
+        "waits": nesting.waits,
+        "sites": list(nesting.sites),
+        "test": nesting.test,
+        "example": _edge(nesting.example),
+    }
+
+
+def _read_nesting(fields: Fields) -> Nesting:
+    return Nesting(
+        held=fields.text("held"),
+        held_mode=fields.choice("held_mode", _MODES),
+        wanted=fields.text("wanted"),
+        wanted_mode=fields.choice("wanted_mode", _MODES),
+        count=fields.number("count"),
+        waits=fields.flag("waits"),
+        sites=fields.texts("sites"),
+        test=fields.text_or_none("test"),
+        example=_read_edge(fields.one("example")),
+    )
+
+
+def _declaration(order: Declaration) -> dict[str, Json]:
+    steps: list[Json] = [
+        {
+            "held": step.held,
+            "held_mode": step.held_mode,
+            "wanted": step.wanted,
+            "wanted_mode": step.wanted_mode,
+            "clause": step.clause,
+        }
+        for step in order.steps
+    ]
+    return {"text": order.text, "steps": steps, "readers_first": list(order.readers_first)}
+
+
+def _read_declaration(fields: Fields) -> Declaration:
+    return Declaration(fields.text("text"), fields.each("steps", _read_step), fields.texts("readers_first"))
+
+
+def _read_step(fields: Fields) -> Step:
+    return Step(
+        fields.text("held"),
+        fields.choice("held_mode", _MODES),
+        fields.text("wanted"),
+        fields.choice("wanted_mode", _MODES),
+        fields.text("clause"),
+    )
+
+
+def _usage(usage: Usage) -> dict[str, Json]:
+    return {
+        "lock": usage.lock,
+        "mode": usage.mode,
+        "site": usage.site,
+        "acquired": usage.hold.count,
+        "contended": usage.wait.count,
+        "hold": _spread(usage.hold),
+        "wait": _spread(usage.wait),
+    }
+
+
+def _read_usage(fields: Fields) -> Usage:
+    return Usage(
+        fields.text("lock"),
+        fields.choice("mode", _MODES),
+        fields.text("site"),
+        _read_spread(fields.one("hold")),
+        _read_spread(fields.one("wait")),
+    )
+
+
+def _spread(spread: Spread) -> dict[str, Json]:
+    return {
+        "total": spread.total,
+        "max": spread.max,
+        "p50": spread.percentile(50),
+        "p99": spread.percentile(99),
+        "buckets": [{"limit": limit, "count": count} for limit, count in spread.buckets],
+    }
+
+
+def _read_spread(fields: Fields) -> Spread:
+    """Percentiles are worked out from the buckets."""
+    buckets = fields.each("buckets", lambda bucket: (bucket.number("limit"), bucket.number("count")))
+    return Spread(fields.number("total"), fields.number("max"), buckets)

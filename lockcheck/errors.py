@@ -1,0 +1,54 @@
+"""What this package raises. Everything is a `LockCheckError`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .findings import Finding
+
+__all__ = [
+    "DeadlockError",
+    "DeadlockPossibleError",
+    "LockCheckError",
+    "LockOrderError",
+    "LockOrderWarning",
+    "LockUsageError",
+    "OrderDeclarationError",
+]
+
+
+class LockCheckError(RuntimeError):
+    """The base of all errors of this package.
+
+    Attributes:
+        finding: what was found, where the error comes from a check.
+    """
+
+    def __init__(self, text: str, finding: Finding | None = None) -> None:
+        super().__init__(text)
+        self.finding = finding
+
+
+class LockUsageError(LockCheckError):
+    """A lock was used in a way that it cannot serve, such as taken twice by one thread."""
+
+
+class LockOrderError(LockCheckError):
+    """A declared order or a contract was broken (R0); raised before the lock is taken."""
+
+
+class DeadlockPossibleError(LockCheckError):
+    """A closed path that nothing guards (R2 and above); raised before the lock is taken."""
+
+
+class DeadlockError(LockCheckError):
+    """Threads wait for each other (R5), and this one was chosen to give way."""
+
+
+class OrderDeclarationError(LockCheckError, ValueError):
+    """A declaration that cannot be read, contradicts itself or allows a deadlock."""
+
+
+class LockOrderWarning(RuntimeWarning):
+    """A finding of a session whose policy is to warn."""

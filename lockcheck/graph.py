@@ -1,0 +1,207 @@
+"""The learned graph: which lock was wanted while which were held, by instance and by class.
+
+A *dependency* is what one unit did in one segment of its life: "held these, wanted that". It is written
+down once. Bare acquisitions for writing count too where readers wait for waiting writers, since such a
+writer may stand between two readers (docs/lockcheck.md, "Where two readers meet").
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+from .runtime import LATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .findings import Mode
+    from .happens_before import Segment
+    from .holding import Grip, LockIdentity
+    from .stacks import RawStack
+
+__all__ = ["ClassEdge", "Dependency", "Graph", "Held"]
+
+OCCURRENCES_MAX: Final = 64
+"""So many occurrences of a nesting are told apart, by unit and segment; further ones are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A lock that was held, and where it had been taken."""
+
+    grip: Grip
+    stack: RawStack
+    fresh: bool
+    """Whether only the unit knew the lock."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dependency:
+    """What a unit held and what it wanted."""
+
+    unit: int
+    unit_name: str
+    segment: Segment
+    held: tuple[Held, ...]
+    """Outermost first."""
+    wanted: Grip
+    stack: RawStack
+    fresh: bool
+    """Whether only the unit knew the lock that it wanted."""
+
+    def mode_of(self, lock: LockIdentity) -> Mode | None:
+        """Return how a lock was held; writing outdoes reading."""
+        modes = {held.grip.mode for held in self.held if held.grip.lock is lock}
+        return "W" if "W" in modes else "R" if modes else None
+
+    def held_fresh(self, lock: LockIdentity) -> bool:
+        """Tell whether a lock was held while nobody else knew it."""
+        return any(held.fresh for held in self.held if held.grip.lock is lock)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassEdge:
+    """A nesting of two classes of locks."""
+
+    held: str
+    held_mode: Mode
+    wanted: str
+    wanted_mode: Mode
+
+    def __str__(self) -> str:
+        return f"{self.held}[{self.held_mode}] -> {self.wanted}[{self.wanted_mode}]"
+
+
+@final
+class Graph:
+    """Dependencies, indexed by what they hold and want, and the edges between classes."""
+
+    def __init__(self) -> None:
+        self.holding: dict[int, list[Dependency]] = defaultdict(list)
+        """By lock."""
+        self.writing: dict[int, list[Dependency]] = defaultdict(list)
+        """Those that want a lock for writing, by lock."""
+        self.classes: Counter[ClassEdge] = Counter()
+        """How many nestings of each kind were learned."""
+        self.examples: dict[ClassEdge, Dependency] = {}
+        """The first dependency of each."""
+        self.sites: dict[ClassEdge, set[RawStack]] = defaultdict(set)
+        """Where the second lock is wanted, one frame each."""
+        self.waited: set[ClassEdge] = set()
+        """Those that were not only tried, of locks that others knew."""
+        self.unexamined = 0
+        """How many occurrences were left out."""
+        self._known: set[tuple[object, ...]] = set()
+        self._segments: Counter[tuple[object, ...]] = Counter()
+        self._wanting: dict[int, list[Dependency]] = defaultdict(list)
+        self._locks: dict[int, LockIdentity] = {}
+        self._sweep_at = 1024
+
+    def __len__(self) -> int:
+        return sum(map(len, self._wanting.values()))
+
+    def add(self, dependency: Dependency) -> tuple[bool, list[ClassEdge]]:
+        """Write a dependency down.
+
+        Returns:
+            Whether it is new, and the edges of classes that are new with it.
+        """
+        nesting = (
+            tuple(held.grip for held in dependency.held),
+            dependency.wanted,
+            dependency.stack[:1],
+        )
+        known = (*nesting, dependency.unit, dependency.segment.number, dependency.fresh)
+        if known in self._known:
+            return False, []
+        if self._segments[nesting] >= OCCURRENCES_MAX:
+            self.unexamined += 1
+            return False, []
+        self._segments[nesting] += 1
+        self._known.add(known)
+        wanted = dependency.wanted.lock
+        self._wanting[wanted.serial].append(dependency)
+        if dependency.wanted.mode == "W":
+            self.writing[wanted.serial].append(dependency)
+        for held in dependency.held:
+            self.holding[held.grip.lock.serial].append(dependency)
+            self._locks[held.grip.lock.serial] = held.grip.lock
+        self._locks[wanted.serial] = wanted
+        if len(self._locks) > self._sweep_at:
+            self._sweep()
+        return True, list(self._add_classes(dependency))
+
+    def site_counts(self) -> dict[str, int]:
+        """Return how many places in the code make each nesting."""
+        with LATCH:
+            return {str(edge): len(sites) for edge, sites in self.sites.items()}
+
+    def reaches(self, start: int, targets: set[int]) -> bool:
+        """Tell whether a path of nestings leads from a lock to one of some locks, in one step or more."""
+        pending, seen = [start], {start}
+        while pending:
+            for dependency in self.holding.get(pending.pop(), ()):
+                after = dependency.wanted.lock.serial
+                if after in targets:
+                    return True
+                if after not in seen:
+                    seen.add(after)
+                    pending.append(after)
+        return False
+
+    def class_path(self, start: str, target: str) -> list[ClassEdge]:
+        """Return a shortest path of nestings from one class to another one; empty if there is none."""
+        paths: dict[str, list[ClassEdge]] = {start: []}
+        layer = [start]
+        while layer:
+            found: list[str] = []
+            for edge in self.classes:
+                if edge.held in layer and edge.wanted not in paths:
+                    paths[edge.wanted] = [*paths[edge.held], edge]
+                    found.append(edge.wanted)
+            if target in paths:
+                return paths[target]
+            layer = found
+        return []
+
+    def _add_classes(self, dependency: Dependency) -> Iterator[ClassEdge]:
+        wanted = dependency.wanted
+        for held in dependency.held:
+            edge = ClassEdge(held.grip.lock.name, held.grip.mode, wanted.lock.name, wanted.mode)
+            self.classes[edge] += 1
+            self.sites[edge].add(dependency.stack[:1])
+            if wanted.attempt != "try" and not dependency.fresh:
+                self.waited.add(edge)
+            if edge not in self.examples:
+                self.examples[edge] = dependency
+                yield edge
+
+    def _sweep(self) -> None:
+        """Forget dependencies of locks that are gone: nothing can wait for them any more."""
+        gone = {serial for serial, lock in self._locks.items() if not lock.alive}
+        for index in (self.holding, self.writing, self._wanting):
+            for serial in list(index):
+                if serial in gone:
+                    del index[serial]
+                else:
+                    index[serial] = [one for one in index[serial] if not _touches(one, gone)]
+        for serial in gone:
+            del self._locks[serial]
+        dead = {known for known in self._known if _names(known, gone)}
+        self._known -= dead
+        for nesting in [nesting for nesting in self._segments if _names(nesting, gone)]:
+            del self._segments[nesting]
+        self._sweep_at = max(1024, 2 * len(self._locks))
+
+
+def _touches(dependency: Dependency, gone: set[int]) -> bool:
+    grips = [held.grip for held in dependency.held] + [dependency.wanted]
+    return any(grip.lock.serial in gone for grip in grips)
+
+
+def _names(nesting: tuple[object, ...], gone: set[int]) -> bool:
+    held, wanted = nesting[0], nesting[1]
+    grips: list[Grip] = [*held, wanted]  # type: ignore[misc, list-item] # as `add` puts them together
+    return any(grip.lock.serial in gone for grip in grips)

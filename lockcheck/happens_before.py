@@ -1,0 +1,54 @@
+"""What must come before what, in every run: starting a thread, ending it, the result of a future.
+
+The life of a unit is cut into segments, each with what it knows of others. Only orders that hold in every
+schedule count: that one thread happened to get a lock before another proves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Segment", "begin", "concurrent", "learn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch in the life of a unit between two events that order it with others."""
+
+    line: int
+    """Whose life: a serial number."""
+    number: int = 0
+    seen: Mapping[int, int] = field(default_factory=dict)
+    """Of each other line the last segment that must have ended before this one began."""
+    silent: bool = False
+    """Whether nothing was learned on the line yet: then nobody needs to know when it ended."""
+
+
+def begin(line: int, after: Segment | None = None) -> Segment:
+    """Return the first segment of a line, which starts after a segment of another one."""
+    return Segment(line, silent=True) if after is None else Segment(line, 0, _known(after), silent=True)
+
+
+def learn(segment: Segment, ended: Segment | None = None) -> Segment:
+    """Return the next segment of a line, which begins when another one has ended."""
+    seen = dict(segment.seen)
+    for line, number in (_known(ended) if ended else {}).items():
+        seen[line] = max(number, seen.get(line, -1))
+    return replace(segment, number=segment.number + 1, seen=seen)
+
+
+def concurrent(one: Segment, other: Segment) -> bool:
+    """Tell whether neither must have ended before the other began."""
+    if one.line == other.line:
+        return False
+    return other.seen.get(one.line, -1) < one.number and one.seen.get(other.line, -1) < other.number
+
+
+def _known(segment: Segment) -> Mapping[int, int]:
+    if segment.silent:
+        return segment.seen
+    return {**segment.seen, segment.line: segment.number}

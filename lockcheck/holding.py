@@ -1,0 +1,189 @@
+"""Who holds what: a chain of nodes for each unit of execution, and a trie of the chains that were checked.
+
+A *unit* is what runs: a thread, or a part of one that was given a name. Its `node` says what it holds,
+innermost first along `parent`. From each node, `next` leads on to the nestings that were checked there
+and found to be in order. So the way of every acquisition that is nothing new is: one look into a
+dictionary. Whatever is new is judged once (`stepping.py`).
+
+The tries belong to their unit, and only the thread that runs a unit adds to them. Others read them, and
+cut them off where a session begins or ends.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, final
+
+from .statistics import UNHEARD
+
+if TYPE_CHECKING:
+    import weakref
+    from collections import deque
+    from collections.abc import Iterator
+    from types import CodeType
+
+    from .errors import DeadlockError
+    from .findings import Mode
+    from .happens_before import Segment
+    from .rwlock import Policy
+    from .stacks import RawStack
+    from .statistics import Tally
+
+__all__ = ["Attempt", "Grip", "LockIdentity", "Node", "Unit", "Wait", "held_nodes", "nesting_of"]
+
+Attempt: TypeAlias = Literal["block", "timed", "try"]
+"""How a lock is asked for: waiting for ever, for a time, or not at all."""
+
+_serials: Final = count(1)
+
+
+@final
+class LockIdentity:
+    """What is known of a lock for as long as anybody remembers it, which may be longer than it lives."""
+
+    __slots__ = ("fresh_for", "key", "name", "policy", "reentrant", "reference", "serial", "shared")
+
+    def __init__(self, name: str, key: object, *, reentrant: bool, policy: Policy | None) -> None:
+        self.serial = next(_serials)
+        self.name = name
+        self.key = key
+        self.reentrant = reentrant
+        self.policy = policy
+        """Of a read/write lock; none for an exclusive one."""
+        self.fresh_for: Unit | None = None
+        """The only unit that knows the lock, where somebody said so."""
+        self.reference: weakref.ref[object] | None = None
+        self.shared = policy is not None
+
+    def __str__(self) -> str:
+        return f"{self.name} #{self.serial}" if self.key is None else f"{self.name} {self.key}"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the lock still exists."""
+        return self.reference is None or self.reference() is not None
+
+
+@final
+class Grip:
+    """A lock in one mode, asked for in one way; grips are compared by identity."""
+
+    __slots__ = ("attempt", "lock", "mode")
+
+    def __init__(self, lock: LockIdentity, mode: Mode, attempt: Attempt = "block") -> None:
+        self.lock = lock
+        self.mode: Mode = mode
+        self.attempt: Attempt = attempt
+
+    def __str__(self) -> str:
+        return f"{self.lock} [{self.mode}]" if self.lock.shared else str(self.lock)
+
+
+def nesting_of(held: Grip, wanted: Grip) -> str:
+    """Return the classes and modes of a nesting, such as `queue[W] -> application[R]`."""
+    return f"{held.lock.name}[{held.mode}] -> {wanted.lock.name}[{wanted.mode}]"
+
+
+@final
+class Node:
+    """A grip below another one, as one unit took them: a place in its trie."""
+
+    __slots__ = (
+        "code",
+        "count",
+        "grip",
+        "hold",
+        "holds",
+        "instruction",
+        "next",
+        "owner",
+        "parent",
+        "since",
+        "stack",
+        "tally",
+        "unit",
+        "visits",
+    )
+
+    def __init__(self, unit: Unit, parent: Node | None, grip: Grip | None, owner: object) -> None:
+        self.unit = unit
+        self.parent = parent
+        self.grip = grip
+        """None at the root."""
+        self.owner = owner
+        """The session that judged the node."""
+        self.next: dict[object, Node] = {}
+        """By grip the nesting that was seen last, and by grip and place in the code all of them."""
+        self.code: CodeType | None = None
+        self.instruction = -1
+        self.stack: RawStack = ()
+        self.count = 0
+        """How often it was taken."""
+        self.hold = 0
+        """The count of the parent when it was taken last: tells one hold of the parent from the next."""
+        self.since = 0
+        """When it was taken last, where the level is `full`."""
+        self.tally: Tally | None = None
+        self.holds: deque[int] = UNHEARD
+        """Where it is noted how long it was held."""
+        self.visits = 0
+        """How many others were taken below it in this hold."""
+
+
+class Wait(Protocol):
+    """What a unit waits for; others than locks can be waited for too, such as the end of a thread."""
+
+    @property
+    def endless(self) -> bool:
+        """Whether the wait ends by nothing but what is waited for."""
+
+    @property
+    def breakable(self) -> bool:
+        """Whether an error can be raised where the unit waits."""
+
+    def blockers(self, waiting: Unit) -> list[Unit]:
+        """Return the units that all have to act before the wait can end."""
+
+    def describe(self) -> str:
+        """Say what is waited for."""
+
+
+@final
+class Unit:
+    """What runs: a thread, or a named part of one."""
+
+    __slots__ = (
+        "__weakref__",
+        "doomed",
+        "inside",
+        "leaf",
+        "name",
+        "node",
+        "segment",
+        "serial",
+        "stack",
+        "wait",
+    )
+
+    def __init__(self, name: str, segment: Segment, owner: object) -> None:
+        self.serial = next(_serials)
+        self.name = name
+        self.segment = segment
+        self.node = Node(self, None, None, owner)
+        self.inside = False
+        """Whether the checker itself runs on it, so that what it triggers is not checked again."""
+        self.leaf: str | None = None
+        """The function marked `@leaf` that runs."""
+        self.wait: Wait | None = None
+        self.stack: RawStack = ()
+        """Where it waits."""
+        self.doomed: tuple[Wait, DeadlockError] | None = None
+        """The wait that it was chosen to give up, and what to raise there."""
+
+
+def held_nodes(node: Node) -> Iterator[Node]:
+    """Yield what is held at a node, innermost first."""
+    at: Node | None = node
+    while at is not None and at.grip is not None:
+        yield at
+        at = at.parent

@@ -1,0 +1,113 @@
+"""JSON with types: what a document may hold, and reading it with errors that name the place."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
+
+from .errors import LockUsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["Fields", "Json", "parse_object"]
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+Value = TypeVar("Value")
+
+
+def parse_object(text: str, where: str) -> Fields:
+    """Parse a JSON object.
+
+    Raises:
+        LockUsageError: it is none; the message begins with `where`, and so do those of its fields.
+    """
+    try:
+        found: object = json.loads(text)
+    except ValueError as error:
+        raise LockUsageError(f"{where}: no JSON: {error}") from None
+    return Fields(found, where)
+
+
+@final
+class Fields:
+    """The fields of an object, each read as the type that it must have.
+
+    Raises:
+        LockUsageError: from each method: the field is missing or is something else.
+    """
+
+    def __init__(self, found: object, where: str) -> None:
+        if not isinstance(found, dict):
+            raise LockUsageError(f"{where}: {_shown(found)} is no object")
+        self._found: dict[str, object] = found
+        self.where = where
+
+    def text(self, name: str) -> str:
+        """Return a string."""
+        found = self._get(name)
+        if not isinstance(found, str):
+            raise self.error(name, found, "no string")
+        return found
+
+    def text_or_none(self, name: str) -> str | None:
+        """Return a string, or nothing where it is null."""
+        return None if self._get(name) is None else self.text(name)
+
+    def number(self, name: str) -> int:
+        """Return a number that is whole and not negative."""
+        found = self._get(name)
+        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+            raise self.error(name, found, "no whole number from 0 on")
+        return found
+
+    def flag(self, name: str) -> bool:
+        """Return true or false."""
+        found = self._get(name)
+        if not isinstance(found, bool):
+            raise self.error(name, found, "neither true nor false")
+        return found
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of strings."""
+        found = self._list(name)
+        if not all(isinstance(one, str) for one in found):
+            raise self.error(name, found, "no list of strings")
+        return tuple(str(one) for one in found)
+
+    def one(self, name: str) -> Fields:
+        """Return the fields of an object in this one."""
+        return Fields(self._get(name), f"{self.where}: {name}")
+
+    def each(self, name: str, read: Callable[[Fields], Value]) -> tuple[Value, ...]:
+        """Return a list of objects, each read by a function."""
+        return tuple(
+            read(Fields(one, f"{self.where}: {name}[{at}]")) for at, one in enumerate(self._list(name))
+        )
+
+    def choice(self, name: str, choices: Mapping[str, Value]) -> Value:
+        """Return what a name stands for."""
+        found = self.text(name)
+        if found not in choices:
+            raise self.error(name, found, f"none of {', '.join(choices)}")
+        return choices[found]
+
+    def error(self, name: str, found: object, told: str) -> LockUsageError:
+        """Return the error of a field that is not what it must be."""
+        return LockUsageError(f"{self.where}: {name}: {_shown(found)} is {told}")
+
+    def _get(self, name: str) -> object:
+        if name not in self._found:
+            raise LockUsageError(f"{self.where}: {name} is missing")
+        return self._found[name]
+
+    def _list(self, name: str) -> list[object]:
+        found = self._get(name)
+        if not isinstance(found, list):
+            raise self.error(name, found, "no list")
+        return found
+
+
+def _shown(found: object) -> str:
+    text = repr(found)
+    return text if len(text) <= 60 else text[:57] + "..."

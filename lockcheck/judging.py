@@ -1,0 +1,189 @@
+"""The judgement of a new nesting: contracts, the declared order, then the learned graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .cycles import close_path
+from .findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .graph import Dependency, Held
+from .holding import nesting_of
+from .levels import Level
+from .runtime import LATCH
+from .stacks import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .cycles import Closed
+    from .graph import ClassEdge
+    from .holding import Node
+    from .sessions import Session
+
+__all__ = ["edge_of_dependency", "judge"]
+
+
+def judge(session: Session, node: Node, held: Sequence[Node]) -> bool:
+    """Judge an acquisition that is new; `held` is what its unit holds, innermost first.
+
+    Returns:
+        Whether nothing is wrong, so that the nesting need not be judged again.
+
+    Raises:
+        LockCheckError, LockOrderWarning: that is the policy for what was found.
+    """
+    sound = _keeps_leaf(session, node)
+    if not session.order_disabled:
+        sound = _keeps_order(session, node, held) and sound
+        if session.level >= Level.FULL:
+            _learn(session, node, held)
+    return sound
+
+
+def _keeps_leaf(session: Session, node: Node) -> bool:
+    if node.unit.leaf is None:
+        return True
+    text = f"{node.unit.leaf} is marked @leaf, but takes {node.grip}"
+    session.report_step(Rung.R0, Kind.CONTRACT, text, node, list(_parents(node))[:1], clause="@leaf")
+    return False
+
+
+def _parents(node: Node) -> Sequence[Node]:
+    return [node.parent] if node.parent is not None and node.parent.grip is not None else []
+
+
+def _keeps_order(session: Session, node: Node, held: Sequence[Node]) -> bool:
+    """Hold an acquisition against the declared order; who only tries, or takes a fresh lock, may."""
+    wanted = node.grip
+    if (
+        session.order is None
+        or wanted is None
+        or wanted.attempt == "try"
+        or wanted.lock.fresh_for is not None
+    ):
+        return True
+    sound = True
+    for holder in held:
+        grip = holder.grip
+        if grip is None or grip.lock is wanted.lock:
+            continue
+        objection = session.order.judge(
+            (grip.lock.name, grip.mode, grip.lock.key), (wanted.lock.name, wanted.mode, wanted.lock.key)
+        )
+        if objection is not None:
+            sound = False
+            text = f"{wanted} is wanted while {grip} is held: {objection.text}"
+            session.report_step(Rung.R0, objection.kind, text, node, [holder], clause=objection.clause)
+    return sound
+
+
+def _learn(session: Session, node: Node, held: Sequence[Node]) -> None:
+    """Write the nesting down, and report the path that it closes, if it does."""
+    wanted = node.grip
+    if wanted is None or not (held or (wanted.lock.policy == "writer" and wanted.mode == "W")):
+        return
+    unit = node.unit
+    dependency = Dependency(
+        unit=unit.serial,
+        unit_name=unit.name,
+        segment=replace(unit.segment, silent=False),
+        held=tuple(
+            Held(one.grip, one.stack, one.grip.lock.fresh_for is not None)
+            for one in reversed(held)
+            if one.grip is not None
+        ),
+        wanted=wanted,
+        stack=node.stack,
+        fresh=wanted.lock.fresh_for is not None,
+    )
+    unit.segment = dependency.segment
+    with LATCH:
+        new, edges = session.graph.add(dependency)
+        closed, given_up = close_path(session.graph, dependency) if new else (None, False)
+        session.searches_given_up += given_up
+    if closed is not None:
+        session.report(_cycle(closed))
+        return
+    if wanted.attempt != "try":
+        for edge in edges:
+            _report_classes(session, edge)
+
+
+def _cycle(closed: Closed) -> Finding:
+    """Put a closed path into words."""
+    edges: list[Edge] = []
+    steps: list[str] = []
+    names: list[str] = []
+    previous = closed.path[-1]
+    for one in closed.path:
+        joint = next((held for held in one.held if held.grip.lock is previous.wanted.lock), None)
+        edges.append(edge_of_dependency(one, joint))
+        steps.append(f"{joint.grip if joint else 'nothing'} -> {one.wanted}")
+        names.append(
+            f"{joint.grip.lock.name if joint else ''}[{joint.grip.mode if joint else ''}]"
+            f"->{one.wanted.lock.name}[{one.wanted.mode}]"
+        )
+        previous = one
+    at = min(range(len(names)), key=lambda place: names[place:] + names[:place])
+    return Finding(
+        Rung.R1 if closed.reasons else Rung.R2,
+        Kind.CYCLE,
+        f"a closed path of {len(steps)} steps: " + ", then ".join(steps),
+        tuple(edges),
+        closed.reasons or _NOTHING_GUARDS,
+        fingerprint=fingerprint_of("cycle", *names[at:], *names[:at]),
+    )
+
+
+_NOTHING_GUARDS = (
+    "no lock is held by two of them in modes that exclude each other",
+    "they are different units, and none must have ended before another one begins",
+    "every lock was known to others, and everybody waits without a limit",
+)
+
+
+def edge_of_dependency(one: Dependency, joint: Held | None) -> Edge:
+    """Return the edge between a lock that was held, if any, and the one that was wanted."""
+    return Edge(
+        unit=one.unit_name,
+        held=str(joint.grip) if joint is not None else None,
+        wanted=str(one.wanted),
+        all_held=tuple(str(held.grip) for held in one.held),
+        hold_stack=resolve(joint.stack) if joint is not None else (),
+        want_stack=resolve(one.stack),
+        nesting=nesting_of(joint.grip, one.wanted) if joint is not None else None,
+    )
+
+
+def _report_classes(session: Session, edge: ClassEdge) -> None:
+    """Report a path that closes over classes but over no instances."""
+    if edge.held == edge.wanted:
+        if session.order is not None and session.order.rule_of(edge.held).nests:
+            return
+        path, reason = [edge], "no two locks of the class were taken in both orders"
+    else:
+        back = session.graph.class_path(edge.wanted, edge.held)
+        if not back:
+            return
+        path, reason = [edge, *back], "no instances close it: the locks of these classes that met are others"
+    examples = [session.graph.examples[one] for one in path]
+    edges = tuple(
+        edge_of_dependency(
+            example, next((held for held in example.held if held.grip.lock.name == one.held), None)
+        )
+        for one, example in zip(path, examples, strict=True)
+    )
+    names = [str(one) for one in path]
+    at = names.index(min(names))
+    text = "a closed path over classes: " + ", then ".join(names)
+    session.report(
+        Finding(
+            Rung.R1,
+            Kind.CYCLE,
+            text,
+            edges,
+            (reason,),
+            fingerprint=fingerprint_of("classes", *names[at:], *names[:at]),
+        )
+    )

@@ -1,0 +1,77 @@
+"""How much is checked, and who says so: a lock's constructor, the session, the environment, in this order."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from .errors import LockUsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Environment", "Level", "level_of"]
+
+_TRUE: Final = frozenset({"1", "t", "true"})
+_TIMEOUT_SECONDS_DEFAULT: Final = 60.0
+
+
+class Level(IntEnum):
+    """How much is checked."""
+
+    OFF = 0  # the plain types; nothing of this package runs
+    ORDER = 1  # declared order, recursion, releases, leaks, real deadlocks
+    FULL = 2  # and the learned graph, blocking calls, iterations, stacks
+    RECORD = 3  # and every event can be written to a trace
+
+
+def level_of(text: Level | str) -> Level:
+    """Return the level of a name: `off`, `order`, `full` or `record`, in any case."""
+    if isinstance(text, Level):
+        return text
+    try:
+        return Level[text.strip().upper()]
+    except KeyError:
+        raise LockUsageError(f"{text!r} is no level of checking: off, order, full or record") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the environment says: ours (`LOCKCHECK`), and the variables of the recorded Go core."""
+
+    level: Level
+    timeout_seconds: float | None
+    """A longer wait for a lock is reported; none where nobody asked."""
+    exits: bool
+    """Whether the process ends, with code 1, at the first finding that fails."""
+    order_disabled: bool
+    """Whether orders, recursion and closed paths are left alone: only real deadlocks and stalls remain."""
+
+    @staticmethod
+    def read(variables: Mapping[str, str] = os.environ) -> Environment:
+        """Read the variables.
+
+        As in the Go core, `DEADLOCK_TIMEOUT_SECONDS` is 60 where it is missing or no number.
+
+        Raises:
+            LockUsageError: `LOCKCHECK` names no level.
+        """
+        detection = _is_true(variables, "DEADLOCK_DETECTION_ENABLED")
+        named = variables.get("LOCKCHECK", "")
+        level = level_of(named) if named else (Level.FULL if detection else Level.OFF)
+        return Environment(
+            level=level,
+            timeout_seconds=_seconds(variables.get("DEADLOCK_TIMEOUT_SECONDS", "")) if detection else None,
+            exits=detection and _is_true(variables, "DEADLOCK_EXIT"),
+            order_disabled=detection and _is_true(variables, "DEADLOCK_DISABLE_LOCK_ORDER"),
+        )
+
+
+def _is_true(variables: Mapping[str, str], name: str) -> bool:
+    return variables.get(name, "").strip().lower() in _TRUE
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.strip().isdecimal() and int(text) > 0 else _TIMEOUT_SECONDS_DEFAULT

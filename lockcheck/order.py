@@ -1,0 +1,205 @@
+"""The declared order of lock classes, as a value: what may be wanted while what is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Final, final
+
+from .errors import OrderDeclarationError
+from .findings import Kind
+from .order_proof import Step, closed_path
+from .order_text import parse_arrow, parse_chains, reject
+from .same_class import FORBID
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from .findings import Mode
+    from .same_class import SameRule
+
+__all__ = ["Objection", "Order"]
+
+_MODES: Final[tuple[Mode, Mode]] = ("R", "W")
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a nesting is not allowed, and the clause that says so."""
+
+    kind: Kind
+    text: str
+    clause: str
+
+
+@final
+class Order:
+    """A declared order, proved free of deadlocks when it is made.
+
+    Args:
+        text: chains such as `partition < queue < application < node`, outermost first; several stand
+            apart by commas or new lines. Classes that no chain connects must not nest.
+        same: the rule for two locks of one class; without one they are never held together.
+        allow: nestings besides the chains, such as `application[W] -> partition[R]`.
+        forbid: nestings that are not allowed although a chain or a clause of `allow` says so.
+        leaves: classes under which nothing may be taken at all, declared or not.
+        readers_first: classes whose locks let readers in while a writer waits.
+
+    Raises:
+        OrderDeclarationError: a clause cannot be read, names a class that no chain has, contradicts
+            another one, or together they allow a closed path. The message names the clause.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        same: Mapping[str, SameRule] | None = None,
+        allow: Iterable[str] = (),
+        forbid: Iterable[str] = (),
+        leaves: Collection[str] = (),
+        readers_first: Collection[str] = (),
+    ) -> None:
+        self.text = text
+        self.chains = parse_chains(text)
+        self.classes = tuple(dict.fromkeys(name for chain in self.chains for name in chain.names))
+        self.same: Final = dict(same or {})
+        self.allowed = tuple(parse_arrow(clause) for clause in allow)
+        self.forbidden = tuple(parse_arrow(clause) for clause in forbid)
+        self.leaves = tuple(leaves)
+        self.readers_first = frozenset(readers_first)
+        self._before = self._close()
+        self.ranks = {
+            name: sum(name in self._before[other] for other in self.classes) for name in self.classes
+        }
+        self._check_names()
+        self.steps = tuple(self._allowed_steps())
+        self._check_allowed()
+        self._prove()
+
+    def __repr__(self) -> str:
+        return f"Order({self.text!r})"
+
+    def judge(
+        self,
+        held: tuple[str, Mode, object],
+        wanted: tuple[str, Mode, object],
+    ) -> Objection | None:
+        """Tell what is wrong with wanting a lock while another one is held; each is (class, mode, key).
+
+        Classes that are not declared are left to the learned graph.
+        """
+        held_name, held_mode, held_key = held
+        name, mode, key = wanted
+        if held_name in self.leaves:
+            text = f"{held_name} is a leaf: nothing is taken while it is held"
+            return Objection(Kind.ORDER, text, f"leaves: {held_name}")
+        if held_name not in self.ranks or name not in self.ranks:
+            return None
+        for arrow in self.forbidden:
+            if arrow.covers(held_name, held_mode, name, mode):
+                return Objection(
+                    Kind.ORDER, f"{held_name}[{held_mode}] -> {name}[{mode}] is forbidden", arrow.text
+                )
+        if held_name == name:
+            objection = self.rule_of(name).objection(held_key, key)
+            if objection is None:
+                return None
+            return Objection(Kind.SAME_CLASS, objection, self.rule_of(name).describe(name))
+        if name in self._before[held_name] or any(
+            arrow.covers(held_name, held_mode, name, mode) for arrow in self.allowed
+        ):
+            return None
+        if held_name in self._before[name]:
+            return Objection(Kind.ORDER, f"{name} comes before {held_name}", self._clause_of(name, held_name))
+        return Objection(Kind.ORDER, f"no order is declared between {held_name} and {name}", self.text)
+
+    def rule_of(self, name: str) -> SameRule:
+        """Return the rule for two locks of a class."""
+        return self.same.get(name, FORBID)
+
+    def describe(self) -> str:
+        """Return the declaration as prose, and the same as a Mermaid diagram."""
+        from .order_description import diagram, prose  # noqa: PLC0415 - only who asks for words needs them
+
+        return f"{prose(self)}\n\n```mermaid\n{diagram(self)}\n```"
+
+    def _close(self) -> dict[str, frozenset[str]]:
+        """Return what comes after each class, near or far; refuse chains that contradict each other."""
+        after: dict[str, set[str]] = {name: set() for name in self.classes}
+        for chain in self.chains:
+            for outer, inner in pairwise(chain.names):
+                if outer in after[inner]:
+                    column = chain.text.index(inner, chain.text.index(outer) + len(outer))
+                    reject(chain.text, column, f"{inner} comes before {outer} by an earlier clause")
+                reached = {inner} | after[inner]
+                for name in self.classes:
+                    if name == outer or outer in after[name]:
+                        after[name] |= reached
+        return {name: frozenset(names) for name, names in after.items()}
+
+    def _check_names(self) -> None:
+        """Refuse rules for classes that no chain has."""
+        for name in [*self.same, *self.readers_first]:
+            if name not in self.ranks:
+                raise OrderDeclarationError(
+                    f"there is a rule for {name!r}, but no chain has it: {self.text!r}"
+                )
+        for arrow in (*self.allowed, *self.forbidden):
+            for name in (arrow.held, arrow.wanted):
+                if name not in self.ranks:
+                    reject(arrow.text, arrow.text.rindex(name), f"no chain has {name!r}")
+            if arrow.held == arrow.wanted and arrow in self.allowed:
+                reject(arrow.text, 0, "two locks of one class nest by a rule of `same`")
+
+    def _allowed_steps(self) -> Iterable[Step]:
+        """Yield every nesting of declared classes that the clauses allow."""
+        for held, wanted, held_mode, mode in product(self.classes, self.classes, _MODES, _MODES):
+            if (
+                any(arrow.covers(held, held_mode, wanted, mode) for arrow in self.forbidden)
+                or held in self.leaves
+            ):
+                continue
+            clause = self._reason(held, held_mode, wanted, mode)
+            if clause is not None:
+                yield Step(held, held_mode, wanted, mode, clause)
+
+    def _reason(self, held: str, held_mode: Mode, wanted: str, mode: Mode) -> str | None:
+        if held == wanted:
+            return self.rule_of(held).describe(held) if self.rule_of(held).nests else None
+        if wanted in self._before[held]:
+            return self._clause_of(held, wanted)
+        return next((a.text for a in self.allowed if a.covers(held, held_mode, wanted, mode)), None)
+
+    def _check_allowed(self) -> None:
+        """Refuse a clause of `allow` that changes nothing: it is a mistake of whoever wrote it."""
+        for arrow in self.allowed:
+            if arrow.wanted in self._before[arrow.held]:
+                clause = self._clause_of(arrow.held, arrow.wanted)
+                reject(arrow.text, 0, f"{clause!r} allows this already")
+            if not any(step.clause == arrow.text for step in self.steps):
+                reject(arrow.text, 0, "other clauses forbid all that this one allows")
+
+    def _prove(self) -> None:
+        path = closed_path(self.steps, self.readers_first)
+        if not path:
+            return
+        told = ", then ".join(f"{step} by {step.clause!r}" for step in path)
+        exception = next((step for step in path if any(step.clause == a.text for a in self.allowed)), path[0])
+        error = OrderDeclarationError(
+            f"the declaration allows a deadlock: {told}; the clause to change is {exception.clause!r}"
+        )
+        for step, following in zip(path, (*path[1:], path[0]), strict=True):
+            if step.wanted_mode == "R" and following.held_mode == "R":
+                error.add_note(
+                    f"Two readers of {step.wanted} wait for each other there as soon as a writer of it waits "
+                    f"between them."
+                )
+        raise error
+
+    def _clause_of(self, outer: str, inner: str) -> str:
+        """Return the chain that says that one class comes before another, or all of them."""
+        for chain in self.chains:
+            if outer in chain.names and inner in chain.names[chain.names.index(outer) :]:
+                return chain.text
+        return self.text.strip()

@@ -1,0 +1,39 @@
+"""A declared order in words and as a picture, so that documents are drawn from it and never drift."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .order import Order
+
+__all__ = ["diagram", "prose"]
+
+
+def prose(order: Order) -> str:
+    """Say the order as a list of sentences, in Markdown."""
+    lines = [f"- Take {_in_words(chain.names)}; never the other way round." for chain in order.chains]
+    lines += [f"- {order.rule_of(name).describe(name)}" for name in order.classes]
+    lines += [f"- Nothing is taken while {name} is held." for name in order.leaves]
+    lines += [f"- Besides, `{arrow.text}` is allowed." for arrow in order.allowed]
+    lines += [f"- But `{arrow.text}` is not." for arrow in order.forbidden]
+    lines += [f"- Readers of {name} go before waiting writers." for name in sorted(order.readers_first)]
+    return "\n".join(lines)
+
+
+def diagram(order: Order) -> str:
+    """Draw the order as a Mermaid flow chart: from what is held to what may be wanted."""
+    lines = ["flowchart LR"]
+    lines += [f"    {' --> '.join(chain.names)}" for chain in order.chains]
+    for arrow in order.allowed:
+        modes = f"{arrow.held_mode or '*'} to {arrow.wanted_mode or '*'}"
+        lines.append(f"    {arrow.held} -. {modes} .-> {arrow.wanted}")
+    for arrow in order.forbidden:
+        modes = f"not {arrow.held_mode or '*'} to {arrow.wanted_mode or '*'}"
+        lines.append(f"    {arrow.held} -. {modes} .-x {arrow.wanted}")
+    lines += [f"    {name} --> {name}" for name in order.classes if order.rule_of(name).nests]
+    return "\n".join(lines)
+
+
+def _in_words(names: tuple[str, ...]) -> str:
+    return " before ".join(names)

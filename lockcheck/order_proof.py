@@ -1,0 +1,76 @@
+"""The proof that a declaration allows no deadlock: no closed strong path over what it allows.
+
+A step is "holds a class in one mode, wants another class in a mode". Two steps join where somebody who
+wants a class may have to wait for somebody who holds it:
+
+* one of the two writes: they wait at once;
+* both read: they wait as soon as a third one who wants to write stands between them, unless readers of the
+  class go before waiting writers.
+
+A path of steps that join, and whose ends join too, is a possible deadlock; one step a thread, and one more
+thread for each place where two readers meet. Steps within one class are ordered by the rule of the class
+and close no path by themselves. They are walked too, since a path may pass through one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from .findings import Mode
+
+__all__ = ["Step", "closed_path", "joins"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A nesting that a declaration allows, and the clause that allows it."""
+
+    held: str
+    held_mode: Mode
+    wanted: str
+    wanted_mode: Mode
+    clause: str
+
+    def __str__(self) -> str:
+        return f"{self.held}[{self.held_mode}] -> {self.wanted}[{self.wanted_mode}]"
+
+
+def joins(wanted_mode: Mode, held_mode: Mode, *, readers_first: bool) -> bool:
+    """Tell whether who wants a lock may wait for who holds it."""
+    return wanted_mode == "W" or held_mode == "W" or not readers_first
+
+
+def closed_path(steps: Sequence[Step], readers_first: Collection[str]) -> tuple[Step, ...]:
+    """Return a shortest closed strong path of steps, or nothing if there is none."""
+    following = {
+        step: [
+            other
+            for other in steps
+            if other.held == step.wanted
+            and joins(step.wanted_mode, other.held_mode, readers_first=step.wanted in readers_first)
+        ]
+        for step in steps
+    }
+    found = [path for step in steps if step.held != step.wanted for path in [_round(step, following)] if path]
+    return min(found, key=len, default=())
+
+
+def _round(start: Step, following: dict[Step, list[Step]]) -> tuple[Step, ...]:
+    """Return a shortest path of steps from a step back to itself, by breadth."""
+    paths: dict[Step, tuple[Step, ...]] = {start: (start,)}
+    layer = [start]
+    while layer:
+        following_layer: list[Step] = []
+        for step in layer:
+            for other in following[step]:
+                if other == start:
+                    return paths[step]
+                if other not in paths:
+                    paths[other] = (*paths[step], other)
+                    following_layer.append(other)
+        layer = following_layer
+    return ()

@@ -1,0 +1,130 @@
+"""A summary as one HTML file that needs nothing else: the graph, the findings, and a filter by class.
+
+The page is bounded (`BYTES_MAX`): what would not fit is left out, the weakest evidence first, and the page
+says how much that is.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .diagrams import dangerous, lock_classes
+from .findings import Rung
+from .page_graph import draw
+from .report import closing, finding_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .findings import Finding
+    from .summaries import Nesting, Summary
+
+__all__ = ["BYTES_MAX", "to_html"]
+
+BYTES_MAX: Final = 300_000
+_CHOICES_SHARE: Final = 20_000
+_GRAPH_SHARE: Final = 70_000
+_NESTINGS_SHARE: Final = 50_000
+_FINDINGS_SHARE: Final = 140_000
+_CLOSING_SHARE: Final = 5_000
+_CLASSES_DRAWN_MAX: Final = 60
+_TEMPLATE: Final = Path(__file__).with_name("page.html")
+_NESTING: Final = re.compile(r"(.*)\[[RW]\] -> (.*)\[[RW]\]", re.DOTALL)
+
+
+def to_html(summary: Summary) -> str:
+    """Return the page."""
+    names = lock_classes(summary)
+    parts = {
+        "closing": html.escape(closing(summary)[: _CLOSING_SHARE // 6]).replace("\n", "<br>\n"),
+        "choices": _fitting(_choices(names), _CHOICES_SHARE, "classes", "<span>{}</span>"),
+        "graph": _graph(summary, names),
+        "findings": _fitting(_findings(summary), _FINDINGS_SHARE, "findings") or "<p>None.</p>",
+        "nestings": _fitting(
+            map(_nesting_row, summary.nestings),
+            _NESTINGS_SHARE,
+            "nestings",
+            '<tr><td colspan="5">{}</td></tr>',
+        ),
+        "tables": "",
+    }
+    template = _TEMPLATE.read_text(encoding="utf-8")
+    page = re.sub(
+        r"\{(" + "|".join(parts) + r")\}", lambda found: parts[found[1]], template
+    )  # one pass, so that names in braces stay what they are
+    assert len(page.encode()) <= BYTES_MAX, "please report: the shares of a page are too large"
+    return page
+
+
+def classes_attribute(names: Iterable[str]) -> str:
+    """Return the attribute that the filter reads: the classes that a part of the page speaks of."""
+    listed = json.dumps(list(dict.fromkeys(names)))
+    return f'data-classes="{html.escape(listed)}"'
+
+
+def _choices(names: Sequence[str]) -> Iterable[str]:
+    return (
+        f'<label><input type="checkbox" checked value="{html.escape(name)}"> {html.escape(name)}</label>'
+        for name in names
+    )
+
+
+def _graph(summary: Summary, names: Sequence[str]) -> str:
+    if not names:
+        return "<p>No nestings were learned.</p>"
+    drawn = draw(summary, names, dangerous(summary), classes_attribute)
+    if len(names) > _CLASSES_DRAWN_MAX or len(drawn.encode()) > _GRAPH_SHARE:
+        return f"<p>{len(names)} classes are too many to draw; the table below has their nestings.</p>"
+    return drawn
+
+
+def _findings(summary: Summary) -> Iterable[str]:
+    sites = summary.sites
+    for finding in summary.findings:
+        first, _, rest = finding_text(finding, sites).partition("\n")
+        fails = " class='fails'" if finding.rung is not Rung.R1 else ""
+        yield (
+            f'<details{fails} id="{html.escape(finding.fingerprint)}" '
+            f"{classes_attribute(_classes_of(finding))}>"
+            f"<summary>{html.escape(first)}</summary><pre>{html.escape(rest)}</pre></details>\n"
+        )
+
+
+def _classes_of(finding: Finding) -> Iterable[str]:
+    for edge in finding.edges:
+        found = _NESTING.fullmatch(edge.nesting) if edge.nesting is not None else None
+        if found is not None:
+            yield from found.groups()
+
+
+def _nesting_row(nesting: Nesting) -> str:
+    attribute = classes_attribute((nesting.held, nesting.wanted))
+    tried = "" if nesting.waits else ", only tried"
+    return (
+        f"<tr {attribute}><td>{html.escape(nesting.held)} [{nesting.held_mode}]</td>"
+        f"<td>{html.escape(nesting.wanted)} [{nesting.wanted_mode}]{tried}</td>"
+        f'<td class="n">{nesting.count}</td><td class="n">{len(nesting.sites)}</td>'
+        f"<td>{html.escape(nesting.test or '')}</td></tr>\n"
+    )
+
+
+def _fitting(parts: Iterable[str], share: int, what: str, around: str = "<p>{}</p>") -> str:
+    """Join parts as long as they fit into a share of the page; say how many do not."""
+    taken: list[str] = []
+    left_out = 0
+    for part in parts:
+        size = len(part.encode())
+        if left_out or size > share:
+            left_out += 1
+        else:
+            taken.append(part)
+            share -= size
+    if left_out:
+        taken.append(
+            around.format(f"{left_out} further {what} do not fit into this page; the JSON has them.")
+        )
+    return "".join(taken)

@@ -1,0 +1,107 @@
+"""The graph of classes as SVG: outer locks above inner ones, nestings that lead upwards drawn at the side."""
+
+from __future__ import annotations
+
+import html
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from .summaries import Nesting, Summary
+
+__all__ = ["draw", "rows_of"]
+
+_WIDTH: Final = 190
+_HEIGHT: Final = 100
+_BOX: Final = 32
+_NAME_MAX: Final = 22
+
+
+def draw(
+    summary: Summary,
+    names: Sequence[str],
+    bad: Collection[str],
+    attribute: Callable[[Iterable[str]], str],
+) -> str:
+    """Return the drawing.
+
+    Args:
+        summary: what to draw.
+        names: the classes.
+        bad: nestings to be drawn in red.
+        attribute: makes the attribute by which the filter knows what a part speaks of.
+    """
+    rows = rows_of(names, summary.nestings)
+    columns: dict[int, int] = defaultdict(int)
+    places: dict[str, tuple[int, int]] = {}
+    for name in names:
+        row = rows[name]
+        places[name] = (_WIDTH // 2 + 20 + columns[row] * _WIDTH, 40 + row * _HEIGHT)
+        columns[row] += 1
+    width = 120 + max(columns.values()) * _WIDTH
+    height = 80 + max(rows.values()) * _HEIGHT
+    grouped: dict[tuple[str, str], list[Nesting]] = defaultdict(list)
+    for nesting in summary.nestings:
+        grouped[nesting.held, nesting.wanted].append(nesting)
+    edges = [_edge(places, ends, nestings, bad, attribute(ends)) for ends, nestings in grouped.items()]
+    boxes = [_box(name, places[name], attribute([name])) for name in names]
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Nestings of classes">'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" '
+        'markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0 0 8 4 0 8"/></marker></defs>' + "".join([*edges, *boxes]) + "</svg>"
+    )
+
+
+def rows_of(names: Sequence[str], nestings: Iterable[Nesting]) -> dict[str, int]:
+    """Return the row of each class: below all that are held while it is wanted, as far as no path closes."""
+    rows: dict[str, int] = {}
+    outer: dict[str, set[str]] = defaultdict(set)
+    for nesting in nestings:
+        outer[nesting.wanted].add(nesting.held)
+
+    def place(name: str, above: frozenset[str]) -> int:
+        if name not in rows:
+            known = sorted(outer[name] - above - {name})
+            rows[name] = 1 + max((place(one, above | {name}) for one in known), default=-1)
+        return rows[name]
+
+    for name in names:
+        place(name, frozenset())
+    return rows
+
+
+def _box(name: str, place: tuple[int, int], attribute: str) -> str:
+    x, y = place
+    shown = name if len(name) <= _NAME_MAX else name[: _NAME_MAX - 1] + "…"
+    half = _WIDTH // 2 - 10
+    return (
+        f'<g {attribute}><title>{html.escape(name)}</title><rect rx="6" x="{x - half}" y="{y - _BOX // 2}" '
+        f'width="{2 * half}" height="{_BOX}"/><text x="{x}" y="{y + 5}">{html.escape(shown)}</text></g>'
+    )
+
+
+def _edge(
+    places: dict[str, tuple[int, int]],
+    ends: tuple[str, str],
+    nestings: Sequence[Nesting],
+    bad: Collection[str],
+    attribute: str,
+) -> str:
+    (x, y), (to_x, to_y) = places[ends[0]], places[ends[1]]
+    half = _BOX // 2
+    if to_y > y:
+        path = f"M{x} {y + half} C{x} {y + 50} {to_x} {to_y - 50} {to_x} {to_y - half}"
+    else:
+        x, to_x = x + _WIDTH // 2 - 10, to_x + _WIDTH // 2 - 10
+        away = max(x, to_x) + 70
+        path = f"M{x} {y - 6} C{away} {y - 6} {away} {to_y + 6} {to_x} {to_y + 6}"
+    red = any(str(nesting) in bad for nesting in nestings)
+    kinds = ["bad"] * red + ["tried"] * (not any(nesting.waits for nesting in nestings))
+    told = "\n".join(f"{nesting}, {nesting.count} times" for nesting in nestings)
+    return (
+        f'<g class="{" ".join(kinds)}" {attribute}><title>{html.escape(told)}</title>'
+        f'<path marker-end="url(#tip)" d="{path}"/></g>'
+    )

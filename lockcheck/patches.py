@@ -1,0 +1,269 @@
+"""What a session at the level `full` hooks into the interpreter: what blocks, and what orders threads.
+
+Functions and methods of the standard library are replaced while such a session is open, and put back when
+the last one ends. An audit hook was tried for files, sockets and subprocesses, and rejected: the
+interpreter never takes one back, and with one it takes five times as long to find the calling frame, which
+the checked locks do all the time. What is bound by name before a session opens, as by `from time import
+sleep`, is not heard of.
+"""
+
+from __future__ import annotations
+
+import builtins
+import concurrent.futures
+import functools
+import io
+import os
+import queue
+import socket
+import subprocess
+import threading
+import time
+import weakref
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from .blocking import blocks
+from .happens_before import learn
+from .runtime import LATCH, local, runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .happens_before import Segment
+    from .holding import Unit
+
+__all__ = ["install", "started_after", "uninstall"]
+
+Result = TypeVar("Result")
+
+_BLOCKING: Final[tuple[tuple[object, str, str], ...]] = (
+    (time, "sleep", "sleep"),
+    (builtins, "open", "file"),
+    (io, "open", "file"),
+    (os, "open", "file"),
+    (socket.socket, "connect", "socket"),
+    (socket.socket, "accept", "socket"),
+    (socket.socket, "recv", "socket"),
+    (socket.socket, "sendall", "socket"),
+    (socket, "getaddrinfo", "socket"),
+    (subprocess.Popen, "__init__", "subprocess"),
+    (os, "system", "subprocess"),
+)
+"""What blocks wherever it is called: owner, name, and the kind of blocking."""
+
+_MISSING: Final = object()
+
+
+class _Patches:
+    """How often the hooks are wanted, and what was there before them."""
+
+    def __init__(self) -> None:
+        self.wanted = 0
+        self.before: list[tuple[object, str, object]] = []
+        self.starts: weakref.WeakKeyDictionary[threading.Thread, Segment] = weakref.WeakKeyDictionary()
+        self.ends: weakref.WeakKeyDictionary[concurrent.futures.Future[object], Segment]
+        self.ends = weakref.WeakKeyDictionary()
+
+    def put(self, owner: object, name: str, method: object) -> None:
+        """Replace a function or method, and remember the one that was there."""
+        self.before.append((owner, name, vars(owner).get(name, _MISSING)))
+        setattr(owner, name, method)
+
+
+_patches: Final = _Patches()
+
+
+def install() -> None:
+    """Hook in, unless another session has already."""
+    with LATCH:
+        _patches.wanted += 1
+        if _patches.wanted > 1:
+            return
+        for owner, name, kind in _BLOCKING:
+            _patches.put(owner, name, _marked(getattr(owner, name), kind))
+        _patches.put(threading.Thread, "start", _start(threading.Thread.start))
+        _patches.put(threading.Thread, "join", _join(threading.Thread.join))
+        _patches.put(threading.Event, "wait", _event_wait(threading.Event.wait))
+        _patches.put(queue.Queue, "get", _get(queue.Queue.get))
+        _patches.put(queue.Queue, "put", _put(queue.Queue.put))
+        _patches.put(concurrent.futures.Future, "result", _result(concurrent.futures.Future.result))
+        _patches.put(concurrent.futures.Future, "exception", _result(concurrent.futures.Future.exception))
+        _patches.put(concurrent.futures.Future, "set_result", _ends(concurrent.futures.Future.set_result))
+        _patches.put(
+            concurrent.futures.Future, "set_exception", _ends(concurrent.futures.Future.set_exception)
+        )
+        pool = concurrent.futures.ThreadPoolExecutor
+        _patches.put(pool, "submit", _submit(pool.submit))
+
+
+def uninstall() -> None:
+    """Take the hooks back, if no other session wants them."""
+    with LATCH:
+        _patches.wanted -= 1
+        if _patches.wanted == 0:
+            for owner, name, method in reversed(_patches.before):
+                if method is _MISSING:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, method)
+            _patches.before.clear()
+
+
+def started_after() -> Segment | None:
+    """Return what the thread that runs was started after, where that was seen."""
+    return _patches.starts.get(threading.current_thread())
+
+
+def _marked(function: Callable[..., Result], kind: str) -> Callable[..., Result]:
+    """Wrap what blocks wherever it is called."""
+
+    @functools.wraps(function)
+    def marked(*given: object, **named: object) -> Result:
+        blocks(kind)
+        return function(*given, **named)
+
+    return marked
+
+
+def _event_wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[..., bool]:
+    @functools.wraps(method)
+    def wait(self: threading.Event, timeout: float | None = None) -> bool:
+        if timeout != 0 and not self.is_set():
+            blocks("event")
+        return method(self, timeout)
+
+    return wait
+
+
+def _get(method: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(method)
+    def get(self: queue.Queue[object], block: bool = True, timeout: float | None = None) -> object:  # noqa: FBT001, FBT002
+        if block and timeout != 0:
+            blocks("queue")
+        return method(self, block, timeout)
+
+    return get
+
+
+def _put(method: Callable[..., None]) -> Callable[..., None]:
+    """Wrap `Queue.put`: it blocks only where the queue has a limit."""
+
+    @functools.wraps(method)
+    def put(
+        self: queue.Queue[object],
+        item: object,
+        block: bool = True,  # noqa: FBT001, FBT002 - as in queue
+        timeout: float | None = None,
+    ) -> None:
+        if block and timeout != 0 and self.maxsize > 0:
+            blocks("queue")
+        method(self, item, block, timeout)
+
+    return put
+
+
+def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    @functools.wraps(method)
+    def start(self: threading.Thread) -> None:
+        unit = local.unit
+        _patches.starts[self] = unit.segment
+        _next_segment(unit)
+        inside, unit.inside = unit.inside, True  # it waits for the new thread to come up, which takes no lock
+        try:
+            method(self)
+        finally:
+            unit.inside = inside
+
+    return start
+
+
+def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def join(self: threading.Thread, timeout: float | None = None) -> None:
+        if timeout != 0 and self.is_alive():
+            blocks("join", self.name)
+        method(self, timeout)
+        ended = runtime.segment_of_ended(self)
+        if ended is not None and not self.is_alive():
+            _next_segment(local.unit, ended)
+
+    return join
+
+
+def _result(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Wrap what waits for a future: what it did comes before what follows here."""
+
+    @functools.wraps(method)
+    def wait(self: concurrent.futures.Future[object], timeout: float | None = None) -> Result:
+        if timeout != 0 and not self.done():
+            blocks("future")
+        try:
+            return method(self, timeout)
+        finally:
+            ended = _patches.ends.get(self)
+            if ended is not None:
+                _next_segment(local.unit, ended)
+
+    return wait
+
+
+def _ends(method: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def ends(self: concurrent.futures.Future[object], outcome: object) -> None:
+        _patches.ends[self] = local.finished or local.unit.segment
+        local.finished = None
+        method(self, outcome)
+
+    return ends
+
+
+def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callable[..., object]:
+    """Wrap `submit`: each task is a unit of its own, unless one thread runs them all."""
+
+    @functools.wraps(method)
+    def submit(
+        self: concurrent.futures.ThreadPoolExecutor,
+        work: Callable[..., object],
+        /,
+        *given: object,
+        **named: object,
+    ) -> object:
+        after = local.unit.segment
+        _next_segment(local.unit)
+        alone = self._max_workers == 1
+
+        def run() -> object:
+            with _as_task(getattr(work, "__qualname__", "task"), after, alone=alone):
+                return work(*given, **named)
+
+        return method(self, run)
+
+    return submit
+
+
+@contextmanager
+def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
+    """Run a task of a pool: as a unit of its own, or on the pool's only thread after who handed it in."""
+    unit = local.unit
+    if alone:
+        _next_segment(unit, after)
+        yield
+        return
+    local.unit = runtime.new_unit(f"task {name}", after)
+    try:
+        yield
+    finally:
+        local.finished = local.unit.segment
+        if runtime.ended is not None:
+            runtime.ended(local.unit)
+        runtime.forget(local.unit)
+        local.unit = unit
+
+
+def _next_segment(unit: Unit, ended: Segment | None = None) -> None:
+    """Begin the next segment of a unit, if there is a reason; what it nests from now on is learned anew."""
+    if unit.segment.silent and ended is None:
+        return
+    unit.segment = learn(unit.segment, ended)
+    runtime.cut_trie(unit)

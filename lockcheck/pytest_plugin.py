@@ -1,0 +1,246 @@
+"""The pytest plugin: each test runs in a session of its own, and fails where it breaks the order of locks.
+
+    pytest --lockcheck=full
+
+A session for the whole run lies around those of the tests, so that what tests do at import is seen too. The
+declared order comes from the marker of a test, class or module, `@pytest.mark.lockcheck(order=ORDER)`;
+`off=True` leaves a test unchecked.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pytest
+
+from .baseline import Baseline, Verdict, read_baseline
+from .documents import from_json, to_json
+from .errors import LockUsageError
+from .findings import Finding, Rung, failing_from
+from .levels import Level, level_of
+from .order import Order
+from .page import to_html
+from .sarif import to_sarif
+from .sessions import Session
+from .summaries import Summary, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
+    from datetime import date
+
+    from .sessions import Action
+
+_SESSION: Final = pytest.StashKey[Session]()
+_OPENED: Final = pytest.StashKey[Session]()
+_FOUND: Final = pytest.StashKey[list[Finding]]()
+_EDGES: Final = pytest.StashKey[set[str]]()
+_BASELINE: Final = pytest.StashKey[Baseline]()
+_SUMMARY: Final = pytest.StashKey[Summary]()
+"""Everything so far, where a report was asked for."""
+_USED: Final = pytest.StashKey[set[str]]()
+"""Fingerprints of what other processes found."""
+_WORKER_KEY: Final = "lockcheck"
+_QUIET: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
+
+
+_KINDS: Final = ("html", "sarif", "json")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("lockcheck", "the order of locks")
+    group.addoption(
+        "--lockcheck", choices=("off", "order", "full"), default="off", help="how much is checked"
+    )
+    group.addoption(
+        "--lockcheck-fail-on",
+        choices=[rung.name for rung in Rung],
+        default=Rung.R2.name,
+        help="the rung from which on a finding fails its test; a broken declaration (R0) always does",
+    )
+    group.addoption(
+        "--lockcheck-baseline", metavar="FILE", help="accepted findings (.toml), with reasons and last days"
+    )
+    for kind in _KINDS:
+        group.addoption(f"--lockcheck-{kind}", metavar="FILE", help=f"write a report as {kind.upper()}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Open the session of the run, before test modules make locks."""
+    config.addinivalue_line(
+        "markers", "lockcheck(order=None, off=False): how the locks of a test are checked"
+    )
+    config.stash[_FOUND] = []
+    config.stash[_EDGES] = set()
+    config.stash[_USED] = set()
+    config.stash[_BASELINE] = _baseline(config)
+    level = level_of(config.getoption("--lockcheck"))
+    if level is not Level.OFF:
+        opened = Session(level=level, on=_QUIET, name="outside of tests")
+        config.stash[_SESSION] = opened.__enter__()
+        if any(config.getoption(f"--lockcheck-{kind}") for kind in _KINDS):
+            config.stash[_SUMMARY] = Summary(level.name.lower())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close the session of the run."""
+    opened = config.stash.get(_SESSION, None)
+    if opened is not None:
+        opened.__exit__(None, None, None)
+
+
+@pytest.fixture
+def lockcheck(request: pytest.FixtureRequest) -> Session:
+    """Return the session of the test, to ask it what was found."""
+    node: pytest.Item = request.node
+    opened = node.stash.get(_OPENED, None)
+    if opened is None:
+        pytest.skip("nothing is checked: pytest --lockcheck=order or full")
+    return opened
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run a test in a session of its own, fixtures included."""
+    outer = item.config.stash.get(_SESSION, None)
+    marker = item.get_closest_marker("lockcheck")
+    options = marker.kwargs if marker is not None else {}
+    if outer is None or options.get("off"):
+        return (yield)
+    order = options.get("order")
+    if order is not None and not isinstance(order, Order):
+        raise pytest.UsageError(f"{item.nodeid}: lockcheck(order={order!r}) is no Order")
+    with Session(
+        order, level=outer.level, on=_QUIET, fail_on=_failing(item.config), name=item.nodeid
+    ) as opened:
+        item.stash[_OPENED] = opened
+        result = yield
+    item.config.stash[_FOUND].extend(opened.findings)
+    item.config.stash[_EDGES].update(str(edge) for edge in opened.graph.classes)
+    _add(item.config, opened.summary)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test at its end for what was found while it ran."""
+    report = yield
+    opened = item.stash.get(_OPENED, None)
+    if opened is not None and call.when == "teardown" and report.passed:
+        failures = _judged(item.config, opened.failures).failures
+        if failures or opened.faults:
+            report.outcome = "failed"
+            report.longrepr = opened.report_text()
+    return report
+
+
+class _Worker(Protocol):
+    """What runs tests for another process, as xdist has it: `config` there, a node here."""
+
+    workeroutput: MutableMapping[str, object]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the reports, or send them to the process that does; fail for a baseline that is too large."""
+    config = session.config
+    outer = config.stash.get(_SESSION, None)
+    if outer is None:
+        return
+    _add(config, outer.summary)
+    summary = config.stash.get(_SUMMARY, None)
+    worker: _Worker | None = config if hasattr(config, "workeroutput") else None
+    if worker is not None:
+        worker.workeroutput[_WORKER_KEY] = to_json(summary) if summary is not None else ""
+        worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
+        return
+    if summary is not None:
+        _write(config, summary)
+    if _complaints(config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    """Take over what a process of xdist found; one that crashed has sent nothing."""
+    output: Mapping[str, object] = getattr(node, "workeroutput", {})
+    config: pytest.Config = node.config  # type: ignore[attr-defined] # a node of xdist has one
+    text = output.get(_WORKER_KEY)
+    if error is None and isinstance(text, str) and text:
+        received = from_json(text, "a process of pytest-xdist")
+        _add(config, lambda: received)
+    names = output.get(_WORKER_KEY + " found")
+    if isinstance(names, list):
+        config.stash[_USED].update(map(str, names))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was looked at and what was found."""
+    outer = config.stash.get(_SESSION, None)
+    if outer is None:
+        return
+    found = [*config.stash[_FOUND], *outer.findings]
+    edges = config.stash[_EDGES] | {str(edge) for edge in outer.graph.classes}
+    counts = ", ".join(
+        f"{sum(one.rung is rung for one in found)} at {rung.name}"
+        for rung in Rung
+        if any(one.rung is rung for one in found)
+    )
+    terminalreporter.section("lockcheck", sep="-")
+    terminalreporter.line(
+        f"level {outer.level.name.lower()}: {len(edges)} kinds of nestings, found {counts or 'nothing'}"
+    )
+    for complaint in _complaints(config):
+        terminalreporter.line(complaint)
+    for finding in outer.failures:
+        terminalreporter.line(f"outside of tests: {finding}")
+
+
+def _baseline(config: pytest.Config) -> Baseline:
+    path = config.getoption("--lockcheck-baseline")
+    try:
+        return read_baseline(path) if path else Baseline()
+    except LockUsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _judged(config: pytest.Config, findings: Iterable[Finding]) -> Verdict:
+    return config.stash[_BASELINE].judge(findings, _failing(config), _today(), whole=False)
+
+
+def _complaints(config: pytest.Config) -> list[str]:
+    """Say what is wrong with the baseline; unused entries only where no tests were selected."""
+    used = config.stash[_USED] | {one.fingerprint for one in config.stash[_FOUND]}
+    everything = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("keyword")
+    return list(config.stash[_BASELINE].complaints(used, _today(), whole=everything))
+
+
+def _add(config: pytest.Config, summary: Callable[[], Summary]) -> None:
+    before = config.stash.get(_SUMMARY, None)
+    if before is not None:
+        config.stash[_SUMMARY] = merged([before, summary()])
+
+
+def _write(config: pytest.Config, summary: Summary) -> None:
+    reasons = config.stash[_BASELINE].reasons(_today())
+    texts: dict[str, Callable[[], str]] = {
+        "html": lambda: to_html(summary),
+        "sarif": lambda: to_sarif(summary, config.rootpath, suppressed=reasons),
+        "json": lambda: to_json(summary),
+    }
+    for kind, text in texts.items():
+        path = config.getoption(f"--lockcheck-{kind}")
+        if path:
+            Path(path).write_text(text(), encoding="utf-8")
+
+
+def _today() -> date:
+    return datetime.now().astimezone().date()
+
+
+def _failing(config: pytest.Config) -> frozenset[Rung]:
+    return failing_from(Rung[config.getoption("--lockcheck-fail-on")])

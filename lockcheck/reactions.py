@@ -1,0 +1,82 @@
+"""What happens at a finding: an error, a warning, a line in the log, or nothing but the note of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Final
+
+from .errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
+from .findings import Edge, Rung
+from .holding import held_nodes, nesting_of
+from .report import finding_text
+from .stacks import caller, resolve
+
+if TYPE_CHECKING:
+    from .findings import Finding
+    from .holding import Node
+    from .sessions import Session
+    from .stacks import RawStack
+
+__all__ = ["edge_of", "react"]
+
+logger: Final = logging.getLogger("lockcheck")
+EXIT_CODE: Final = 1
+
+_LOG_LEVELS: Final = {Rung.R0: logging.ERROR, Rung.R1: logging.INFO}
+
+
+def react(session: Session, finding: Finding) -> LockCheckError | None:
+    """Do what the policy of a finding's rung says; return what has to be raised, if anything."""
+    sys.audit("lockcheck.finding", finding.rung.name, finding.kind.value, finding.text)
+    if session.exits and finding.rung in session.fail_on:
+        _leave_process(session, finding)
+    action = session.on[finding.rung]
+    if action == "raise":
+        return error_of(session, finding)
+    if action == "warn":
+        _warn(finding)
+    elif action in {"log", "break"} and finding.count == 1:
+        logger.log(
+            _LOG_LEVELS.get(finding.rung, logging.ERROR),
+            "%s",
+            finding_text(finding, session.graph.site_counts()),
+        )
+    return None
+
+
+def error_of(session: Session, finding: Finding) -> LockCheckError:
+    """Return the error of a finding, with the whole report as a note."""
+    kind = LockOrderError if finding.rung is Rung.R0 else DeadlockPossibleError
+    error = kind(str(finding), finding)
+    error.add_note(finding_text(finding, session.graph.site_counts()))
+    return error
+
+
+def edge_of(node: Node, holder: Node | None, stack: RawStack) -> Edge:
+    """Return the edge between what a unit wants at a node and one that is held."""
+    held = list(held_nodes(node.parent)) if node.parent is not None else []
+    return Edge(
+        unit=node.unit.name,
+        held=str(holder.grip) if holder is not None and holder.grip is not None else None,
+        wanted=str(node.grip),
+        all_held=tuple(str(one.grip) for one in reversed(held)),
+        hold_stack=resolve(holder.stack) if holder is not None else (),
+        want_stack=resolve(stack),
+        nesting=nesting_of(holder.grip, node.grip) if holder and holder.grip and node.grip else None,
+    )
+
+
+def _warn(finding: Finding) -> None:
+    frame = caller()
+    where = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("lockcheck", 1)
+    warnings.warn_explicit(LockOrderWarning(str(finding)), None, *where)
+
+
+def _leave_process(session: Session, finding: Finding) -> None:
+    """End the process at once, as `DEADLOCK_EXIT` asks: threads that are stuck cannot be waited for."""
+    sys.stderr.write(finding_text(finding, session.graph.site_counts()) + "\n")
+    sys.stderr.flush()
+    os._exit(EXIT_CODE)

@@ -1,0 +1,120 @@
+"""The locks of the level `record`: checked ones that also tell a recorder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from .checked import CheckedLock, FullLock, FullRLock
+from .checked_rw import CheckedGuard, FullRWLock
+from .holding import Grip
+from .runtime import runtime
+from .rwlock import FOREVER
+from .trace import EventKind
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .findings import Mode
+    from .holding import Attempt, LockIdentity
+
+__all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
+
+
+def _answered(grip: Grip, *, taken: bool) -> None:
+    recorder = runtime.recorder
+    if recorder is not None:
+        recorder.lock(EventKind.TOOK if taken else EventKind.FAILED, grip)
+
+
+def _leaves(lock: LockIdentity, mode: Mode) -> None:
+    recorder = runtime.recorder
+    if recorder is not None:
+        recorder.lock(EventKind.LEFT, Grip(lock, mode))
+
+
+class _Recording(CheckedLock):
+    """What the exclusive locks have in common: every way in and out is one of two."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        attempt: Attempt = "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed"
+        grip = Grip(self.identity, "W", attempt)
+        taken = super().acquire(blocking, timeout)
+        _answered(grip, taken=taken)
+        return taken
+
+    def release(self) -> None:
+        _leaves(self.identity, "W")
+        super().release()
+
+
+@final
+class RecordedLock(_Recording, FullLock):
+    """A lock like `threading.Lock`, the events of which can be recorded."""
+
+    __slots__ = ()
+
+
+@final
+class RecordedRLock(_Recording, FullRLock):
+    """A lock like `threading.RLock`, the events of which can be recorded."""
+
+    __slots__ = ()
+
+
+@final
+class _RecordedGuard(CheckedGuard):
+    """What `with rw.read():` enters."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        (self._lock.acquire_read if self._grip.mode == "R" else self._lock.acquire_write)()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        (self._lock.release_read if self._grip.mode == "R" else self._lock.release_write)()
+
+
+@final
+class RecordedRWLock(FullRWLock):
+    """A read/write lock, the events of which can be recorded."""
+
+    __slots__ = ()
+
+    guard = _RecordedGuard
+
+    def acquire_read(self, timeout_seconds: float = FOREVER) -> bool:
+        """Take the lock for reading; see `PlainRWLock.acquire_read`."""
+        return self._ask("R", timeout_seconds)
+
+    def acquire_write(self, timeout_seconds: float = FOREVER) -> bool:
+        """Take the lock for writing; see `PlainRWLock.acquire_write`."""
+        return self._ask("W", timeout_seconds)
+
+    def release_read(self) -> None:
+        """Let go of the lock for reading."""
+        _leaves(self.identity, "R")
+        super().release_read()
+
+    def release_write(self) -> None:
+        """Let go of the lock for writing."""
+        _leaves(self.identity, "W")
+        super().release_write()
+
+    def _ask(self, mode: Mode, timeout_seconds: float) -> bool:
+        attempt: Attempt = "try" if timeout_seconds == 0 else "block" if timeout_seconds < 0 else "timed"
+        grip = Grip(self.identity, mode, attempt)
+        taken = self._acquire(mode, timeout_seconds)
+        _answered(grip, taken=taken)
+        return taken

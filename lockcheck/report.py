@@ -1,0 +1,135 @@
+"""Findings as text that a person can act on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .findings import Kind, Rung
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .findings import Edge, Finding, Frame
+    from .summaries import Summary
+
+__all__ = ["FRAMES_MAX", "closing", "finding_text", "scenario", "suggested", "suggestion", "text_report"]
+
+FRAMES_MAX: Final = 8
+
+
+def text_report(summary: Summary) -> str:
+    """Say everything that was found, the strongest evidence first, and what was looked at."""
+    sites = summary.sites
+    blocks = [finding_text(finding, sites) for finding in summary.findings]
+    return "\n\n".join([*blocks, closing(summary)])
+
+
+def finding_text(finding: Finding, sites: Mapping[str, int]) -> str:
+    """Say one finding: what, where each lock was taken and wanted, and why it is one.
+
+    Args:
+        finding: what was found.
+        sites: how many places in the code make each nesting, for the suggestion which one to reverse.
+    """
+    return "\n".join(_lines(finding, sites))
+
+
+def _lines(finding: Finding, sites: Mapping[str, int]) -> Iterator[str]:
+    times = f", {finding.count} times" if finding.count > 1 else ""
+    test = f", first in {finding.test}" if finding.test else ""
+    yield f"{finding}  [{finding.fingerprint}{times}{test}]"
+    if finding.clause is not None:
+        yield f"  declared: {finding.clause}"
+    for edge in finding.edges:
+        yield from _edge_lines(edge)
+    drawn = scenario(finding)
+    if drawn:
+        safe = finding.rung is Rung.R1
+        yield "  how it would come to a standstill:" if safe else "  how it comes to a standstill:"
+        yield from (f"    {line}" for line in drawn)
+    if finding.why:
+        yield "  it is safe, since:" if finding.rung is Rung.R1 else "  why:"
+        yield from (f"    - {reason}" for reason in finding.why)
+    advice = suggestion(finding, sites)
+    if advice is not None:
+        yield f"  suggestion: {advice}"
+
+
+def suggestion(finding: Finding, sites: Mapping[str, int]) -> str | None:
+    """Say which step of a closed path to reverse; nothing where the finding is none."""
+    if finding.kind not in {Kind.CYCLE, Kind.DEADLOCK}:
+        return None
+    holding = [edge for edge in finding.edges if edge.held is not None]
+    if not holding:
+        return None
+    edge = suggested(holding, sites)
+    wanted = edge.wanted.partition(", in the way is ")[0]
+    count = sites.get(edge.nesting, 0) if edge.nesting is not None else 0
+    places = f" ({count} {'place' if count == 1 else 'places'} in the code)" if count else ""
+    return f"let {edge.unit} take {wanted} before {edge.held}{places}, or let go of {edge.held} first"
+
+
+def suggested(edges: Sequence[Edge], sites: Mapping[str, int]) -> Edge:
+    """Return the edge to reverse: the one that the fewest places make, and of equals what holds least."""
+    return min(
+        edges, key=lambda edge: (sites.get(edge.nesting, 1) if edge.nesting else 1, len(edge.all_held))
+    )
+
+
+def _edge_lines(edge: Edge) -> Iterator[str]:
+    if edge.held is not None:
+        yield f"  {edge.unit} held {edge.held}, taken at"
+        yield from _stack(edge.hold_stack)
+    yield f"  {edge.unit} wanted {edge.wanted} at" if edge.wanted != "None" else f"  {edge.unit} was at"
+    yield from _stack(edge.want_stack)
+    if len(edge.all_held) > 1:
+        yield f"    all that it held: {', '.join(edge.all_held)}"
+
+
+def _stack(frames: tuple[Frame, ...]) -> Iterator[str]:
+    if not frames:
+        yield "    (no stack: the level `order` keeps none)"
+    yield from (f"    {frame}" for frame in frames[:FRAMES_MAX])
+
+
+def scenario(finding: Finding) -> list[str]:
+    """Draw the units of a closed path side by side: first each takes what it holds, then each waits."""
+    if finding.kind not in {Kind.CYCLE, Kind.DEADLOCK}:
+        return []
+    edges = finding.edges
+    rows: list[tuple[int, str]] = []
+    rows += [(place, f"takes {edge.held}") for place, edge in enumerate(edges) if edge.held is not None]
+    rows += [(place, f"waits for {edge.wanted}") for place, edge in enumerate(edges)]
+    widths = [
+        max(len(edge.unit), *(len(text) for at, text in rows if at == place))
+        for place, edge in enumerate(edges)
+    ]
+    drawn = [_row([edge.unit for edge in edges], widths)]
+    for place, text in rows:
+        drawn.append(_row([text if at == place else "" for at in range(len(edges))], widths))
+    return drawn
+
+
+def _row(cells: list[str], widths: list[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def closing(summary: Summary) -> str:
+    """Say how much was found and looked at, and what was left out."""
+    counts = {rung: sum(finding.rung is rung for finding in summary.findings) for rung in Rung}
+    found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count) or "nothing"
+    lines = [
+        f"lockcheck, level {summary.level}: found {found}.",
+        f"Looked at: {summary.dependencies} nestings, {len(summary.nestings)} kinds of them by class.",
+    ]
+    if summary.skipped:
+        lines.append(f"Not looked at: {summary.skipped} acquisitions that the checker itself had triggered.")
+    if summary.unexamined:
+        lines.append(
+            f"Not looked at: {summary.unexamined} repetitions of known nestings by short-lived threads."
+        )
+    if summary.searches_given_up:
+        lines.append(f"Given up: {summary.searches_given_up} searches for closed paths that took too long.")
+    if summary.faults:
+        lines.append(f"Faults of the checker: {len(summary.faults)}, the first: {summary.faults[0]}")
+    return "\n".join(lines)

@@ -1,0 +1,140 @@
+"""The one thing a process has once: which session looks on, and which units run.
+
+The founders' rule is that nothing global is mutable. Threads and the locks of a program are global by
+nature, so this module is the exception, and the only one: whoever checks asks here whom to tell.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Final, final
+
+from .happens_before import Segment, begin
+from .holding import Node, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .recording import Recorder
+    from .sessions import Session
+
+__all__ = ["LATCH", "Runtime", "local", "runtime"]
+
+LATCH: Final = threading.RLock()
+"""Held for a moment where something new is written down; nothing is waited for while it is held. It is
+re-entrant, since the collector of garbage may run a finalizer in between that gets here."""
+
+
+@final
+class Runtime:
+    """Which session looks on, and which units run."""
+
+    __slots__ = ("born", "ended", "recorder", "session", "threads", "units")
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+        self.recorder: Recorder | None = None
+        self.units: dict[int, Unit] = {}
+        self.threads: weakref.WeakKeyDictionary[threading.Thread, Unit] = weakref.WeakKeyDictionary()
+        self.ended: Callable[[Unit], None] | None = None
+        """Told when a thread ends."""
+        self.born: Callable[[], Segment | None] | None = None
+        """Tells what the thread that runs was started after."""
+
+    def new_unit(self, name: str, after: Segment | None = None) -> Unit:
+        """Make a unit and remember it."""
+        unit = Unit(name, Segment(0), self.session)
+        unit.segment = begin(unit.serial, after)
+        with LATCH:
+            self.units[unit.serial] = unit
+        return unit
+
+    def forget(self, unit: Unit) -> None:
+        """Forget a unit that runs no more."""
+        with LATCH:
+            self.units.pop(unit.serial, None)
+
+    def all_units(self) -> list[Unit]:
+        """Return the units that run, the oldest first."""
+        with LATCH:
+            return list(self.units.values())
+
+    def cut_tries(self) -> None:
+        """Have everything judged anew, since another session looks on from now."""
+        for unit in self.all_units():
+            root = unit.node
+            while root.parent is not None:
+                root.next = {}
+                root = root.parent
+            for node in _below(root):  # the unit may be anywhere by now
+                node.next = {}
+
+    def cut_trie(self, unit: Unit) -> None:
+        """Have everything that the calling unit does judged anew."""
+        node: Node | None = unit.node
+        while node is not None:
+            node.next = {}
+            node = node.parent
+
+    def segment_of_ended(self, thread: threading.Thread) -> Segment | None:
+        """Return the last segment of a thread that took locks, if it did."""
+        with LATCH:
+            unit = self.threads.get(thread)
+        return unit.segment if unit is not None else None
+
+
+def _below(node: Node) -> Iterator[Node]:
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        pending.extend(list(node.next.values()))
+        yield node
+
+
+runtime: Final = Runtime()
+
+
+def _forked() -> None:
+    """Forget the threads that a fork left behind: the child has only the one that forked."""
+    mine = local.unit
+    runtime.units = {mine.serial: mine}
+    LATCH.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=LATCH.acquire, after_in_parent=LATCH.release, after_in_child=_forked)
+
+
+@final
+class _ThreadEnd:
+    """Lives in the thread's local storage, and is let go of when the thread ends."""
+
+    __slots__ = ("_runtime", "_unit")
+
+    def __init__(self, unit: Unit, process: Runtime) -> None:
+        self._unit = unit
+        self._runtime = process  # at the end of the process the names of this module are gone
+
+    def __del__(self) -> None:
+        if self._runtime.ended is not None:
+            self._runtime.ended(self._unit)
+        self._runtime.units.pop(self._unit.serial, None)
+
+
+class _Local(threading.local):
+    """The unit that runs on this thread."""
+
+    def __init__(self) -> None:
+        after = runtime.born() if runtime.born is not None else None
+        thread = threading.current_thread()
+        self.unit = runtime.new_unit(thread.name, after)
+        with LATCH:
+            runtime.threads[thread] = self.unit
+        self.finished: Segment | None = None
+        """Where the task ended that the thread ran last, until its future knows."""
+        self.end = _ThreadEnd(self.unit, runtime)
+
+
+local: Final = _Local()

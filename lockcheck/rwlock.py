@@ -1,0 +1,279 @@
+"""The read/write lock, plain: many readers or one writer, and a waiting writer goes before new readers.
+
+Python has none. This one keeps to rules that make it easy to reason about:
+
+* *It is not recursive.* A thread that holds it in any way and wants it again gets an error at once, also
+  where it would only read again: that deadlocks as soon as a writer waits in between.
+* *It hands over.* Who lets go decides who is next, under the mutex, and the next one owns the lock before
+  it runs. So nothing can slip in, and a waiter that gives up knows whether it came too late.
+* *It relies on no interpreter lock.* All state is read and written under one mutex, which is never held
+  while anybody waits.
+
+`policy="reader"` lets readers in while a writer waits; then writers may starve, and readers never wait for
+readers, which is what the checker has to know (see docs/lockcheck.md).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+
+from .errors import LockUsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .findings import Mode
+
+__all__ = ["PlainRWLock", "Policy", "Waiter"]
+
+Policy: TypeAlias = Literal["writer", "reader"]
+FOREVER: Final = -1.0
+
+
+@final
+class Waiter:
+    """Somebody in the queue: opens when the lock has become theirs."""
+
+    __slots__ = ("gate", "mode", "who")
+
+    def __init__(self, who: int, mode: Mode) -> None:
+        self.who = who
+        self.mode = mode
+        self.gate = Lock()
+        self.gate.acquire()
+
+
+class _Guard:
+    """What `with rw.read():` enters: one object a lock and mode, made once."""
+
+    __slots__ = ("_acquire", "_release")
+
+    def __init__(self, lock: PlainRWLock, mode: Mode) -> None:
+        self._acquire = lock.acquire_read if mode == "R" else lock.acquire_write
+        self._release = lock.release_read if mode == "R" else lock.release_write
+
+    def __enter__(self) -> None:
+        self._acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._release()
+
+
+class PlainRWLock:
+    """Many readers or one writer.
+
+    Args:
+        name: the class of the lock, as a declared order names it; the plain lock only shows it.
+        key: which of its class it is.
+        policy: who goes first when a writer waits: the `writer`, or any `reader`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_mutex",
+        "_queue",
+        "_readers",
+        "_reading",
+        "_writer",
+        "_writing",
+        "key",
+        "name",
+        "policy",
+    )
+
+    def __init__(self, name: str = "rwlock", *, key: object = None, policy: Policy = "writer") -> None:
+        if policy not in {"writer", "reader"}:
+            raise LockUsageError(f"{policy!r} is no policy of a read/write lock: writer or reader")
+        self.name = name
+        self.key = key
+        self.policy: Policy = policy
+        self._mutex = Lock()
+        self._readers: set[int] = set()
+        self._writer: int | None = None
+        self._queue: deque[Waiter] = deque()
+        self._reading = _Guard(self, "R")
+        self._writing = _Guard(self, "W")
+
+    def __repr__(self) -> str:
+        with self._mutex:
+            held = (
+                f"written by {self._writer}" if self._writer is not None else f"{len(self._readers)} readers"
+            )
+            return f"<{type(self).__name__} {self.name} {self.key}: {held}, {len(self._queue)} wait>"
+
+    def read(self) -> _Guard:
+        """Return what a `with` statement holds the lock with for reading."""
+        return self._reading
+
+    def write(self) -> _Guard:
+        """Return what a `with` statement holds the lock with for writing."""
+        return self._writing
+
+    def acquire_read(self, timeout_seconds: float = FOREVER) -> bool:
+        """Take the lock for reading.
+
+        Args:
+            timeout_seconds: how long to wait; zero tries once, a negative value waits for ever.
+
+        Returns:
+            Whether the lock was taken.
+
+        Raises:
+            LockUsageError: the thread holds the lock already, and would wait for itself.
+        """
+        me = get_ident()
+        with self._mutex:
+            if not self._queue and self._writer is None and me not in self._readers:
+                self._readers.add(me)
+                return True
+            if self.try_enter(me, "R"):
+                return True
+            if timeout_seconds == 0:
+                return False
+            waiter = self.enqueue(me, "R")
+        return self._wait(waiter, timeout_seconds)
+
+    def acquire_write(self, timeout_seconds: float = FOREVER) -> bool:
+        """Take the lock for writing; arguments, result and errors as for reading."""
+        me = get_ident()
+        with self._mutex:
+            if self._writer is None and not self._readers and not self._queue:
+                self._writer = me
+                return True
+            if self.try_enter(me, "W"):
+                return True
+            if timeout_seconds == 0:
+                return False
+            waiter = self.enqueue(me, "W")
+        return self._wait(waiter, timeout_seconds)
+
+    def release_read(self) -> None:
+        """Let go of the lock for reading.
+
+        Raises:
+            LockUsageError: the thread does not hold it for reading.
+        """
+        me = get_ident()
+        with self._mutex:
+            if me not in self._readers:
+                raise LockUsageError(
+                    f"{self.name} {self.key}: thread {me} releases a read lock it does not hold"
+                )
+            self._readers.remove(me)
+            if self._queue:
+                self.hand_over()
+
+    def release_write(self) -> None:
+        """Let go of the lock for writing.
+
+        Raises:
+            LockUsageError: the thread does not hold it for writing.
+        """
+        me = get_ident()
+        with self._mutex:
+            if self._writer != me:
+                raise LockUsageError(
+                    f"{self.name} {self.key}: thread {me} releases a write lock it does not hold"
+                )
+            self._writer = None
+            if self._queue:
+                self.hand_over()
+
+    def holders(self) -> tuple[int | None, frozenset[int]]:
+        """Return the ids of the writing thread, if any, and of the reading threads."""
+        with self._mutex:
+            return self._writer, frozenset(self._readers)
+
+    def queued(self) -> tuple[tuple[int, Mode], ...]:
+        """Return who waits, the first in the queue first: the ids of their threads, and what they want."""
+        with self._mutex:
+            return tuple((waiter.who, waiter.mode) for waiter in self._queue)
+
+    # -------------------------------------------- the rules, as steps that never block, under the mutex
+
+    def try_enter(self, who: int, mode: Mode) -> bool:
+        """Take the lock for `who` if it is free for them now, and not theirs yet; the mutex is held."""
+        if self._writer is not None or who in self._readers:
+            return False
+        if mode == "W":
+            if self._readers or self._queue:
+                return False
+            self._writer = who
+            return True
+        if self._queue and self.policy == "writer":
+            return False
+        self._readers.add(who)
+        return True
+
+    def enqueue(self, who: int, mode: Mode) -> Waiter:
+        """Put `who` at the end of the queue; the mutex is held.
+
+        Raises:
+            LockUsageError: `who` holds the lock already, and would wait for themselves.
+        """
+        if self._writer == who or who in self._readers:
+            held = "W" if self._writer == who else "R"
+            raise LockUsageError(
+                f"{self.name} {self.key}: thread {who} holds [{held}] and wants [{mode}] too"
+            )
+        waiter = Waiter(who, mode)
+        self._queue.append(waiter)
+        return waiter
+
+    def hand_over(self) -> None:
+        """Give the lock to who may have it now; the mutex is held.
+
+        A waiting writer goes before waiting readers, whoever came first. Where none waits, or readers
+        go first, all readers enter together.
+        """
+        if self._writer is not None:
+            return
+        writer = next((waiter for waiter in self._queue if waiter.mode == "W"), None)
+        readers = [waiter for waiter in self._queue if waiter.mode == "R"]
+        if readers and (writer is None or (self.policy == "reader")):
+            for waiter in readers:
+                self._admit(waiter)
+        elif writer is not None and not self._readers:
+            self._admit(writer)
+
+    def give_up(self, waiter: Waiter) -> bool:
+        """Take a waiter out of the queue; the mutex is held.
+
+        Returns:
+            False where the lock has become theirs in the meantime.
+        """
+        if waiter not in self._queue:
+            return False
+        self._queue.remove(waiter)
+        self.hand_over()  # readers that stood behind a writer which left may go in
+        return True
+
+    def _admit(self, waiter: Waiter) -> None:
+        self._queue.remove(waiter)
+        if waiter.mode == "W":
+            self._writer = waiter.who
+        else:
+            self._readers.add(waiter.who)
+        waiter.gate.release()
+
+    def _wait(self, waiter: Waiter, timeout_seconds: float) -> bool:
+        """Wait for the turn of a waiter; leave the queue on a timeout and on any exception."""
+        try:
+            if self._await_gate(waiter, timeout_seconds):
+                return True
+        except BaseException:
+            with self._mutex:
+                ours = not self.give_up(waiter)
+            if ours:
+                (self.release_write if waiter.mode == "W" else self.release_read)()
+            raise
+        with self._mutex:
+            return not self.give_up(waiter)
+
+    def _await_gate(self, waiter: Waiter, timeout_seconds: float) -> bool:
+        """Wait until the gate opens or the time is up; the checked lock looks for deadlocks meanwhile."""
+        return waiter.gate.acquire(timeout=timeout_seconds if timeout_seconds >= 0 else FOREVER)

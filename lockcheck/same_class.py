@@ -1,0 +1,111 @@
+"""Rules for two locks of one class in one hand: by path, by key, by try only, or never.
+
+A rule is asked about two different instances, the one that is held and the one that is wanted, and answers
+with what is wrong, or with nothing. A rule that allows waiting has to be a strict order of the keys: then
+no circle of waiting can close within the class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+__all__ = ["FORBID", "TRY_ONLY", "SameRule", "forbid", "key", "tree", "try_only"]
+
+
+class SameRule(Protocol):
+    """What may be held together of one class."""
+
+    @property
+    def nests(self) -> bool:
+        """Whether one instance may be waited for while another one is held."""
+
+    def describe(self, name: str) -> str:
+        """Say the rule of a class in one sentence."""
+
+    def objection(self, held: object, wanted: object) -> str | None:
+        """Say what is wrong with holding one key and wanting another, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    what: str
+    separator: str
+    siblings: bool
+    nests: bool = True
+
+    def describe(self, name: str) -> str:
+        others = f"unrelated ones by {self.what}" if self.siblings else "unrelated ones never together"
+        return f"Of two {name} locks the ancestor's comes first, by {self.what}; {others}."
+
+    def objection(self, held: object, wanted: object) -> str | None:
+        if not isinstance(held, str) or not isinstance(wanted, str):
+            return f"a {self.what} is missing: {held!r} is held, {wanted!r} is wanted"
+        outer, inner = held.split(self.separator), wanted.split(self.separator)
+        if inner[: len(outer)] == outer and inner != outer:
+            return None
+        if outer[: len(inner)] == inner:
+            return f"{wanted} is above {held}, not below it"
+        if not self.siblings:
+            return f"{wanted} is not below {held}"
+        return None if outer < inner else f"{wanted} comes before {held}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    what: str
+    nests: bool = True
+
+    def describe(self, name: str) -> str:
+        return f"Of two {name} locks the one with the smaller {self.what} comes first."
+
+    def objection(self, held: object, wanted: object) -> str | None:
+        if held is None or wanted is None:
+            return f"a {self.what} is missing: {held!r} is held, {wanted!r} is wanted"
+        try:
+            smaller = bool(held < wanted)  # type: ignore[operator] # what cannot be compared is reported
+        except TypeError:
+            return f"{held!r} and {wanted!r} cannot be compared"
+        return None if smaller else f"{wanted!r} does not come after {held!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Never:
+    advice: str
+    nests: bool = False
+
+    def describe(self, name: str) -> str:
+        return f"While one {name} lock is held, {self.advice}."
+
+    def objection(self, held: object, wanted: object) -> str | None:
+        return f"{held!r} is held and {wanted!r} is wanted, but {self.advice}"
+
+
+FORBID: Final[SameRule] = _Never("no other one is taken")
+TRY_ONLY: Final[SameRule] = _Never("another one is only tried, never waited for")
+
+
+def tree(what: str = "path", *, separator: str = ".", siblings: bool = False) -> SameRule:
+    """Return the rule "ancestor before descendant"; the keys of the locks are their paths.
+
+    Args:
+        what: what the paths are called in messages.
+        separator: what stands between the names of a path.
+        siblings: whether unrelated ones may be held together too, in the order of their paths.
+    """
+    return _Tree(what, separator, siblings)
+
+
+def key(what: str = "key") -> SameRule:
+    """Return the rule "smaller key first"."""
+    return _Key(what)
+
+
+def try_only() -> SameRule:
+    """Return the rule that a second one may be tried but never waited for."""
+    return TRY_ONLY
+
+
+def forbid() -> SameRule:
+    """Return the rule that two are never held together; it holds where no other was declared."""
+    return FORBID

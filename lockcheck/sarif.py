@@ -1,0 +1,126 @@
+"""Findings as SARIF 2.1.0, for those who show them beside the code: one result a finding, one rule a kind.
+
+Where the second lock is wanted is the place of a result; each step of a path is a flow of two threads, with
+where it took the first lock and where it wants the second one, and with both stacks.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .findings import Kind, Rung
+from .report import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .findings import Edge, Finding, Frame
+    from .json_values import Json
+    from .summaries import Summary
+
+__all__ = ["to_sarif"]
+
+SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_RULES: Final = tuple(kind.value.replace(" ", "-") for kind in Kind)
+
+
+def to_sarif(summary: Summary, root: Path, *, suppressed: Mapping[str, str] | None = None) -> str:
+    """Return the findings as a SARIF log.
+
+    Args:
+        summary: what was found.
+        root: the folder that places in the code are told relative to.
+        suppressed: the reasons of findings that a baseline accepts, by fingerprint.
+    """
+    driver: dict[str, Json] = {
+        "name": "licorne.lockcheck",
+        "rules": [
+            {"id": f"lockcheck/{name}", "shortDescription": {"text": kind.value}}
+            for kind, name in zip(Kind, _RULES, strict=True)
+        ],
+    }
+    results: list[Json] = [
+        _result(finding, summary.sites, root, (suppressed or {}).get(finding.fingerprint))
+        for finding in summary.findings
+    ]
+    run: dict[str, Json] = {
+        "tool": {"driver": driver},
+        "originalUriBaseIds": {"ROOT": {"uri": root.resolve().as_uri() + "/"}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [
+            {
+                "executionSuccessful": not summary.faults,
+                "toolExecutionNotifications": [
+                    {"level": "error", "message": {"text": fault}} for fault in summary.faults
+                ],
+            }
+        ],
+        "results": results,
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _result(finding: Finding, sites: Mapping[str, int], root: Path, reason: str | None) -> dict[str, Json]:
+    advice = suggestion(finding, sites)
+    told = [f"{finding}.", *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
+    places = [edge.want_stack[0] for edge in finding.edges if edge.want_stack]
+    stacks = [stack for edge in finding.edges for stack in _stacks(edge, root)]
+    flows: list[Json] = [{"id": edge.unit, "locations": list(_steps(edge, root))} for edge in finding.edges]
+    flows = [flow for flow, edge in zip(flows, finding.edges, strict=True) if any(_steps(edge, root))]
+    result: dict[str, Json] = {
+        "ruleId": f"lockcheck/{finding.kind.value.replace(' ', '-')}",
+        "ruleIndex": list(Kind).index(finding.kind),
+        "level": "note" if finding.rung is Rung.R1 else "error",
+        "message": {"text": "\n".join(told)},
+        "locations": [_location(frame, root) for frame in places[:1]],
+        "relatedLocations": [
+            {"id": at, **_location(frame, root)} for at, frame in enumerate(places[1:], start=1)
+        ],
+        "partialFingerprints": {"lockcheck/v1": finding.fingerprint},
+        "occurrenceCount": finding.count,
+        "stacks": stacks,
+        "properties": {"rung": finding.rung.name, "test": finding.test, "clause": finding.clause},
+    }
+    if flows:
+        result["codeFlows"] = [{"threadFlows": flows}]
+    if reason is not None:
+        result["suppressions"] = [{"kind": "external", "justification": reason}]
+    return result
+
+
+def _stacks(edge: Edge, root: Path) -> Iterator[Json]:
+    for text, stack in (
+        (f"{edge.unit} held {edge.held}", edge.hold_stack),
+        (f"{edge.unit} wanted {edge.wanted}", edge.want_stack),
+    ):
+        if stack:
+            yield {
+                "message": {"text": text},
+                "frames": [{"location": _location(frame, root)} for frame in stack],
+            }
+
+
+def _steps(edge: Edge, root: Path) -> Iterator[Json]:
+    for text, stack in ((f"takes {edge.held}", edge.hold_stack), (f"wants {edge.wanted}", edge.want_stack)):
+        if stack:
+            yield {"location": {**_location(stack[0], root), "message": {"text": text}}}
+
+
+def _location(frame: Frame, root: Path) -> dict[str, Json]:
+    snippet: dict[str, Json] = {"snippet": {"text": frame.source}} if frame.source else {}
+    region: dict[str, Json] = {"startLine": max(1, frame.line), **snippet}
+    return {
+        "physicalLocation": {"artifactLocation": _artifact(frame.file, root), "region": region},
+        "logicalLocations": [{"fullyQualifiedName": frame.function, "kind": "function"}],
+    }
+
+
+def _artifact(file: str, root: Path) -> dict[str, Json]:
+    path = Path(file)
+    if not path.is_absolute():
+        return {"uri": Path(file.replace("<", "").replace(">", "")).as_posix()}
+    if path.is_relative_to(root.resolve()):
+        return {"uri": path.relative_to(root.resolve()).as_posix(), "uriBaseId": "ROOT"}
+    return {"uri": path.as_uri()}

@@ -1,0 +1,296 @@
+"""A session: what is declared, how much is looked at, what was found, and what happens then.
+
+Sessions nest; the innermost one looks on. A session that nobody opened looks on where the environment asks
+for checking (`ambient`).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final
+
+from . import patches
+from .errors import LockCheckError, LockOrderWarning
+from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
+from .graph import Graph
+from .holding import held_nodes
+from .judging import judge
+from .levels import Environment, Level, level_of
+from .reactions import edge_of, react
+from .report import text_report
+from .runtime import LATCH, runtime
+from .stacks import caller, capture
+from .statistics import Tally
+from .summaries import summary_of
+from .waiting import youngest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from types import CodeType, FrameType, TracebackType
+
+    from .findings import Mode
+    from .holding import Grip, Node, Unit, Wait
+    from .order import Order
+    from .stacks import RawStack
+    from .summaries import Summary
+    from .waiting import VictimPolicy
+
+__all__ = ["Action", "Session", "ambient", "session"]
+
+Action: TypeAlias = Literal["raise", "warn", "log", "record", "break"]
+Result = TypeVar("Result")
+
+DEFAULT_ACTIONS: Final[Mapping[Rung, Action]] = {
+    Rung.R0: "raise",
+    Rung.R1: "record",
+    Rung.R2: "raise",
+    Rung.R3: "record",
+    Rung.R4: "record",
+    Rung.R5: "break",
+}
+
+
+@final
+class Session:
+    """What is checked while it is open, and what was found.
+
+    Args:
+        order: the declared order, if any.
+        level: how much is looked at: `order`, `full` or `record`.
+        on: what happens at a finding, by rung: `raise` before the lock is taken, `warn`, `log`, `record`,
+            and for a real deadlock `break`; rungs that are left out keep their default.
+        fail_on: the rungs at which `failures` counts a finding.
+        name: what the session is called in findings, such as the test that runs.
+        members_max: how many locks of a class may be taken one by one while another lock is held.
+        timeout_seconds: a wait for a lock that takes longer is reported; none for no limit.
+        blocking: for each class of locks what may block while one of it is held, such as `{"rm": {"ask"}}`;
+            `*` stands for everything.
+        victim: who gives way in a real deadlock.
+        order_disabled: leave orders, recursion and closed paths alone.
+        exits: end the process, with code 1, at the first finding that fails.
+    """
+
+    def __init__(
+        self,
+        order: Order | None = None,
+        *,
+        level: Level | str = Level.FULL,
+        on: Mapping[Rung, Action] | None = None,
+        fail_on: Collection[Rung] = DEFAULT_FAIL_ON,
+        name: str | None = None,
+        members_max: int = 2,
+        timeout_seconds: float | None = None,
+        blocking: Mapping[str, Collection[str]] | None = None,
+        victim: VictimPolicy = youngest,
+        order_disabled: bool = False,
+        exits: bool = False,
+    ) -> None:
+        self.order = order
+        self.level = level_of(level)
+        self.on = {**DEFAULT_ACTIONS, **(on or {})}
+        self.fail_on = frozenset(fail_on)
+        self.name = name
+        self.members_max = members_max
+        self.timeout_seconds = timeout_seconds
+        self.blocking = {held: frozenset(kinds) for held, kinds in (blocking or {}).items()}
+        self.victim = victim
+        self.order_disabled = order_disabled
+        self.exits = exits
+        self.graph = Graph()
+        self.tallies: dict[tuple[str, Mode, CodeType, int], Tally] = {}
+        """How long locks were held and waited for, by class, mode and place."""
+        self.skipped = 0
+        """Acquisitions that were not looked at: the checker itself had triggered them."""
+        self.faults: list[str] = []
+        """Errors of the checker itself; the program went on as if it were not there."""
+        self.searches_given_up = 0
+        self.circles: set[frozenset[Wait | None]] = set()
+        """Real deadlocks that were reported: which waits stood in them."""
+        self.named_units: dict[str, Unit] = {}
+        self.running_units: set[str] = set()
+        self._found: dict[str, Finding] = {}
+        self._owed: list[LockCheckError] = []
+        self._outer: Session | None = None
+
+    # ----------------------------------------------------------------------------- opening, closing
+
+    def __enter__(self) -> Self:
+        with LATCH:
+            self._outer = runtime.session
+            self._look_on(self)
+        if self.level >= Level.FULL:
+            patches.install()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.level >= Level.FULL:
+            patches.uninstall()
+        with LATCH:
+            self._look_on(self._outer)
+        for unit in self.named_units.values():
+            runtime.forget(unit)
+        if error is None and self._owed:
+            raise self._owed[0]
+
+    def _look_on(self, session: Session | None) -> None:
+        runtime.session = session
+        runtime.ended = _thread_ended if session is not None else None
+        runtime.born = patches.started_after if session is not None else None
+        runtime.cut_tries()
+
+    # ------------------------------------------------------------------------------ what was found
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found, in the order in which it was found first."""
+        with LATCH:
+            return tuple(self._found.values())
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """Findings on a rung that fails."""
+        return tuple(finding for finding in self.findings if finding.rung in self.fail_on)
+
+    def summary(self) -> Summary:
+        """Return everything that was found and looked at so far, as values."""
+        return summary_of(self)
+
+    def report_text(self) -> str:
+        """Say everything that was found, and what was looked at."""
+        return text_report(self.summary())
+
+    def assert_order(self, held: str, wanted: str) -> None:
+        """Assert that locks of one class were taken while another one's were held, and never the other way.
+
+        Raises:
+            AssertionError: the nesting was never seen, or its reverse was, or nothing is learned.
+        """
+        assert self.level >= Level.FULL, "the level `order` learns no nestings"
+        seen = {(edge.held, edge.wanted) for edge in self.graph.classes}
+        assert (held, wanted) in seen, f"{wanted} was never taken while {held} was held; seen: {sorted(seen)}"
+        assert (wanted, held) not in seen, f"{held} was also taken while {wanted} was held"
+
+    # -------------------------------------------------------------------------- what the checks call
+
+    def tally(self, grip: Grip, frame: FrameType) -> Tally | None:
+        """Return where the times of a place are noted; nowhere but at the level `full`."""
+        if self.level is not Level.FULL:
+            return None
+        place = (grip.lock.name, grip.mode, frame.f_code, frame.f_lasti)
+        with LATCH:
+            if place not in self.tallies:
+                self.tallies[place] = Tally(*place)
+            return self.tallies[place]
+
+    def judge(self, node: Node, held: Sequence[Node]) -> bool:
+        """Judge what is new; see `judging.judge`."""
+        return judge(self, node, held)
+
+    def captured(self, frame: FrameType | None) -> RawStack:
+        """Return the stack of what is new, where the level asks for stacks."""
+        return capture(frame) if self.level >= Level.FULL else ()
+
+    def report_step(
+        self, rung: Rung, kind: Kind, text: str, node: Node, holders: Sequence[Node], *,
+        why: tuple[str, ...] = (), clause: str | None = None,
+    ) -> None:  # fmt: skip
+        """Report something about an acquisition or a release, and raise if that is the policy."""
+        if self.order_disabled and kind not in {Kind.STALL, Kind.DEADLOCK}:
+            return
+        stack = node.stack or capture(caller())
+        edges = tuple(edge_of(node, holder, stack) for holder in holders) or (edge_of(node, None, stack),)
+        place = (
+            f"{edges[0].want_stack[0].file}:{edges[0].want_stack[0].function}" if edges[0].want_stack else ""
+        )
+        classes = [
+            f"{one.grip.lock.name}[{one.grip.mode}]" for one in (node, *holders) if one.grip is not None
+        ]
+        name = fingerprint_of(kind.value, *classes, place)
+        self.report(Finding(rung, kind, text, edges, why, clause, fingerprint=name))
+
+    def report(self, finding: Finding) -> None:
+        """Write a finding down and do what the policy of its rung says.
+
+        Raises:
+            LockCheckError: that is the policy, and the finding is not a real deadlock.
+        """
+        error = react(self, self.note(finding))
+        if error is not None:
+            raise error
+
+    def note(self, finding: Finding) -> Finding:
+        """Write a finding down: a new one, one more of the same, or a higher rung of it."""
+        with LATCH:
+            known = self._found.get(finding.fingerprint)
+            if known is None:
+                finding = replace(finding, test=self.name)
+            elif known.rung >= finding.rung:
+                finding = replace(known, count=known.count + 1)
+            else:
+                finding = replace(finding, count=known.count + 1, test=known.test)
+            self._found[finding.fingerprint] = finding
+        return finding
+
+    def owe(self, error: LockCheckError) -> None:
+        """Keep an error that cannot be raised where it was found, until the session ends."""
+        self._owed.append(error)
+
+    def breaks_deadlocks(self, finding: Finding) -> bool:
+        """Write a real deadlock down, and tell whether a victim has to be chosen."""
+        react(self, self.note(finding))
+        return self.on[Rung.R5] in {"break", "raise"}
+
+    def guarded(self, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
+        """Run a check; an error of the check itself is counted, and the program goes on."""
+        try:
+            return work()
+        except (LockCheckError, LockOrderWarning) as error:
+            raise error from None
+        except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the program
+            self.faults.append(f"{type(error).__name__}: {error}")
+            return fallback()
+
+
+session = Session
+"""What a program writes: `with session(ORDER): ...`."""
+
+
+def ambient(environment: Environment) -> Session:
+    """Open the session that the environment asks for, if none is open; it stays open."""
+    with LATCH:
+        if runtime.session is None:
+            opened = Session(
+                level=environment.level,
+                on={rung: "log" for rung in Rung if rung is not Rung.R5},
+                timeout_seconds=environment.timeout_seconds,
+                order_disabled=environment.order_disabled,
+                exits=environment.exits,
+                name="environment",
+            )
+            opened.__enter__()
+            if environment.timeout_seconds is not None:
+                sys.stderr.write(
+                    f"=== Deadlock detection enabled (timeout: {environment.timeout_seconds:g} seconds, "
+                    f"exit on deadlock: {environment.exits}, "
+                    f"locking order disabled: {environment.order_disabled}) ===\n"
+                )
+        assert runtime.session is not None
+        return runtime.session
+
+
+def _thread_ended(unit: Unit) -> None:
+    """Report locks that a thread held when it ended."""
+    looks_on = runtime.session
+    if looks_on is None or unit.node.grip is None:
+        return
+    unit.inside = True
+    for node in held_nodes(unit.node):
+        text = f"{unit.name} ended while it held {node.grip}"
+        name = fingerprint_of("leak", node.grip.lock.name if node.grip is not None else "")
+        finding = Finding(Rung.R0, Kind.LEAK, text, (edge_of(node, node, ()),), fingerprint=name)
+        error = react(looks_on, looks_on.note(finding))
+        if error is not None:
+            looks_on.owe(error)

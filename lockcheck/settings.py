@@ -1,0 +1,31 @@
+"""The level of checking in force: that of the session that looks on, else what the environment says."""
+
+from __future__ import annotations
+
+from .levels import Environment, Level, level_of
+from .runtime import runtime
+
+__all__ = ["level_for", "level_in_force"]
+
+
+def level_in_force() -> Level:
+    """Return how much is checked of what is made now."""
+    session = runtime.session
+    return session.level if session is not None else Environment.read().level
+
+
+def level_for(check: Level | str | None) -> Level:
+    """Return how much of a new lock is checked, and see to it that somebody looks on.
+
+    Args:
+        check: what the constructor was told; nothing leaves it to the session and the environment.
+    """
+    level = level_in_force() if check is None else level_of(check)
+    if level is not Level.OFF and runtime.session is None:
+        from dataclasses import replace  # noqa: PLC0415 - nothing of this is loaded where nothing is checked
+
+        from .sessions import ambient  # noqa: PLC0415
+
+        environment = Environment.read()
+        ambient(replace(environment, level=max(level, environment.level)))
+    return level

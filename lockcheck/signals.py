@@ -1,0 +1,147 @@
+"""What a recording hears of besides locks: starts, ends, results, and everything that wakes somebody.
+
+Each is a *signal* on a thing before it happens, and going on is an *await* of all signals on it so far. That
+says more than is true at times, such as that a get from a queue needed every put before it; it never says
+less. So what is predicted can happen.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import queue
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from .runtime import LATCH, runtime
+from .trace import EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["signals_heard"]
+
+Result = TypeVar("Result")
+
+_HEARD: Final[tuple[tuple[type, str, bool, bool], ...]] = (
+    (threading.Event, "set", True, False),
+    (threading.Event, "clear", True, False),
+    (threading.Event, "wait", False, True),
+    (threading.Event, "is_set", False, True),
+    (threading.Condition, "notify", True, False),
+    (threading.Condition, "wait", False, True),
+    (threading.Semaphore, "acquire", True, True),
+    (threading.Semaphore, "release", True, False),
+    (threading.Barrier, "wait", True, True),
+    (queue.Queue, "put", True, True),
+    (queue.Queue, "get", True, True),
+    (queue.Queue, "task_done", True, False),
+    (queue.Queue, "join", False, True),
+    (concurrent.futures.Future, "result", False, True),
+    (concurrent.futures.Future, "exception", False, True),
+)
+"""Whose method it is, its name, whether others wait for it, and whether it waits for others."""
+
+
+@contextmanager
+def signals_heard() -> Iterator[None]:
+    """Hear of them while the body runs."""
+    with ExitStack() as put_back, LATCH:
+        for owner, name, signals, awaits in _HEARD:
+            method = getattr(owner, name)
+            _replace(put_back, owner, name, _heard(method, signals=signals, awaits=awaits))
+        thread, future, pool = (
+            threading.Thread,
+            concurrent.futures.Future,
+            concurrent.futures.ThreadPoolExecutor,
+        )
+        _replace(put_back, thread, "start", _heard(thread.start, signals=True, awaits=False))
+        _replace(put_back, thread, "join", _join(thread.join))
+        _replace(put_back, future, "set_result", _ends(future.set_result))
+        _replace(put_back, future, "set_exception", _ends(future.set_exception))
+        _replace(put_back, pool, "submit", _submit(pool.submit))
+        rest = put_back.pop_all()
+    try:
+        yield
+    finally:
+        with LATCH:
+            rest.close()
+
+
+def _replace(put_back: ExitStack, owner: type, name: str, method: object) -> None:
+    put_back.callback(setattr, owner, name, vars(owner)[name])
+    setattr(owner, name, method)
+
+
+def _tell(kind: EventKind, thing: object) -> None:
+    recorder = runtime.recorder
+    # A thread that comes up wakes its starter before it is known: there is no unit yet to say it of.
+    if recorder is not None and threading.get_ident() in threading._active:  # type: ignore[attr-defined] # noqa: SLF001
+        recorder.tell(kind, thing)
+
+
+def _heard(method: Callable[..., Result], *, signals: bool, awaits: bool) -> Callable[..., Result]:
+    @functools.wraps(method)
+    def heard(self: object, *given: object, **named: object) -> Result:
+        if signals:
+            _tell(EventKind.SIGNAL, self)
+        try:
+            return method(self, *given, **named)
+        finally:
+            if awaits:
+                _tell(EventKind.AWAIT, self)
+
+    return heard
+
+
+def _join(method: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def join(self: threading.Thread, timeout: float | None = None) -> None:
+        method(self, timeout)
+        recorder = runtime.recorder
+        ended = runtime.threads.get(self)
+        if recorder is not None and ended is not None and not self.is_alive():
+            recorder.joined(ended, endless=timeout is None)
+
+    return join
+
+
+def _ends(method: Callable[..., None]) -> Callable[..., None]:
+    """Wrap what gives a future its result: the task that made it, a unit of its own, came before."""
+
+    @functools.wraps(method)
+    def ends(self: concurrent.futures.Future[object], outcome: object) -> None:
+        _tell(EventKind.AWAIT, threading.current_thread())
+        _tell(EventKind.SIGNAL, self)
+        method(self, outcome)
+
+    return ends
+
+
+class _Handed:
+    """A task on its way to a pool."""
+
+
+def _submit(method: Callable[..., object]) -> Callable[..., object]:
+    """Wrap `submit`: a task comes after who handed it in, and after those that its thread ran before.
+
+    The latter keeps predictions within the number of threads that the pool has.
+    """
+
+    @functools.wraps(method)
+    def submit(self: object, work: Callable[..., object], /, *given: object, **named: object) -> object:
+        handed = _Handed()
+        _tell(EventKind.SIGNAL, handed)
+
+        @functools.wraps(work)
+        def run() -> object:
+            _tell(EventKind.AWAIT, handed)
+            try:
+                return work(*given, **named)
+            finally:
+                _tell(EventKind.SIGNAL, threading.current_thread())
+
+        return method(self, run)
+
+    return submit

@@ -1,0 +1,63 @@
+"""Stacks, taken cheaply where something is new, and put into words only where somebody reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import sys
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from .findings import Frame
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+__all__ = ["RawStack", "caller", "capture", "resolve"]
+
+RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
+"""Code and instruction of each frame, innermost first."""
+
+_CONTEXTS: Final = contextlib.__file__
+DEPTH_MAX: Final = 12
+_HERE: Final = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - compared with names of code, as text
+
+
+def is_ours(code: CodeType) -> bool:
+    """Tell whether code says nothing about the program: the checker's, and that of `ExitStack`."""
+    return code.co_filename.startswith(_HERE) or code.co_filename == _CONTEXTS
+
+
+def caller() -> FrameType | None:
+    """Return the innermost frame of the program itself."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the documented way to walk a stack cheaply
+    while frame is not None and is_ours(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def capture(frame: FrameType | None) -> RawStack:
+    """Return the raw stack from a frame outwards."""
+    found: list[tuple[CodeType, int]] = []
+    while frame is not None and len(found) < DEPTH_MAX:
+        if not is_ours(frame.f_code):
+            found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def resolve(stack: RawStack) -> tuple[Frame, ...]:
+    """Return the lines of a raw stack."""
+    return tuple(_resolved(code, instruction) for code, instruction in stack)
+
+
+def line_of(code: CodeType, instruction: int) -> int:
+    """Return the line of an instruction."""
+    lines = (line for start, end, line in code.co_lines() if start <= instruction < end and line)
+    return next(lines, code.co_firstlineno)
+
+
+def _resolved(code: CodeType, instruction: int) -> Frame:
+    line = line_of(code, instruction)
+    source = linecache.getline(code.co_filename, line).strip()
+    return Frame(code.co_filename, line, code.co_qualname, source)

@@ -1,0 +1,161 @@
+"""How often locks are taken, how long is waited for them and how long they are held, by class and place.
+
+Where a lock is let go of, its time is only put into a row; it is sorted into a histogram when the row is
+long or somebody asks. The steps of a histogram are an eighth of a power of two, so a percentile is at most
+an eighth too large. Times are nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import CodeType
+
+    from .findings import Mode
+
+__all__ = ["PENDING_MAX", "UNHEARD", "Spread", "Tally", "Usage", "spread_of", "together", "usage_table"]
+
+PENDING_MAX: Final = 4096
+"""So many times wait to be sorted."""
+
+UNHEARD: Final[deque[int]] = deque(maxlen=0)
+"""Where times go that nobody asks for; it keeps none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How times are spread: upper limits of steps, and how many times lie in each."""
+
+    total: int = 0
+    max: int = 0
+    buckets: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many times there are."""
+        return sum(count for _, count in self.buckets)
+
+    def percentile(self, percent: int) -> int:
+        """Return a time that so many percent of all do not exceed; at most an eighth too large."""
+        rank = -(-self.count * percent // 100)
+        for limit, count in self.buckets:
+            rank -= count
+            if rank <= 0:
+                return min(limit, self.max)
+        return self.max
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How locks of a class were used in one mode at one place."""
+
+    lock: str
+    mode: Mode
+    site: str
+    """File and line."""
+    hold: Spread
+    """One time for each acquisition that was let go of."""
+    wait: Spread
+    """One for each that found the lock taken."""
+
+
+@final
+class Tally:
+    """The times of one class, mode and place."""
+
+    __slots__ = ("_held", "_waited", "code", "holds", "instruction", "lock", "mode", "waits")
+
+    def __init__(self, lock: str, mode: Mode, code: CodeType, instruction: int) -> None:
+        self.lock = lock
+        self.mode: Mode = mode
+        self.code = code
+        self.instruction = instruction
+        self.holds: deque[int] = deque()
+        """Times that are not sorted yet."""
+        self.waits: deque[int] = deque()
+        self._held = _Histogram()
+        self._waited = _Histogram()
+
+    def fold(self) -> None:
+        """Sort what waits for it; others may add meanwhile, and none is lost."""
+        self._held.take(self.holds)
+        self._waited.take(self.waits)
+
+    @property
+    def held(self) -> Spread:
+        """How long the locks were held."""
+        return self._held.spread()
+
+    @property
+    def waited(self) -> Spread:
+        """How long they were waited for."""
+        return self._waited.spread()
+
+
+@final
+class _Histogram:
+    __slots__ = ("counts", "max", "total")
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+        self.total = 0
+        self.max = 0
+
+    def take(self, times: deque[int]) -> None:
+        for _ in range(len(times)):
+            try:
+                time = times.popleft()
+            except IndexError:
+                return  # another thread sorts too
+            self.counts[limit_of(time)] += 1
+            self.total += time
+            self.max = max(self.max, time)
+
+    def spread(self) -> Spread:
+        return Spread(self.total, self.max, tuple(sorted(self.counts.items())))
+
+
+def usage_table(usages: Iterable[Usage]) -> str:
+    """Return usages as a table, in microseconds, what was waited for longest first."""
+    rows: list[tuple[str, ...]] = [("lock", "taken", "contended", *_HEADS, "at")]
+    for usage in sorted(usages, key=lambda one: (-one.wait.total, -one.hold.total, one.lock, one.site)):
+        times = (time for spread in (usage.wait, usage.hold) for time in _times(spread))
+        counts = (str(usage.hold.count), str(usage.wait.count))
+        rows.append(
+            (f"{usage.lock}[{usage.mode}]", *counts, *(f"{time / 1000:.1f}" for time in times), usage.site)
+        )
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+_HEADS: Final = ("wait p50", "p99", "max", "hold p50", "p99", "max")
+
+
+def _times(spread: Spread) -> tuple[int, int, int]:
+    return spread.percentile(50), spread.percentile(99), spread.max
+
+
+def limit_of(time: int) -> int:
+    """Return the upper limit of the step that a time lies in."""
+    shift = max(0, time.bit_length() - 4)
+    return (((time >> shift) + 1) << shift) - 1
+
+
+def spread_of(times: Iterable[int]) -> Spread:
+    """Return how some times are spread."""
+    histogram = _Histogram()
+    histogram.take(deque(times))
+    return histogram.spread()
+
+
+def together(one: Spread, other: Spread) -> Spread:
+    """Return the spread of the times of both."""
+    counts = Counter(dict(one.buckets))
+    counts.update(dict(other.buckets))
+    return Spread(one.total + other.total, max(one.max, other.max), tuple(sorted(counts.items())))

@@ -1,0 +1,242 @@
+"""The slow way of an acquisition: what is new is judged once, before the lock is taken.
+
+Also the slow way of a release: out of turn, in the wrong mode, or by who does not hold the lock.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final
+
+from .findings import Kind, Rung
+from .holding import Node, held_nodes
+from .runtime import LATCH, runtime
+from .stacks import caller, capture
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from .findings import Mode
+    from .holding import Grip, LockIdentity, Unit
+    from .sessions import Session
+
+__all__ = ["entered", "fold", "let_go", "many_members", "step", "step_from"]
+
+WIDTH_MAX: Final = 65_536
+"""So many nestings are remembered below one place of a trie."""
+
+
+def step(unit: Unit, grip: Grip) -> Node:
+    """Judge an acquisition that the unit's trie does not know, and return its place there.
+
+    Raises:
+        LockOrderError, DeadlockPossibleError: what was found is to be raised; nothing was taken.
+    """
+    return step_from(unit, grip, caller())
+
+
+def step_from(unit: Unit, grip: Grip, frame: FrameType | None) -> Node:
+    """Judge an acquisition in a frame of the program; see `step`."""
+    session = runtime.session
+    if session is None or unit.inside:
+        if session is not None:
+            session.skipped += 1
+        return Node(unit, unit.node, grip, None)
+    unit.inside = True
+    try:
+        return session.guarded(
+            lambda: _step(session, unit, grip, frame), lambda: Node(unit, unit.node, grip, None)
+        )
+    finally:
+        unit.inside = False
+
+
+def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None) -> Node:
+    if unit.node.owner is not session:
+        unit.node = _moved(unit, session)
+    at = unit.node
+    place = (grip, frame.f_code, frame.f_lasti) if frame is not None else (grip, None, -1)
+    known = at.next.get(place)
+    if known is not None:
+        at.next[grip] = known  # it was judged when it was taken from here
+        return known
+    node = Node(unit, at, grip, session)
+    if frame is not None:
+        _place(node, session, frame)
+    node.stack = session.captured(frame)
+    held = tuple(held_nodes(at))
+    again = [other for other in held if other.grip is not None and other.grip.lock is grip.lock]
+    if again and grip.lock.reentrant:
+        sound = True
+    elif again:
+        sound = _wants_again(session, node, again[0])
+    else:
+        if grip.lock.fresh_for not in {None, unit}:
+            grip.lock.fresh_for = None
+        sound = session.judge(node, held)
+    if sound and grip.lock.fresh_for is None:
+        with LATCH:
+            if runtime.session is session:
+                if len(at.next) >= WIDTH_MAX:
+                    at.next = {}  # of so many most are gone; what is still used is judged once more
+                at.next[grip] = at.next[place] = node
+    return node
+
+
+def _place(node: Node, session: Session, frame: FrameType) -> None:
+    """Note where a node is in the code, and where its times go."""
+    node.code, node.instruction = frame.f_code, frame.f_lasti
+    if node.grip is not None:
+        node.tally = session.tally(node.grip, frame)
+    if node.tally is not None:
+        node.holds = node.tally.holds
+
+
+def _wants_again(session: Session, node: Node, holding: Node) -> bool:
+    """Report a lock that its holder wants once more; trying is no mistake, it simply fails."""
+    grip, held = node.grip, holding.grip
+    if grip is None or held is None or grip.attempt == "try":
+        return True
+    if held.mode == "R" and grip.mode == "W":
+        kind, why = Kind.UPGRADE, "the writer waits for all readers to leave, and is one itself"
+    elif held.mode == "R":
+        kind, why = (
+            Kind.RECURSION,
+            "as soon as a writer waits in between, the second read waits for it, and it for the first",
+        )
+    else:
+        kind, why = Kind.RECURSION, "the lock is not re-entrant, and nobody else can release it"
+    session.report_step(
+        Rung.R0,
+        kind,
+        f"{grip.lock} is held [{held.mode}] and wanted [{grip.mode}] again",
+        node,
+        [holding],
+        why=(why,),
+    )
+    return False
+
+
+def _moved(unit: Unit, session: Session) -> Node:
+    """Return what a unit holds as nodes of the session that looks on now."""
+    at = Node(unit, None, None, session)
+    for old in reversed(list(held_nodes(unit.node))):
+        at = _copied(old, at, session)
+    return at
+
+
+def _copied(old: Node, parent: Node, owner: object) -> Node:
+    node = Node(old.unit, parent, old.grip, owner)
+    node.code, node.instruction, node.stack = old.code, old.instruction, old.stack
+    if owner is old.owner:
+        node.since, node.tally, node.holds = old.since, old.tally, old.holds
+    return node
+
+
+def entered(node: Node, after: Node) -> None:
+    """Count that a lock was taken at a place below another one.
+
+    The checked locks do the same in line where they are entered by `with`: a call would cost a third of
+    the whole check there.
+    """
+    after.since = perf_counter_ns()
+    after.count += 1
+    after.visits = 0
+    if after.hold != node.count:
+        after.hold = node.count
+        node.visits += 1
+        if node.visits > 2:
+            many_members(node, after)
+
+
+def many_members(node: Node, after: Node) -> None:
+    """Count the members of a class that were taken below one hold, and report a walk under a lock."""
+    session = runtime.session
+    grip = after.grip
+    if session is None or grip is None or node.unit.inside:
+        return
+    members = {
+        below.grip.lock.serial
+        for below in list(node.next.values())
+        if below.hold == node.count and below.grip is not None and below.grip.lock.name == grip.lock.name
+    }
+    if len(members) <= session.members_max or node.grip is None:
+        return
+    node.visits = -(1 << 60)
+    text = f"{len(members)} {grip.lock.name} locks were taken one by one while {node.grip} was held"
+    advice = "copy the members under the lock, let go of it, and then visit them"
+    node.unit.inside = True
+    try:
+        session.guarded(
+            lambda: session.report_step(Rung.R0, Kind.ITERATION, text, after, [node], why=(advice,)),
+            lambda: None,
+        )
+    finally:
+        node.unit.inside = False
+
+
+def fold(node: Node) -> None:
+    """Sort the times of a place into their histograms."""
+    if node.tally is not None:
+        with LATCH:
+            node.tally.fold()
+
+
+def let_go(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
+    """Take a grip out of what a unit holds, wherever it stands.
+
+    Returns:
+        False where the unit does not hold it: a finding then, which may be raised.
+    """
+    if _take_out(unit, lock, mode):
+        return True
+    session = runtime.session
+    if session is not None and not unit.inside:
+        unit.inside = True
+        try:
+            session.guarded(lambda: _wrongly_released(session, unit, lock, mode), lambda: None)
+        finally:
+            unit.inside = False
+    return False
+
+
+def _take_out(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
+    """Take the innermost grip of a lock out of what a unit holds; tell whether there was one."""
+    above: list[Node] = []
+    for node in held_nodes(unit.node):
+        if node.grip is not None and node.grip.lock is lock and node.grip.mode == mode:
+            at = node.parent
+            for old in reversed(above):
+                at = _copied(old, at, old.owner) if at is not None else None
+            if at is not None:
+                unit.node = at
+            if node.tally is not None and node.since:
+                node.holds.append(perf_counter_ns() - node.since)
+            return True
+        above.append(node)
+    return False
+
+
+def _wrongly_released(session: Session, unit: Unit, lock: LockIdentity, mode: Mode) -> None:
+    mine = [node for node in held_nodes(unit.node) if node.grip is not None and node.grip.lock is lock]
+    others = [
+        (other, node)
+        for other in runtime.all_units()
+        for node in held_nodes(other.node)
+        if other is not unit and node.grip is not None and node.grip.lock is lock
+    ]
+    if mine and mine[0].grip is not None:
+        told = f"it holds [{mine[0].grip.mode}]"
+    elif others:
+        told = f"{others[0][0].name} holds it"
+    else:
+        told = "nobody holds it"
+    grip = type(unit.node.grip)(lock, mode) if unit.node.grip is not None else None
+    node = Node(unit, unit.node, grip, session)
+    node.stack = capture(caller())
+    holders = mine or [node for _, node in others[:1]]
+    session.report_step(
+        Rung.R0, Kind.WRONG_RELEASE, f"{lock} [{mode}] is released by {unit.name}, but {told}", node, holders
+    )
+    if not mine and others and not lock.shared:
+        _take_out(others[0][0], lock, mode)  # the program goes on, and the lock is free then

@@ -1,0 +1,200 @@
+"""What a session found and looked at, as frozen values: what every kind of report is made from.
+
+Summaries of several sessions, such as those of all tests of a run, merge into one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .judging import edge_of_dependency
+from .runtime import LATCH
+from .stacks import line_of, resolve
+from .statistics import Usage, together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .findings import Edge, Finding, Mode
+    from .graph import ClassEdge
+    from .order import Order
+    from .order_proof import Step
+    from .sessions import Session
+
+__all__ = ["Declaration", "Nesting", "Summary", "merged", "summary_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A declared order: its text, and every nesting of classes that it allows."""
+
+    text: str
+    steps: tuple[Step, ...]
+    readers_first: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """One class of locks was wanted while another one was held, at least once."""
+
+    held: str
+    held_mode: Mode
+    wanted: str
+    wanted_mode: Mode
+    count: int
+    """How many different occurrences were learned."""
+    waits: bool
+    """Whether anybody waited for the wanted lock, or could have: not all only tried."""
+    sites: tuple[str, ...]
+    """The places in the code that want the second lock, as file and line."""
+    test: str | None
+    """The session that saw it first."""
+    example: Edge
+    """The first occurrence."""
+
+    def __str__(self) -> str:
+        return f"{self.held}[{self.held_mode}] -> {self.wanted}[{self.wanted_mode}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All that a session has to say.
+
+    Findings stand with the strongest evidence first, nestings by name.
+    """
+
+    level: str
+    findings: tuple[Finding, ...] = ()
+    nestings: tuple[Nesting, ...] = ()
+    orders: tuple[Declaration, ...] = ()
+    usages: tuple[Usage, ...] = ()
+    """How locks were used, by class, mode and place; at the level `full` alone."""
+    dependencies: int = 0
+    """How many nestings of instances were looked at."""
+    skipped: int = 0
+    unexamined: int = 0
+    searches_given_up: int = 0
+    faults: tuple[str, ...] = ()
+
+    @property
+    def sites(self) -> dict[str, int]:
+        """How many places in the code make each nesting."""
+        return {str(nesting): len(nesting.sites) for nesting in self.nestings}
+
+
+def summary_of(session: Session) -> Summary:
+    """Return what a session has to say so far."""
+    with LATCH:
+        graph = session.graph
+        nestings = [
+            _nesting(session, edge, count)
+            for edge, count in sorted(graph.classes.items(), key=lambda item: str(item[0]))
+        ]
+        return Summary(
+            level=session.level.name.lower(),
+            findings=_sorted(session.findings),
+            nestings=tuple(nestings),
+            orders=(_declaration(session.order),) if session.order is not None else (),
+            usages=_usages(session),
+            dependencies=len(graph),
+            skipped=session.skipped,
+            unexamined=graph.unexamined,
+            searches_given_up=session.searches_given_up,
+            faults=tuple(session.faults),
+        )
+
+
+def merged(summaries: Iterable[Summary]) -> Summary:
+    """Return one summary of several: findings by fingerprint, nestings by classes and modes."""
+    findings: dict[str, Finding] = {}
+    nestings: dict[str, Nesting] = {}
+    everything = list(summaries)
+    for summary in everything:
+        for finding in summary.findings:
+            known = findings.get(finding.fingerprint)
+            findings[finding.fingerprint] = finding if known is None else _both(known, finding)
+        for nesting in summary.nestings:
+            before = nestings.get(str(nesting))
+            nestings[str(nesting)] = nesting if before is None else _together(before, nesting)
+    levels = dict.fromkeys(summary.level for summary in everything)
+    return Summary(
+        level=", ".join(levels) or "off",
+        findings=_sorted(findings.values()),
+        nestings=tuple(nestings[name] for name in sorted(nestings)),
+        orders=tuple(dict.fromkeys(order for summary in everything for order in summary.orders)),
+        usages=_usages_together(usage for summary in everything for usage in summary.usages),
+        dependencies=sum(summary.dependencies for summary in everything),
+        skipped=sum(summary.skipped for summary in everything),
+        unexamined=sum(summary.unexamined for summary in everything),
+        searches_given_up=sum(summary.searches_given_up for summary in everything),
+        faults=tuple(fault for summary in everything for fault in summary.faults),
+    )
+
+
+def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(
+        sorted(findings, key=lambda finding: (-finding.rung, finding.kind.value, finding.fingerprint))
+    )
+
+
+def _both(known: Finding, other: Finding) -> Finding:
+    strongest = known if known.rung >= other.rung else other
+    return replace(strongest, count=known.count + other.count, test=known.test)
+
+
+def _together(known: Nesting, other: Nesting) -> Nesting:
+    return replace(
+        known,
+        count=known.count + other.count,
+        waits=known.waits or other.waits,
+        sites=tuple(sorted({*known.sites, *other.sites})),
+    )
+
+
+def _usages(session: Session) -> tuple[Usage, ...]:
+    found = []
+    for tally in session.tallies.values():
+        tally.fold()
+        site = f"{tally.code.co_filename}:{line_of(tally.code, tally.instruction)}"
+        found.append(Usage(tally.lock, tally.mode, site, tally.held, tally.waited))
+    return _usages_together(found)
+
+
+def _usages_together(usages: Iterable[Usage]) -> tuple[Usage, ...]:
+    found: dict[tuple[str, str, str], Usage] = {}
+    for usage in usages:
+        place = (usage.lock, usage.mode, usage.site)
+        known = found.get(place)
+        if known is not None:
+            usage = replace(  # noqa: PLW2901 - the same, of both
+                usage, hold=together(known.hold, usage.hold), wait=together(known.wait, usage.wait)
+            )
+        found[place] = usage
+    return tuple(found[place] for place in sorted(found))
+
+
+def _nesting(session: Session, edge: ClassEdge, count: int) -> Nesting:
+    graph = session.graph
+    example = graph.examples[edge]
+    joint = next(held for held in example.held if _is(held.grip.lock.name, held.grip.mode, edge))
+    places = {frame for stack in graph.sites[edge] for frame in resolve(stack)}
+    return Nesting(
+        held=edge.held,
+        held_mode=edge.held_mode,
+        wanted=edge.wanted,
+        wanted_mode=edge.wanted_mode,
+        count=count,
+        waits=edge in graph.waited,
+        sites=tuple(sorted(f"{frame.file}:{frame.line}" for frame in places)),
+        test=session.name,
+        example=edge_of_dependency(example, joint),
+    )
+
+
+def _is(name: str, mode: Mode, edge: ClassEdge) -> bool:
+    return (name, mode) == (edge.held, edge.held_mode)
+
+
+def _declaration(order: Order) -> Declaration:
+    return Declaration(order.text, order.steps, tuple(sorted(order.readers_first)))

@@ -1,0 +1,92 @@
+"""What a trace says: events in the order in which they happened, and the names of what took part.
+
+A lock is noted as taken after it was taken, and as left before it is let go of. So whatever excludes each
+other in the program does so in the trace, whichever thread was quicker to write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from .errors import LockCheckError
+from .findings import Frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .findings import Mode
+    from .holding import Attempt
+    from .rwlock import Policy
+
+__all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedLock", "TracedUnit"]
+
+
+class TraceFileError(LockCheckError, ValueError):
+    """A file is no trace, or is broken where a crash breaks none."""
+
+
+class EventKind(IntEnum):
+    """What happened."""
+
+    TOOK = 1  # a lock
+    FAILED = 2  # to take a lock, by trying or in the time that it had
+    LEFT = 3  # a lock
+    SIGNAL = 4  # something happened on which others may wait: a start, a result, an item in a queue
+    AWAIT = 5  # went on, maybe only because of what was signalled before
+    JOIN = 6  # another unit has ended
+    END = 7  # of the trace
+
+
+@dataclass(frozen=True, slots=True)
+class TracedUnit:
+    """Who did something."""
+
+    name: str
+    role: str
+    """The name without the numbers that threads are given: the same in every run."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLock:
+    """A lock, as far as it can be known again in another run."""
+
+    name: str
+    key: str | None
+    policy: Policy | None
+    """Of a read/write lock; none for an exclusive one."""
+
+    def __str__(self) -> str:
+        return self.name if self.key is None else f"{self.name} {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that one unit did."""
+
+    kind: EventKind
+    unit: int
+    object: int
+    """The lock, what was signalled, or the unit that ended; by number."""
+    mode: Mode = "W"
+    attempt: Attempt = "block"
+    site: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What happened, as far as it was kept."""
+
+    events: tuple[Event, ...]
+    units: Mapping[int, TracedUnit]
+    locks: Mapping[int, TracedLock]
+    sites: Mapping[int, Frame]
+    notices: tuple[str, ...] = ()
+    """What is missing, in words."""
+    late: bool = False
+    """Whether the beginning is missing."""
+
+
+NOWHERE: Final = Frame("?", 0, "?", "")
+"""The place of an event that has none."""

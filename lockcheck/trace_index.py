@@ -1,0 +1,145 @@
+"""A trace, indexed: what each unit did, held and needed, and the critical sections of each lock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from .trace import Event, EventKind, TraceFileError
+
+if TYPE_CHECKING:
+    from .rwlock import Policy
+    from .trace import Trace
+
+__all__ = ["Section", "TraceIndex"]
+
+
+@dataclass(slots=True)
+class Section:
+    """From taking a lock to leaving it."""
+
+    unit: int
+    lock: int
+    mode: str
+    taken: int
+    """The place in the trace."""
+    left: int | None = None
+    """None where the trace ends before."""
+    depth: int = 1
+
+
+@final
+class TraceIndex:
+    """What the prediction asks of a trace.
+
+    Where the beginning of a trace was written over, locks are left that were never taken. Those were held
+    when it begins: `given` events in front of all others say so, and every reordering contains them.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        before = _held_before(trace.events) if trace.late else ()
+        self.given = len(before)
+        self.events = (*before, *trace.events)
+        self.of_unit: dict[int, list[int]] = {}
+        self.position: list[int] = []
+        """Of each event its place among those of its unit."""
+        self.held: dict[int, tuple[int, ...]] = {}
+        """For each event that takes or joins where its unit took what it holds."""
+        self.sections: dict[int, Section] = {}
+        self.inner: set[int] = set()
+        """Events that take a lock again which their unit holds: nobody waits there."""
+        self.needs: dict[int, tuple[int, ...] | None] = {}
+        """What must come before an event, by itself or others; None where it cannot be told."""
+        self._open: dict[tuple[int, int, str], Section] = {}
+        self._holding: dict[int, list[int]] = {}
+        self._holders: dict[int, dict[int, Section]] = {}
+        self._signals: dict[int, dict[int, int]] = {}
+        for at, event in enumerate(self.events):
+            mine = self.of_unit.setdefault(event.unit, [])
+            self.position.append(len(mine))
+            mine.append(at)
+            self._index(at, event)
+
+    def policy(self, lock: int) -> Policy | None:
+        """Return the policy of a lock."""
+        return self._trace.locks[lock].policy
+
+    def _index(self, at: int, event: Event) -> None:
+        if event.kind is EventKind.TOOK:
+            self._took(at, event)
+        elif event.kind is EventKind.LEFT:
+            self._left(at, event)
+        elif event.kind is EventKind.FAILED:
+            blocking = [one.taken for one in self._against(event)]
+            self.needs[at] = tuple(blocking[:1]) if blocking else None
+        elif event.kind is EventKind.SIGNAL:
+            self._signals.setdefault(event.object, {})[event.unit] = at
+        elif event.kind is EventKind.AWAIT:
+            self.needs[at] = tuple(self._signals.get(event.object, {}).values())
+        else:
+            self.held[at] = tuple(self._holding.get(event.unit, ()))
+            self.needs[at] = tuple(self.of_unit.get(event.object, ())[-1:])
+
+    def _took(self, at: int, event: Event) -> None:
+        name = event.unit, event.object, event.mode
+        if event.object not in self._trace.locks:
+            raise TraceFileError(f"event {at - self.given} takes lock {event.object}, which has no name")
+        again = self._open.get(name)
+        if again is not None:
+            again.depth += 1
+            self.inner.add(at)
+            return
+        if self._against(event):
+            raise TraceFileError(
+                f"event {at - self.given} takes {self._trace.locks[event.object]} while others hold it"
+            )
+        section = Section(event.unit, event.object, event.mode, at)
+        self._open[name] = self.sections[at] = section
+        holding = self._holding.setdefault(event.unit, [])
+        self.held[at] = tuple(holding)
+        holding.append(at)
+        self._holders.setdefault(event.object, {})[event.unit] = section
+
+    def _left(self, at: int, event: Event) -> None:
+        section = self._open.get((event.unit, event.object, event.mode))
+        if section is None:
+            self._taken_away(event)
+            return
+        section.depth -= 1
+        if section.depth == 0:
+            section.left = at
+            del self._open[event.unit, event.object, event.mode]
+            self._holding[event.unit].remove(section.taken)
+            self._holders[event.object].pop(event.unit, None)
+
+    def _taken_away(self, event: Event) -> None:
+        """Forget who holds an exclusive lock that somebody else lets go of; that section has no end."""
+        if self.policy(event.object) is None:
+            for section in self._holders.pop(event.object, {}).values():
+                self._holding[section.unit].remove(section.taken)
+                self._open.pop((section.unit, section.lock, section.mode), None)
+
+    def _against(self, event: Event) -> list[Section]:
+        """Return the sections that keep an event from taking its lock."""
+        return [
+            one
+            for one in self._holders.get(event.object, {}).values()
+            if "W" in {one.mode, event.mode} and one.unit != event.unit
+        ]
+
+
+def _held_before(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Return events that say what was held when a trace begins."""
+    depths: dict[tuple[int, int, str], int] = {}
+    before: list[Event] = []
+    for event in events:
+        name = event.unit, event.object, event.mode
+        if event.kind is EventKind.TOOK:
+            depths[name] = depths.get(name, 0) + 1
+        elif event.kind is EventKind.LEFT:
+            if depths.get(name, 0):
+                depths[name] -= 1
+            else:
+                before.append(Event(EventKind.TOOK, event.unit, event.object, event.mode))
+    return tuple(before)

@@ -1,0 +1,144 @@
+"""Named units, locks that nobody else knows yet, and what the unit that runs holds."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from .errors import LockUsageError
+from .findings import Kind, Rung
+from .holding import Node, held_nodes
+from .runtime import LATCH, local, runtime
+from .stacks import caller, capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .findings import Mode
+    from .holding import LockIdentity
+    from .sessions import Session
+
+__all__ = ["Identified", "assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]
+
+
+class Identified(Protocol):
+    """A lock that is checked."""
+
+    @property
+    def identity(self) -> LockIdentity:
+        """What is known of the lock."""
+
+
+def identity_of(lock: object) -> LockIdentity | None:
+    """Return what is known of a lock; nothing of a plain one."""
+    return getattr(lock, "identity", None)
+
+
+@contextmanager
+def unit(name: str) -> Iterator[None]:
+    """Run the body as a unit of its own: a thread, for all that is learned.
+
+    So a test can let one thread do what several would, one after the other. Units of one name are one;
+    nothing orders units of different names.
+
+    Raises:
+        LockUsageError: no session is open, the unit that runs holds locks, or another thread runs the
+            body of a unit of this name.
+    """
+    session = runtime.session
+    before = local.unit
+    if session is None:
+        raise LockUsageError(f"the unit {name!r} needs a session to run in")
+    if before.node.grip is not None:
+        raise LockUsageError(f"{before.name} holds {before.node.grip} and cannot go on as {name!r}")
+    with LATCH:
+        if name in session.running_units:
+            raise LockUsageError(f"the unit {name!r} runs already")
+        session.running_units.add(name)
+        if name not in session.named_units:
+            session.named_units[name] = runtime.new_unit(name)
+        local.unit = session.named_units[name]
+    try:
+        yield
+    finally:
+        if runtime.ended is not None:
+            runtime.ended(local.unit)
+        local.unit = before
+        session.running_units.discard(name)
+
+
+def held() -> tuple[str, ...]:
+    """Return what the unit that runs holds, outermost first."""
+    return tuple(str(node.grip) for node in held_nodes(local.unit.node))[::-1]
+
+
+def fresh(lock: object) -> None:
+    """Say that only the unit that runs knows a lock, until it publishes it or another unit takes it.
+
+    What it does with the lock until then can block nobody.
+    """
+    identity = identity_of(lock)
+    if identity is not None:
+        identity.fresh_for = local.unit
+
+
+def publish(lock: object) -> None:
+    """Say that others know a lock now."""
+    identity = identity_of(lock)
+    if identity is not None:
+        identity.fresh_for = None
+
+
+def assert_held(lock: object, mode: Mode = "W") -> None:
+    """Report, as a broken contract, that a lock is not held, or only for reading.
+
+    Raises:
+        LockOrderError: that is the policy.
+    """
+    _demand(lock, mode, Kind.CONTRACT, "")
+
+
+def note_write(lock: object, what: str) -> None:
+    """Report that something is written which a lock guards, without the lock or under its read lock.
+
+    Args:
+        lock: what guards it.
+        what: what is written, for the report.
+    """
+    _demand(lock, "W", Kind.READ_WRITE, what)
+
+
+def _demand(lock: object, mode: Mode, kind: Kind, what: str) -> None:
+    identity = identity_of(lock)
+    session, runs = runtime.session, local.unit
+    if identity is None or session is None or runs.inside:
+        return
+    modes = {
+        node.grip.mode
+        for node in held_nodes(runs.node)
+        if node.grip is not None and node.grip.lock is identity
+    }
+    if "W" in modes or mode in modes or identity.fresh_for is runs:
+        return
+    runs.inside = True
+    try:
+        session.guarded(lambda: _report(session, identity, mode, kind, what, reads=bool(modes)), lambda: None)
+    finally:
+        runs.inside = False
+
+
+def _report(
+    session: Session, identity: LockIdentity, mode: Mode, kind: Kind, what: str, *, reads: bool
+) -> None:
+    runs = local.unit
+    node = Node(runs, runs.node, None, session)
+    node.stack = capture(caller())
+    told = "is held for reading only" if reads else "is not held"
+    if kind is Kind.CONTRACT:
+        text = f"{identity} must be held [{mode}], but {told}"
+    else:
+        kind = Kind.READ_WRITE if reads else Kind.UNGUARDED_WRITE
+        text = f"{what} is written, but {identity} {told}"
+    session.report_step(
+        Rung.R0, kind, text, node, list(held_nodes(runs.node))[:1], clause=f"{identity.name}[{mode}]"
+    )

@@ -1,0 +1,240 @@
+"""Real deadlocks: who waits for whom in this run, found while they wait, and broken.
+
+An acquisition that finds its lock free pays nothing for this. One that does not, waits in slices, and
+between two of them looks along the waits: from itself to whom it waits for, and on. A waiting unit does
+not change what it holds. So a circle that is seen twice, with the same waits, stood there in between, all
+at once. It is reported, and one of those in it is made to raise where it waits.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+from .errors import DeadlockError
+from .findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .holding import held_nodes
+from .report import finding_text
+from .runtime import LATCH, runtime
+from .stacks import caller, capture, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .holding import Grip, Node, Unit, Wait
+    from .sessions import Session
+
+__all__ = ["LockWait", "VictimPolicy", "circle_of", "least_held", "wait_in_slices", "wait_noted", "youngest"]
+
+SLICE_SECONDS: Final = 0.02
+"""How long a waiter sleeps between two looks: a deadlock is found within two of them."""
+
+VictimPolicy: TypeAlias = "Callable[[Sequence[Unit]], Unit]"
+
+
+def youngest(units: Sequence[Unit]) -> Unit:
+    """Choose the unit that began last: it has most likely done least."""
+    return max(units, key=lambda unit: unit.serial)
+
+
+def least_held(units: Sequence[Unit]) -> Unit:
+    """Choose the unit that holds the fewest locks; of equals the youngest."""
+    return min(units, key=lambda unit: (len(list(held_nodes(unit.node))), -unit.serial))
+
+
+@final
+class LockWait:
+    """The wait for a lock that others hold."""
+
+    __slots__ = ("breakable", "endless", "grip")
+
+    def __init__(self, grip: Grip, *, endless: bool) -> None:
+        self.grip = grip
+        self.endless = endless
+        self.breakable = True
+
+    def blockers(self, waiting: Unit) -> list[Unit]:
+        """Return all that hold the lock against this wait, and writers that a reader stands behind."""
+        lock, mode = self.grip.lock, self.grip.mode
+        found: list[Unit] = []
+        for unit in runtime.all_units():
+            modes = [node.grip.mode for node in held_nodes(unit.node) if node.grip and node.grip.lock is lock]
+            if mode == "W" or "W" in modes:
+                found += [unit] if modes else []
+            elif unit is not waiting and lock.policy == "writer" and _wants_to_write(unit, lock.serial):
+                found.append(unit)
+        return found
+
+    def describe(self) -> str:
+        """Say what is waited for."""
+        return str(self.grip)
+
+
+def _wants_to_write(unit: Unit, serial: int) -> bool:
+    wait = unit.wait
+    return isinstance(wait, LockWait) and wait.grip.mode == "W" and wait.grip.lock.serial == serial
+
+
+def wait_in_slices(unit: Unit, wait: Wait, attempt: Callable[[float], bool], timeout_seconds: float) -> bool:
+    """Wait until an attempt succeeds, and look for deadlocks meanwhile.
+
+    Args:
+        unit: who waits.
+        wait: for what.
+        attempt: tries for so many seconds, and tells whether it succeeded.
+        timeout_seconds: how long at most; negative for ever.
+
+    Raises:
+        DeadlockError: there is a deadlock, and this unit was chosen to break it.
+    """
+    session = runtime.session
+    began = time.monotonic()
+    unit.stack = capture(caller())
+    unit.wait = wait
+    stalled = False
+    try:
+        while True:
+            waited = time.monotonic() - began
+            left = timeout_seconds - waited if timeout_seconds >= 0 else SLICE_SECONDS
+            if attempt(max(0.0, min(SLICE_SECONDS, left))):
+                return True
+            if timeout_seconds >= 0 and left <= SLICE_SECONDS:
+                return False
+            if session is not None and not unit.inside:
+                _look(session, unit)
+                if not stalled and session.timeout_seconds is not None and waited > session.timeout_seconds:
+                    stalled = True
+                    _report_stall(session, unit, wait, waited)
+    finally:
+        unit.wait = None
+
+
+def wait_noted(unit: Unit, after: Node, attempt: Callable[[float], bool], timeout_seconds: float) -> bool:
+    """Wait for a lock as `wait_in_slices` does, and note how long it took."""
+    assert after.grip is not None, "please report: a wait for nothing"
+    wait = LockWait(after.grip, endless=timeout_seconds < 0)
+    began = time.perf_counter_ns()
+    try:
+        return wait_in_slices(unit, wait, attempt, timeout_seconds)
+    finally:
+        if after.tally is not None:
+            after.tally.waits.append(time.perf_counter_ns() - began)
+
+
+def circle_of(unit: Unit) -> list[Unit]:
+    """Return units that wait for each other in a circle, beginning with one that is given; or none.
+
+    Waits that end by themselves close no circle.
+    """
+    first = _find_circle(unit)
+    if not first:
+        return []
+    waits = [member.wait for member in first]
+    again = _find_circle(unit)
+    return first if first == again and all(m.wait is w for m, w in zip(first, waits, strict=True)) else []
+
+
+def _find_circle(start: Unit) -> list[Unit]:
+    path: list[Unit] = []
+    seen: set[int] = set()
+
+    def walk(unit: Unit) -> bool:
+        wait = unit.wait
+        if wait is None or not wait.endless:
+            return False
+        path.append(unit)
+        for other in wait.blockers(unit):
+            if other is start:
+                return True
+            if other.serial not in seen:
+                seen.add(other.serial)
+                if walk(other):
+                    return True
+        path.pop()
+        return False
+
+    return path if walk(start) else []
+
+
+def _look(session: Session, unit: Unit) -> None:
+    """Raise if the unit was chosen as a victim, or choose one if it stands in a circle."""
+    if not _gives_way(unit):
+        unit.inside = True
+        try:
+            session.guarded(lambda: _break_circle(session, unit), lambda: None)
+        finally:
+            unit.inside = False
+    if unit.doomed is not None and _gives_way(unit):
+        raise unit.doomed[1]
+
+
+def _gives_way(unit: Unit) -> bool:
+    """Tell whether a unit was chosen to give up the wait in which it is now, not an earlier one."""
+    return unit.doomed is not None and unit.doomed[0] is unit.wait
+
+
+def _break_circle(session: Session, unit: Unit) -> None:
+    """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
+    with LATCH:
+        circle = circle_of(unit)
+        waits = frozenset(member.wait for member in circle)
+        if not circle or waits in session.circles or any(map(_gives_way, circle)):
+            return
+        session.circles.add(waits)
+        finding = _finding(circle)
+        victim = session.victim(
+            [member for member in circle if member.wait is not None and member.wait.breakable]
+        )
+        wait = victim.wait
+    error = DeadlockError(f"{finding.text}; {victim.name} gives way", finding)
+    error.add_note(finding_text(finding, session.graph.site_counts()))
+    if session.breaks_deadlocks(finding) and wait is not None:
+        victim.doomed = wait, error
+
+
+def _finding(circle: Sequence[Unit]) -> Finding:
+    """Say the deadlock: each unit with what it holds, what it waits for, and both stacks."""
+    edges: list[Edge] = []
+    for place, unit in enumerate(circle):
+        wait, before = unit.wait, circle[place - 1].wait
+        blocker = circle[(place + 1) % len(circle)]
+        wanted = wait.describe() if wait is not None else "nothing"
+        held = list(held_nodes(unit.node))
+        if isinstance(before, LockWait):  # what is held in the way of the one before stands first
+            held.sort(key=lambda node: node.grip is None or node.grip.lock is not before.grip.lock)
+        edges.append(
+            Edge(
+                unit=unit.name,
+                held=", ".join(str(node.grip) for node in held) or None,
+                wanted=f"{wanted}, in the way is {blocker.name}",
+                all_held=tuple(str(node.grip) for node in held_nodes(unit.node))[::-1],
+                hold_stack=resolve(held[0].stack) if held else (),
+                want_stack=resolve(unit.stack),
+            )
+        )
+    names = " -> ".join([unit.name for unit in circle] + [circle[0].name])
+    wants = sorted(unit.wait.describe() for unit in circle if unit.wait is not None)
+    return Finding(
+        Rung.R5,
+        Kind.DEADLOCK,
+        f"these wait for each other: {names}",
+        tuple(edges),
+        fingerprint=fingerprint_of("deadlock", *wants),
+    )
+
+
+def _report_stall(session: Session, unit: Unit, wait: Wait, waited: float) -> None:
+    blockers = wait.blockers(unit)
+    holders = ", ".join(other.name for other in blockers) or "nobody that is known"
+    edge = Edge(
+        unit.name,
+        None,
+        wait.describe(),
+        tuple(str(node.grip) for node in reversed(list(held_nodes(unit.node)))),
+        resolve(next(held_nodes(blockers[0].node)).stack) if blockers and blockers[0].node.grip else (),
+        resolve(unit.stack),
+    )
+    text = f"{unit.name} has waited {waited:.1f} s for {wait.describe()}, which is held by {holders}"
+    session.report(
+        Finding(Rung.R0, Kind.STALL, text, (edge,), fingerprint=fingerprint_of("stall", wait.describe()))
+    )

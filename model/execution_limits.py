@@ -1,0 +1,91 @@
+"""How long the allocations of an application may run, and which of them have run too long.
+
+Only the older generation of `si.v1` sets such limits, one an ask. The time begins when the allocation is
+there (placed, taken over, or swapped in for a placeholder), not while its ask waits.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Final, final
+
+__all__ = ["ExecutionLimits"]
+
+_STALE_MAX: Final = 64
+"""How many entries that no longer agree are kept beyond as many as agree."""
+
+
+@final
+class ExecutionLimits:
+    """The limits of one application's allocations. Owned by the application.
+
+    One timer serves all of them: it is due when the first of them is over. A timer that has been set is
+    left alone when its allocation ends early; it finds nothing to end then, and sets the next one.
+    """
+
+    __slots__ = ("_allowed_ns", "_due_ns", "_order", "timer_due_ns")
+
+    def __init__(self) -> None:
+        self._allowed_ns: dict[str, int] = {}
+        """How long what comes of an ask may run, by its key."""
+        self._due_ns: dict[str, int] = {}
+        """When the allocations that run now have run long enough."""
+        self._order: list[tuple[int, str]] = []
+        """The same as a heap; entries that no longer agree are passed over."""
+        self.timer_due_ns: int | None = None
+        """When the timer that runs is due."""
+
+    def allow(self, allocation_key: str, allowed_ns: int) -> None:
+        """Limit what comes of an ask; a limit that was there is replaced."""
+        self._allowed_ns[allocation_key] = allowed_ns
+
+    def begin(self, allocation_key: str, bound_at_ns: int) -> None:
+        """Let the time of an allocation run, if its ask is limited."""
+        allowed_ns = self._allowed_ns.get(allocation_key)
+        if allowed_ns is None or self._due_ns.get(allocation_key) == bound_at_ns + allowed_ns:
+            return
+        due_ns = bound_at_ns + allowed_ns
+        self._due_ns[allocation_key] = due_ns
+        heappush(self._order, (due_ns, allocation_key))
+        if len(self._order) > 2 * len(self._due_ns) + _STALE_MAX:
+            self._order = sorted((due_ns, key) for key, due_ns in self._due_ns.items())
+
+    def end(self, allocation_key: str) -> None:
+        """Note that an allocation runs no longer; its ask stays limited."""
+        self._due_ns.pop(allocation_key, None)
+
+    def end_all(self) -> None:
+        """Note that no allocation runs any longer; the asks stay limited."""
+        self._due_ns.clear()
+
+    def forget(self, allocation_key: str) -> None:
+        """Drop the limit of an ask."""
+        self._allowed_ns.pop(allocation_key, None)
+        self._due_ns.pop(allocation_key, None)
+
+    def is_limited(self, allocation_key: str) -> bool:
+        """Tell whether an ask is limited."""
+        return allocation_key in self._allowed_ns
+
+    def running(self) -> frozenset[str]:
+        """Return the allocations whose time runs."""
+        return frozenset(self._due_ns)
+
+    def first_due_ns(self) -> int | None:
+        """Return when the next allocation has run long enough, `None` if no time runs."""
+        order = self._order
+        while order:
+            due_ns, allocation_key = order[0]
+            if self._due_ns.get(allocation_key) == due_ns:
+                return due_ns
+            heappop(order)
+        return None
+
+    def take_over(self, now_ns: int) -> tuple[str, ...]:
+        """Return the allocations that have run long enough, by time and then by key; their time is over."""
+        keys = []
+        while (due_ns := self.first_due_ns()) is not None and due_ns <= now_ns:
+            _, allocation_key = heappop(self._order)
+            del self._due_ns[allocation_key]
+            keys.append(allocation_key)
+        return tuple(keys)

@@ -1,0 +1,152 @@
+"""Everything that stands in the way of an ask, in the order in which a cycle would meet it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from ..pending_asks import shape_of
+from ..refusals import RefusalReason
+from ..resources import fits
+from .blockers import Blocker, SubjectKind
+from .node_summary import node_lacks, summarise
+from .quotas import queue_quota_blockers, user_quota_blockers
+
+if TYPE_CHECKING:
+    from ..allocation import Ask
+    from ..node_order import NodeSeat
+    from ..partition_state import PartitionState
+    from ..pending_asks import AskShape
+    from ..queue import Queue
+    from ..users import User
+    from .application_report import ApplicationReport, WaitingAsk
+    from .node_summary import NodeSummary
+
+__all__ = ["AskJudge", "Judgement"]
+
+
+class Judgement(NamedTuple):
+    """What stands in the way of an ask, and what the nodes say; `None` where they are not asked."""
+
+    blockers: tuple[Blocker, ...]
+    nodes: NodeSummary | None
+
+
+@final
+class AskJudge:
+    """Puts every check of the cycle to the asks of one application; those of one shape share an answer.
+
+    Args:
+        state: The partition.
+        leaf: The queue of the application; it may be a sketch of one that does not exist.
+        application_id: The application, which may be unknown.
+        user: The user that it runs for.
+    """
+
+    __slots__ = ("_application_id", "_leaf", "_nodes", "_quotas", "_state", "_user")
+
+    def __init__(self, state: PartitionState, leaf: Queue, application_id: str, user: User) -> None:
+        self._state = state
+        self._leaf = leaf
+        self._application_id = application_id
+        self._user = user
+        self._quotas: dict[AskShape, tuple[Blocker, ...]] = {}
+        self._nodes: dict[AskShape, NodeSummary] = {}
+
+    def judge_waiting(self, waiting: WaitingAsk, report: ApplicationReport) -> Judgement:
+        """Judge an ask that waits, with what the last walk noted of it."""
+        ask = waiting.ask
+        if waiting.waits_for_placeholder:
+            return Judgement((_waits_for_placeholder(ask, report),), None)
+        judgement = self.judge(ask, reserved_node=waiting.reserved_node)
+        refused = self._refused_by_predicates(waiting, judgement)
+        if refused is None:
+            return judgement
+        return Judgement((*judgement.blockers, refused), judgement.nodes)
+
+    def judge(self, ask: Ask, *, reserved_node: str = "") -> Judgement:
+        """Judge an ask without the RM's predicates; `reserved_node` is the empty text for none."""
+        quotas = self._quotas_for(ask)
+        if ask.required_node:
+            return Judgement((*quotas, *self._required_node(ask, reserved_node)), None)
+        nodes = self._summary(ask, reserved_node)
+        if nodes.with_room:
+            return Judgement(quotas, nodes)
+        blocker = Blocker(reason=RefusalReason.NO_NODE_FITS, kind=SubjectKind.NODES, subject="")
+        return Judgement((*quotas, blocker), nodes)
+
+    def _quotas_for(self, ask: Ask) -> tuple[Blocker, ...]:
+        shape = shape_of(ask)
+        known = self._quotas.get(shape)
+        if known is None:
+            path = self._leaf.path
+            users = user_quota_blockers(self._state, path, self._application_id, self._user, ask.resource)
+            known = (*users, *queue_quota_blockers(self._leaf, ask.resource))
+            self._quotas[shape] = known
+        return known
+
+    def _summary(self, ask: Ask, reserved_node: str) -> NodeSummary:
+        if reserved_node:
+            return summarise(self._state.nodes, ask.resource, own_node=reserved_node)
+        shape = shape_of(ask)
+        known = self._nodes.get(shape)
+        if known is None:
+            known = self._nodes[shape] = summarise(self._state.nodes, ask.resource)
+        return known
+
+    def _required_node(self, ask: Ask, reserved_node: str) -> tuple[Blocker, ...]:
+        node = self._state.nodes.get(ask.required_node)
+        if node is None:
+            reason = RefusalReason.REQUIRED_NODE_UNKNOWN
+            return (Blocker(reason=reason, kind=SubjectKind.NODE, subject=ask.required_node),)
+        room = node.available if fits(node.capacity, ask.resource) else node.capacity
+        holders = _other_holders(node, ask, reserved_node)
+        if fits(room, ask.resource) and not holders:
+            return ()
+        return (
+            Blocker(
+                reason=RefusalReason.REQUIRED_NODE_FULL,
+                kind=SubjectKind.NODE,
+                subject=node.node_id,
+                lacks=node_lacks(ask.resource, room, node.capacity),
+                detail=f"reserved for {', '.join(holders)}" if holders else "",
+            ),
+        )
+
+    def _refused_by_predicates(self, waiting: WaitingAsk, judgement: Judgement) -> Blocker | None:
+        """Return what the RM said of the nodes with room, in the last walk that came to the ask."""
+        if self._state.around.predicates is None:
+            return None
+        nodes = judgement.nodes
+        has_room = bool(nodes.with_room) if nodes is not None else not judgement.blockers
+        for refusal in waiting.refusals:
+            if refusal.reason is RefusalReason.PREDICATES and has_room:
+                return Blocker(
+                    reason=refusal.reason,
+                    kind=SubjectKind.NODE if waiting.ask.required_node else SubjectKind.NODES,
+                    subject=refusal.subject,
+                    detail=refusal.detail,
+                    until_ns=refusal.until_ns,
+                )
+        return None
+
+
+def _waits_for_placeholder(ask: Ask, report: ApplicationReport) -> Blocker:
+    """Say how far the placeholders of a member are; quotas and room are theirs, not the member's."""
+    (counts,) = [group for group in report.task_groups if group.name == ask.task_group_name]
+    return Blocker(
+        reason=RefusalReason.WAITS_FOR_PLACEHOLDER,
+        kind=SubjectKind.TASK_GROUP,
+        subject=counts.name,
+        detail=(
+            f"of {counts.placeholders} placeholders {counts.waiting} wait, {counts.placed} are placed, "
+            f"{counts.replaced} were replaced and {counts.ended} ended"
+        ),
+    )
+
+
+def _other_holders(node: NodeSeat, ask: Ask, reserved_node: str) -> tuple[str, ...]:
+    """Return the asks that hold a required node against this one."""
+    if not node.reserved or reserved_node == node.node_id:
+        return ()
+    keys = node.node.facts().reservations
+    return tuple(key for key in keys if key != ask.allocation_key)

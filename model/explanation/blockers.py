@@ -1,0 +1,101 @@
+"""What stands in the way, as values: which queue, user, group or node, what was asked, and what there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..configuration.schema import Position
+    from ..refusals import RefusalReason
+    from ..resources import Resource
+
+__all__ = ["APPLICATIONS", "Blocker", "Lack", "SubjectKind", "lacks_of"]
+
+APPLICATIONS = "applications"
+"""The name of what is lacking where a number of applications is limited."""
+
+
+class SubjectKind(Enum):
+    """What kind of thing stands in the way."""
+
+    PARTITION = "partition"
+    QUEUE = "queue"
+    USER = "user"
+    GROUP = "group"
+    NODE = "node"
+    NODES = "nodes"
+    TASK_GROUP = "task group"
+    APPLICATION = "application"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """One quantity of which there is not enough.
+
+    `available` is what is left of `limit`; it is negative where more is used than the limit allows.
+    `position` is where the limit stands in the configuration, `None` where it does not come from there.
+    """
+
+    name: str
+    asked: int
+    available: int
+    limit: int
+    position: Position | None = None
+
+    @property
+    def missing(self) -> int:
+        """By how much the limit would have to be higher, or the usage lower."""
+        return self.asked - self.available
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """One thing that stands in the way of an ask or of a whole application.
+
+    `queue_path` is the queue where a limit of a user or a group stands. `position` is the setting that the
+    reason is about, where it is about no quantity. `until_ns` is when time alone takes the blocker away.
+    """
+
+    reason: RefusalReason
+    kind: SubjectKind
+    subject: str
+    queue_path: str = ""
+    lacks: tuple[Lack, ...] = ()
+    detail: str = ""
+    position: Position | None = None
+    until_ns: int | None = None
+
+
+def lacks_of(
+    wanted: Resource,
+    limit: Resource,
+    used: Resource,
+    positions: Mapping[str, Position],
+    setting: str,
+    *,
+    is_closed: bool = False,
+) -> tuple[Lack, ...]:
+    """Return the types of which too little is left under a limit.
+
+    Args:
+        wanted: What is asked for.
+        limit: The limit by type.
+        used: What is used of it.
+        positions: Where settings stand in the configuration.
+        setting: The name of the limit there; that of one type is `<setting>.<type>`.
+        is_closed: A type without a limit is not there at all, instead of unlimited.
+    """
+    found = []
+    for name, asked in sorted(wanted.items()):
+        if name not in limit and (not is_closed or asked <= 0):
+            continue
+        most = limit.get(name)
+        if used.get(name) + asked > max(0, most):
+            position = positions.get(f"{setting}.{name}") or positions.get(setting)
+            available = most - used.get(name)
+            found.append(Lack(name=name, asked=asked, available=available, limit=most, position=position))
+    return tuple(found)

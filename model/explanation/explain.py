@@ -1,0 +1,236 @@
+"""Make the explanation of an application."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..application_state import ApplicationState
+from ..object_state import ObjectState
+from ..queue_properties import BACKOFF
+from ..refusals import RefusalReason
+from ..resource_comparisons import is_zero
+from .asks import AskJudge
+from .blockers import Blocker, SubjectKind
+from .places import application_place, place_in, queue_places
+from .quotas import application_count_blockers
+from .values import AskExplanation, AskStatus, Explanation, Gang
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..allocation import Ask
+    from ..application import Application
+    from ..partition_state import PartitionState
+    from ..placement.requests import RuleOutcome
+    from ..preemption_records import PreemptionRecord
+    from ..queue import Queue
+    from ..seat import Seat
+    from .application_report import ApplicationReport
+
+__all__ = ["described", "explain", "seat_blockers"]
+
+_ASK_ORDER = "the higher priority first, then the earlier creation"
+
+
+def explain(state: PartitionState, application_id: str, *, only_key: str | None = None) -> Explanation | None:
+    """Explain an application, or one ask of it; `None` if the partition does not know the application.
+
+    Args:
+        state: The partition; nothing of it is changed.
+        application_id: An application that is active, or was rejected or ended within three days.
+        only_key: Explain this ask alone: the others cost time where there are many.
+    """
+    seat = state.seats.get(application_id)
+    if seat is None:
+        return _explain_past(state, application_id, only_key)
+    report = seat.application.report()
+    leaf = seat.queue
+    place = application_place(leaf, seat)
+    return Explanation(
+        time_ns=state.now_ns(),
+        partition=state.name,
+        application_id=application_id,
+        state=report.state,
+        state_text=report.state_text,
+        state_since_ns=report.state_since_ns,
+        submitted_at_ns=report.submitted_at_ns,
+        finished_at_ns=report.finished_at_ns,
+        user=seat.user,
+        limit_group=state.limits.group_of(leaf.path, application_id, seat.user) or "",
+        queue_path=leaf.path,
+        is_draining=leaf.is_draining,
+        rejection="",
+        rules=(),
+        blockers=tuple(seat_blockers(state, seat)) if report.waiting else (),
+        places=() if place is None else (place, *queue_places(leaf)),
+        gang=_gang(seat.application, report),
+        asks=(*_waiting(state, seat, report, only_key), *_held(report, only_key)),
+        preemptions=tuple(_preemptions(state, application_id, only_key)),
+    )
+
+
+# ------------------------------------------------------------------------------------ applications
+
+
+def _partition_blockers(state: PartitionState) -> Iterator[Blocker]:
+    """Walk what keeps a partition from scheduling at all."""
+    found = {
+        RefusalReason.PARTITION_STOPPED: state.state is ObjectState.STOPPED,
+        RefusalReason.NO_CAPACITY: state.tree.root.maximum is None,
+        RefusalReason.CONGESTED: state.around.is_congested(),
+    }
+    for reason, stands_in_the_way in found.items():
+        if stands_in_the_way:
+            yield Blocker(reason=reason, kind=SubjectKind.PARTITION, subject=state.name)
+
+
+def _queue_blockers(leaf: Queue) -> Iterator[Blocker]:
+    """Walk the queues at which the way to a leaf ends; what a draining one has goes on."""
+    for level in leaf.above[:-1]:
+        if level.state is ObjectState.STOPPED:
+            reason = RefusalReason.QUEUE_STOPPED
+            yield Blocker(reason=reason, kind=SubjectKind.QUEUE, subject=level.path)
+        if level.is_leaf is not (level is leaf):
+            is_now = "a leaf, and no queue below it is visited" if level.is_leaf else "a parent of queues"
+            settings = [level.positions.get(key) for key in ("parent", "queues", "name")]
+            yield Blocker(
+                reason=RefusalReason.QUEUE_KIND,
+                kind=SubjectKind.QUEUE,
+                subject=level.path,
+                detail=f"it is {is_now}",
+                position=next((position for position in settings if position is not None), None),
+            )
+
+
+def seat_blockers(state: PartitionState, seat: Seat, *, is_starting: bool = False) -> Iterator[Blocker]:
+    """Walk what stands in the way of all asks of an application.
+
+    Args:
+        state: The partition.
+        seat: The application; it may have no seat in its leaf yet.
+        is_starting: It would begin with its first ask.
+    """
+    leaf = seat.queue
+    yield from _partition_blockers(state)
+    yield from _queue_blockers(leaf)
+    if is_starting or seat.facts.state is ApplicationState.ACCEPTED:
+        yield from application_count_blockers(state, leaf, seat.application_id, seat.user)
+    until_ns = seat.backoff_until_ns
+    if until_ns is not None and until_ns > state.now_ns():
+        yield Blocker(
+            reason=RefusalReason.BACKOFF,
+            kind=SubjectKind.APPLICATION,
+            subject=seat.application_id,
+            detail=f"{leaf.settings.backoff_count} of its asks found no node",
+            position=leaf.positions.get(f"properties.{BACKOFF}"),
+            until_ns=until_ns,
+        )
+
+
+def _gang(application: Application, report: ApplicationReport) -> Gang | None:
+    settings = application.gang_settings
+    if is_zero(settings.placeholder_ask) and not report.task_groups:
+        return None
+    return Gang(
+        announced=settings.placeholder_ask,
+        placed=report.placeholder_allocated,
+        hard=settings.hard,
+        task_groups=report.task_groups,
+    )
+
+
+def _preemptions(
+    state: PartitionState, application_id: str, only_key: str | None
+) -> Iterator[PreemptionRecord]:
+    """Walk the preemptions that an application, or one ask of it, took part in."""
+    for record in state.preemptions:
+        taking_part = [(record.application_id, record.allocation_key)]
+        taking_part += [(victim.application_id, victim.allocation_key) for victim in record.victims]
+        if any(name == application_id and only_key in (None, key) for name, key in taking_part):
+            yield record
+
+
+def _explain_past(state: PartitionState, application_id: str, only_key: str | None) -> Explanation | None:
+    """Explain the last application of that id that was rejected or has ended."""
+    past: dict[int, tuple[Application, tuple[RuleOutcome, ...]]] = {
+        serial: (application, ())
+        for serial, application in state.completed.items()
+        if application.application_id == application_id
+    }
+    rejected = state.rejected.get(application_id)
+    if rejected is not None:
+        past[rejected.serial] = (rejected.application, rejected.rules)
+    if not past:
+        return None
+    application, rules = past[max(past)]
+    report = application.report()
+    return Explanation(
+        time_ns=state.now_ns(),
+        partition=state.name,
+        application_id=application_id,
+        state=report.state,
+        state_text=report.state_text,
+        state_since_ns=report.state_since_ns,
+        submitted_at_ns=report.submitted_at_ns,
+        finished_at_ns=report.finished_at_ns,
+        user=application.user,
+        limit_group="",
+        queue_path=report.queue_path,
+        is_draining=False,
+        rejection=report.rejection,
+        rules=rules,
+        blockers=(),
+        places=(),
+        gang=None,
+        asks=(),
+        preemptions=tuple(_preemptions(state, application_id, only_key)),
+    )
+
+
+# -------------------------------------------------------------------------------------------- asks
+
+
+def _waiting(
+    state: PartitionState, seat: Seat, report: ApplicationReport, only_key: str | None
+) -> Iterator[AskExplanation]:
+    judge = AskJudge(state, seat.queue, seat.application_id, seat.user)
+    keys = [waiting.ask.allocation_key for waiting in report.waiting]
+    for index, waiting in enumerate(report.waiting):
+        if only_key not in (None, keys[index]):
+            continue
+        judgement = judge.judge_waiting(waiting, report)
+        yield replace(
+            described(waiting.ask, AskStatus.WAITING),
+            reserved_node=waiting.reserved_node,
+            place=place_in(keys, index, seat.application_id, _ASK_ORDER),
+            blockers=judgement.blockers,
+            nodes=judgement.nodes,
+            noted=waiting.noted,
+        )
+
+
+def _held(report: ApplicationReport, only_key: str | None) -> Iterator[AskExplanation]:
+    """Walk the allocations, and the asks that are to take the place of a placeholder."""
+    for held in report.held:
+        status = AskStatus.LEAVING if held.is_leaving else AskStatus.PLACED
+        placements = [(held.allocation, status)]
+        if held.swap is not None:
+            placements.append((held.swap, AskStatus.REPLACING))
+        for allocation, state in placements:
+            if only_key in (None, allocation.allocation_key):
+                yield replace(described(allocation.ask, state), node_id=allocation.node_id)
+
+
+def described(ask: Ask, status: AskStatus) -> AskExplanation:
+    """Return an explanation that says of an ask what it is, and nothing else."""
+    return AskExplanation(
+        allocation_key=ask.allocation_key,
+        status=status,
+        resource=ask.resource,
+        priority=ask.priority,
+        created_at_ns=ask.created_at_ns,
+        placeholder=ask.placeholder,
+        task_group_name=ask.task_group_name,
+        required_node=ask.required_node,
+    )

@@ -1,0 +1,117 @@
+"""Where something stands in the orders of the scheduler, and who goes before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..object_state import ObjectState
+from ..queue_order import child_key
+from ..queue_properties import (
+    APPLICATION_SORT_POLICY,
+    APPLICATION_SORT_PRIORITY,
+    SortPolicy,
+)
+from ..queue_quota import fair_maximum
+from ..resources import strictly_greater_than_zero
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..configuration.schema import Position
+    from ..queue import Queue
+    from ..seat import Seat
+
+__all__ = ["AHEAD_MAX", "Place", "application_place", "place_in", "queue_places"]
+
+AHEAD_MAX: Final = 5
+"""How many of those that go before are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place in an order, counted from one.
+
+    `subject` is who stands there, `among` where, `order` the rule of the order in words. `ahead` are the
+    first of those that go before. `position` is the setting that makes the order, `None` for the default.
+    """
+
+    subject: str
+    among: str
+    number: int
+    of: int
+    ahead: tuple[str, ...]
+    order: str
+    position: Position | None = None
+
+
+def place_in(
+    names: Sequence[str], index: int, among: str, order: str, position: Position | None = None
+) -> Place:
+    """Return the place of one of the names that stand in an order."""
+    return Place(
+        subject=names[index],
+        among=among,
+        number=index + 1,
+        of=len(names),
+        ahead=tuple(names[: min(index, AHEAD_MAX)]),
+        order=order,
+        position=position,
+    )
+
+
+def application_place(leaf: Queue, seat: Seat, *, is_new: bool = False) -> Place | None:
+    """Return the place of an application in its leaf, `None` while nothing of it waits.
+
+    Args:
+        leaf: The leaf.
+        seat: The application.
+        is_new: It is not in the leaf, and the place is the one that it would have.
+    """
+    ranked = leaf.seats.ranked(leaf, seat) if is_new else leaf.seats.ranked(leaf)
+    names = [other.application_id for other in ranked]
+    if seat.application_id not in names:
+        return None
+    index = names.index(seat.application_id)
+    settings = (APPLICATION_SORT_POLICY, APPLICATION_SORT_PRIORITY)
+    found = [leaf.positions.get(f"properties.{name}") for name in settings]
+    position = next((position for position in found if position is not None), None)
+    return place_in(names, index, leaf.path, _order_of_applications(leaf), position)
+
+
+def queue_places(leaf: Queue) -> tuple[Place, ...]:
+    """Return the place of a leaf among its siblings, and of each queue above it; without idle queues."""
+    places = []
+    for level in leaf.above[:-1]:
+        parent = level.parent
+        assert parent is not None, "the root has been left out"
+        names = [child.path for child in _ranked_children(parent)]
+        if level.path in names:
+            places.append(place_in(names, names.index(level.path), parent.path, _order_of_queues(parent)))
+    return tuple(places)
+
+
+def _ranked_children(parent: Queue) -> list[Queue]:
+    """Return the children with something waiting, in the order that the tree visits them in."""
+    waiting = [
+        child
+        for child in parent.children.values()
+        if strictly_greater_than_zero(child.pending) and child.state is not ObjectState.STOPPED
+    ]
+    by_priority = parent.settings.priority_sorting
+    return sorted(waiting, key=lambda child: child_key(child, fair_maximum(child), by_priority=by_priority))
+
+
+def _order_of_applications(leaf: Queue) -> str:
+    fair = leaf.settings.application_sort_policy is SortPolicy.FAIR
+    rule = "the smaller share of the queue's guarantee" if fair else "the earlier submission"
+    if leaf.settings.priority_sorting:
+        return f"the higher priority first, then {rule}"
+    return f"{rule} first, then the higher priority"
+
+
+def _order_of_queues(parent: Queue) -> str:
+    rule = "the smaller share of the guarantee"
+    if parent.settings.priority_sorting:
+        return f"the higher priority first, then {rule}"
+    return f"{rule} first, then the higher priority"

@@ -1,0 +1,92 @@
+"""The blockers that are limits: of queues, users and groups, in resources and in numbers of applications.
+
+The checks are those of the cycle, one a level: `Queue.has_room` and `Queue.has_place_for` on the way up from
+the leaf, and the blockers that `UserLimits` tells on the way down.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..refusals import RefusalReason
+from .blockers import APPLICATIONS, Blocker, Lack, SubjectKind, lacks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..limits import HolderKind
+    from ..partition_state import PartitionState
+    from ..queue import Queue
+    from ..resources import Resource
+    from ..users import User
+
+__all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blockers"]
+
+
+def queue_quota_blockers(leaf: Queue, resource: Resource) -> Iterator[Blocker]:
+    """Walk the queues that have no room for a resource, from the leaf up to the root."""
+    for level in leaf.above:
+        maximum = level.maximum
+        if maximum is None or level.has_room(resource):
+            continue
+        is_root = level.parent is None
+        lacks = lacks_of(resource, maximum, level.allocated, level.positions, "max", is_closed=is_root)
+        yield Blocker(
+            reason=RefusalReason.QUEUE_QUOTA,
+            kind=SubjectKind.QUEUE,
+            subject=level.path,
+            lacks=lacks,
+            detail="the nodes together have no more" if is_root else "",
+        )
+
+
+def user_quota_blockers(
+    state: PartitionState, queue_path: str, application_id: str, user: User, resource: Resource
+) -> Iterator[Blocker]:
+    """Walk the limits that a resource does not fit under: the user's first, each from the root down."""
+    for found in state.limits.blockers(queue_path, application_id, user, resource):
+        yield Blocker(
+            reason=RefusalReason.USER_QUOTA,
+            kind=_kind(found.kind),
+            subject=found.name,
+            queue_path=found.queue_path,
+            lacks=lacks_of(resource, found.limit, found.used, found.positions, "maxresources"),
+            position=found.position,
+        )
+
+
+def application_count_blockers(
+    state: PartitionState, leaf: Queue, application_id: str, user: User
+) -> Iterator[Blocker]:
+    """Walk the limits to the number of applications that do not let one start."""
+    for level in leaf.above:
+        if not level.has_place_for(application_id):
+            limit = level.max_applications
+            running = level.running + len(level.accepted_allocating)
+            position = level.positions.get("maxapplications")
+            lack = Lack(name=APPLICATIONS, asked=1, available=limit - running, limit=limit, position=position)
+            yield Blocker(
+                reason=RefusalReason.QUEUE_APPLICATIONS,
+                kind=SubjectKind.QUEUE,
+                subject=level.path,
+                lacks=(lack,),
+            )
+    for found in state.limits.application_blockers(leaf.path, application_id, user):
+        lack = Lack(
+            name=APPLICATIONS,
+            asked=1,
+            available=found.limit - found.running,
+            limit=found.limit,
+            position=found.positions.get("maxapplications", found.position),
+        )
+        yield Blocker(
+            reason=RefusalReason.USER_APPLICATIONS,
+            kind=_kind(found.kind),
+            subject=found.name,
+            queue_path=found.queue_path,
+            lacks=(lack,),
+        )
+
+
+def _kind(kind: HolderKind) -> SubjectKind:
+    return SubjectKind.USER if kind == "user" else SubjectKind.GROUP

@@ -1,0 +1,150 @@
+"""An explanation: all that is known of why an application waits, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..application_state import ApplicationState
+    from ..placement.requests import RuleOutcome
+    from ..preemption_records import PreemptionRecord
+    from ..resources import Resource
+    from ..users import User
+    from .blockers import Blocker
+    from .node_summary import NodeSummary
+    from .places import Place
+
+__all__ = ["AskExplanation", "AskStatus", "Explanation", "Gang", "Noted", "TaskGroupCounts"]
+
+
+class AskStatus(Enum):
+    """What has become of an ask."""
+
+    WAITING = "waits"
+    REPLACING = "takes the place of its placeholder once the resource manager has confirmed its end"
+    PLACED = "runs"
+    LEAVING = "runs until the resource manager confirms its end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What the cycles have noted on an ask: a text, how often, and when last."""
+
+    text: str
+    count: int
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGroupCounts:
+    """The placeholders of a task group: how many there ever were, and what has become of them."""
+
+    name: str
+    placeholders: int
+    waiting: int
+    placed: int
+    replaced: int
+    ended: int
+    """They ended without having been replaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """The gang of an application: it runs when the placeholders that are placed are all that it announced."""
+
+    announced: Resource
+    placed: Resource
+    hard: bool
+    task_groups: tuple[TaskGroupCounts, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskExplanation:
+    """One ask: where it runs, or everything that stands in its way.
+
+    `node_id` is where it runs, `reserved_node` what is reserved for it; the empty text for none. `place` is
+    its place among the waiting asks of its application. `nodes` is `None` where nodes are not what decides.
+    A waiting ask without blockers, whose application has none either, is placed when its turn comes.
+    """
+
+    allocation_key: str
+    status: AskStatus
+    resource: Resource
+    priority: int
+    created_at_ns: int
+    placeholder: bool = False
+    task_group_name: str = ""
+    required_node: str = ""
+    node_id: str = ""
+    reserved_node: str = ""
+    place: Place | None = None
+    blockers: tuple[Blocker, ...] = ()
+    nodes: NodeSummary | None = None
+    noted: tuple[Noted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One application at one moment.
+
+    `limit_group` is the group whose limits it counts against, the empty text for none. `blockers` stand in
+    the way of all its asks. `places` are its place in its queue, then the place of that queue among its
+    siblings, and so on up. `asks` are the waiting ones in the order in which they are tried, then the
+    others. `rules` is what the placement rules said of an application that was rejected. `preemptions` are
+    those that it took part in, the oldest first, as far as the partition remembers, and `loops` how many of
+    them repeat one that came to nothing.
+    """
+
+    time_ns: int
+    partition: str
+    application_id: str
+    state: ApplicationState
+    state_text: str
+    state_since_ns: int | None
+    submitted_at_ns: int
+    finished_at_ns: int | None
+    user: User
+    limit_group: str
+    queue_path: str
+    is_draining: bool
+    rejection: str
+    rules: tuple[RuleOutcome, ...]
+    blockers: tuple[Blocker, ...]
+    places: tuple[Place, ...]
+    gang: Gang | None
+    asks: tuple[AskExplanation, ...]
+    preemptions: tuple[PreemptionRecord, ...]
+
+    @property
+    def loops(self) -> int:
+        """How many of the preemptions repeat one that came to nothing."""
+        return sum(bool(record.loop) for record in self.preemptions)
+
+    @property
+    def waiting(self) -> tuple[AskExplanation, ...]:
+        """The asks that wait, in the order in which they are tried."""
+        return tuple(ask for ask in self.asks if ask.status is AskStatus.WAITING)
+
+    def ask(self, allocation_key: str) -> AskExplanation | None:
+        """Return the explanation of one ask, `None` if the application has none with this key."""
+        return next((ask for ask in self.asks if ask.allocation_key == allocation_key), None)
+
+    def preemptions_for(self, allocation_key: str) -> tuple[PreemptionRecord, ...]:
+        """Return the preemptions that made room for an ask."""
+        return tuple(record for record in self.preemptions if self._is_for(record, allocation_key))
+
+    def preemptions_of(self, allocation_key: str) -> tuple[PreemptionRecord, ...]:
+        """Return the preemptions that an allocation was a victim of."""
+        return tuple(
+            record
+            for record in self.preemptions
+            if any(
+                victim.allocation_key == allocation_key and victim.application_id == self.application_id
+                for victim in record.victims
+            )
+        )
+
+    def _is_for(self, record: PreemptionRecord, allocation_key: str) -> bool:
+        return record.allocation_key == allocation_key and record.application_id == self.application_id

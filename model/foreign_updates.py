@@ -1,0 +1,49 @@
+"""Foreign allocations: what others run on the nodes, which is neither scheduled nor charged to any queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .allocation import FOREIGN_TAG, Allocation, Ask
+
+if TYPE_CHECKING:
+    from .messages import AllocationSubmission
+    from .partition_state import PartitionState
+
+__all__ = ["remove_foreign", "submit_foreign"]
+
+_STATIC: Final = "static"
+
+
+def submit_foreign(state: PartitionState, submission: AllocationSubmission, created_at_ns: int) -> str | None:
+    """Take an allocation of somebody else, another size or another node of it; return why it is refused."""
+    key = submission.allocation_key
+    if not submission.node_id:
+        return f"trying to add a foreign request (non-allocation) {key}"
+    seat = state.nodes.get(submission.node_id)
+    if seat is None:
+        return f"failed to find node {submission.node_id} for allocation {key}"
+    before = state.foreign.get(key)
+    if before is not None and before.node_id != submission.node_id:
+        remove_foreign(state, key)
+    ask = Ask(
+        allocation_key=key,
+        application_id="",
+        resource=submission.resource,
+        created_at_ns=created_at_ns,
+        priority=submission.priority,
+        tags=submission.tags,
+        allow_preempt_self=submission.tags[FOREIGN_TAG] != _STATIC,
+    )
+    allocation = Allocation(ask, seat.node_id, state.now_ns(), seat.instance_type)
+    state.foreign[key] = allocation
+    state.nodes.give_unscored(seat, seat.node.put_foreign(allocation))
+    return None
+
+
+def remove_foreign(state: PartitionState, key: str) -> None:
+    """Let an allocation of somebody else go; one that is not known has gone already."""
+    allocation = state.foreign.pop(key, None)
+    seat = state.nodes.get(allocation.node_id) if allocation is not None else None
+    if seat is not None:
+        state.nodes.give_unscored(seat, seat.node.remove_foreign(key))

@@ -1,0 +1,44 @@
+"""How long what comes of asks may run, as an RM says it, carried out on a partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .quantities import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from .messages import ExecutionLimit
+    from .partition_state import PartitionState
+
+__all__ = ["limit_executions", "timeout_ns"]
+
+_MS_NS: Final = 1_000_000
+
+
+def timeout_ns(timeout_ms: int) -> int | None:
+    """Return a timeout of the wire in nanoseconds; `None` if it never ends: not positive, or centuries."""
+    return timeout_ms * _MS_NS if 0 < timeout_ms <= INT64_MAX // _MS_NS else None
+
+
+def limit_executions(
+    state: PartitionState,
+    limits: Sequence[ExecutionLimit],
+    rejected: Container[int],
+) -> None:
+    """Limit the asks that a request begins with; those that were not taken are passed over.
+
+    Args:
+        state: The partition.
+        limits: One for each of these asks, in order.
+        rejected: The places of those that were not taken.
+    """
+    by_application: dict[str, list[tuple[str, int | None]]] = {}
+    for place, limit in enumerate(limits):
+        if place not in rejected:
+            entry = (limit.allocation_key, timeout_ns(limit.timeout_ms))
+            by_application.setdefault(limit.application_id, []).append(entry)
+    for application_id, entries in by_application.items():
+        seat = state.seats[application_id]
+        state.settle(seat, seat.application.limit_execution(entries, state.now_ns()))

@@ -1,0 +1,102 @@
+"""A list in the order of its items' own places, for items that mostly leave at the front.
+
+An item's place is its attribute `order`; no two items have the same. To take the first item away, or to add
+one behind the last, costs a step; elsewhere it moves the items behind, which is one call into C. Where keys
+are values of their own, `licorne.model.ordered_map` does the same; this one needs no memory but the list.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["OrderedList"]
+
+
+class _HasOrder(Protocol):
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """The place among others of its kind."""
+
+
+Item = TypeVar("Item", bound=_HasOrder)
+_SLACK: Final = 64
+"""Items that may lie dead at the front before the list is cut."""
+_order: Final = attrgetter("order")
+
+
+class OrderedList(Generic[Item]):
+    """Items by their places. A walk must end before the list, or the place of an item in it, changes."""
+
+    __slots__ = ("_items", "_start")
+
+    def __init__(self) -> None:
+        self._items: list[Item] = []
+        self._start = 0
+        """Those before it have been removed."""
+
+    def __len__(self) -> int:
+        return len(self._items) - self._start
+
+    def __iter__(self) -> Iterator[Item]:
+        items = self._items
+        for index in range(self._start, len(items)):
+            yield items[index]
+
+    @property
+    def first(self) -> Item:
+        """The first item; there must be one."""
+        return self._items[self._start]
+
+    @property
+    def last(self) -> Item:
+        """The last item; there must be one."""
+        return self._items[-1]
+
+    def find(self, order: tuple[Any, ...]) -> Item | None:
+        """Return the item with that place, `None` if there is none."""
+        index = self._index(order)
+        items = self._items
+        return items[index] if index < len(items) and items[index].order == order else None
+
+    def add(self, item: Item) -> None:
+        """Put an item in its place."""
+        items = self._items
+        if len(items) == self._start or item.order > items[-1].order:
+            items.append(item)
+        else:
+            insort(items, item, lo=self._start, key=_order)
+
+    def remove(self, item: Item) -> None:
+        """Take out an item that is there, and whose place has not changed since it was added."""
+        items = self._items
+        start = self._start
+        if items[start] is not item:
+            index = self._index(item.order)
+            assert items[index] is item, f"{item!r} is not where its order says: please report"
+            del items[index]
+            return
+        self._start = start + 1
+        if self._start == len(items):
+            items.clear()
+            self._start = 0
+        elif start > _SLACK and start * 2 > len(items):
+            del items[: start + 1]
+            self._start = 0
+
+    def after(self, order: tuple[Any, ...]) -> Iterator[Item]:
+        """Walk the items behind a place, at which there need not be one."""
+        items = self._items
+        for index in range(bisect_right(items, order, lo=self._start, key=_order), len(items)):
+            yield items[index]
+
+    def _index(self, order: tuple[Any, ...]) -> int:
+        """Return where the first item is that is not before the place."""
+        items, start = self._items, self._start
+        if start < len(items) and order <= items[start].order:
+            return start
+        return bisect_left(items, order, lo=start, key=_order)

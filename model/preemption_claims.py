@@ -1,0 +1,84 @@
+"""Room that is spoken for: what asks are going to use that have preempted and still wait.
+
+While its victims go an ask uses nothing, and yet its queue is owed nothing more on its behalf. Who looks at
+guarantees and maxima meanwhile has to count it: otherwise two asks of one queue would both preempt for what
+the queue is owed once, and the second one would find the queue full.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from .preemption_acts import still_going
+from .resource_combinations import component_wise_max
+from .resources import EMPTY, add, subtract_only_existing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .partition_state import PartitionState
+    from .queue import Queue
+    from .resources import Resource
+
+__all__ = ["NOTHING_SPOKEN_FOR", "SpokenFor", "spoken_for"]
+
+
+@final
+class SpokenFor:
+    """What asks that have preempted are going to use, by queue: a value."""
+
+    __slots__ = ("_by_path",)
+
+    def __init__(self, by_path: Mapping[str, Resource]) -> None:
+        self._by_path = by_path
+
+    def use_of(self, queue: Queue) -> Resource:
+        """Return what a queue will use when all that is being preempted is gone and those asks are placed."""
+        used = subtract_only_existing(queue.allocated, queue.preempting)
+        spoken = self._by_path.get(queue.path)
+        return used if spoken is None else add(used, spoken)
+
+    def most_of(self, queue: Queue) -> Resource:
+        """Return what a queue uses now or will use then, for each type whichever is more."""
+        if queue.path not in self._by_path:
+            return queue.allocated
+        return component_wise_max(queue.allocated, self.use_of(queue))
+
+    def leaves_room(self, leaf: Queue, resource: Resource) -> bool:
+        """Tell whether a leaf and those above it have room for a resource beside what is spoken for."""
+        for level in leaf.above:
+            most, maximum = self.most_of(level), level.maximum or EMPTY
+            if any(name in maximum and most.get(name) + resource[name] > maximum[name] for name in resource):
+                return False
+        return True
+
+
+NOTHING_SPOKEN_FOR: Final = SpokenFor({})
+
+
+def spoken_for(state: PartitionState, allocation_key: str) -> SpokenFor:
+    """Add up what is spoken for by all asks but one.
+
+    An ask is forgotten when its victims are gone: it goes before all others then, and is placed at once; or
+    something else stands in its way, and its queue is owed as much as before.
+    """
+    by_path: dict[str, Resource] = {}
+    for key, application_id in list(state.preemption_claims.items()):
+        seat = state.seats.get(application_id)
+        record = None if seat is None else seat.application.ask_record(key)
+        if (
+            seat is None
+            or record is None
+            or record.placed
+            or not _has_room_coming(state, key, application_id)
+        ):
+            del state.preemption_claims[key]
+        elif key != allocation_key:
+            for level in seat.queue.above:
+                by_path[level.path] = add(by_path.get(level.path, EMPTY), record.ask.resource)
+    return SpokenFor(by_path) if by_path else NOTHING_SPOKEN_FOR
+
+
+def _has_room_coming(state: PartitionState, allocation_key: str, application_id: str) -> bool:
+    record = state.preemptions.last_for(allocation_key, application_id)
+    return record is not None and still_going(state, record)

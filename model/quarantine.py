@@ -1,0 +1,231 @@
+"""Applications and nodes that broke: nothing is scheduled with them any more, and the rest goes on.
+
+Only our own bug can break one: a method of it raised what it should not, or an invariant of it does not
+hold. What it says of itself is not trusted any more. So it is taken out of what the partition walks over,
+and what it had is kept in the books by what the partition knows from earlier answers, until the RM ends it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, final
+
+from . import queue_quota
+from .application_state import ApplicationState
+from .effects import ApplicationFacts
+from .placing import unreserve
+from .resources import EMPTY, add, take_away
+
+if TYPE_CHECKING:
+    from .allocation import Allocation
+    from .node_order import NodeSeat
+    from .partition_state import PartitionState
+    from .queue import Queue
+    from .resources import Resource
+    from .seat import Seat
+
+__all__ = [
+    "BrokenKind",
+    "Quarantine",
+    "Quarantined",
+    "end_quarantined",
+    "forget_quarantined",
+    "quarantine_application",
+    "quarantine_node",
+    "uncount_quarantined",
+]
+
+
+class BrokenKind(Enum):
+    """What has broken."""
+
+    APPLICATION = "application"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One broken object: which, since when in nanoseconds since 1970, and the error it broke with."""
+
+    partition: str
+    kind: BrokenKind
+    name: str
+    since_ns: int
+    reason: str
+
+
+@final
+class Quarantine:
+    """The broken objects of one partition. Owned by the partition."""
+
+    __slots__ = ("applications", "entries", "nodes")
+
+    def __init__(self) -> None:
+        self.applications: dict[str, Seat] = {}
+        self.nodes: dict[str, NodeSeat] = {}
+        self.entries: dict[tuple[BrokenKind, str], Quarantined] = {}
+
+    def note(self, state: PartitionState, kind: BrokenKind, name: str, reason: str) -> None:
+        """Keep why and since when an object is here."""
+        self.entries[kind, name] = Quarantined(state.name, kind, name, state.now_ns(), reason)
+
+    def reason(self, kind: BrokenKind, name: str) -> str:
+        """Return why an object is here, the empty text if it is not."""
+        entry = self.entries.get((kind, name))
+        return "" if entry is None else entry.reason
+
+
+# ----------------------------------------------------------------------------------- applications
+
+
+def quarantine_application(state: PartitionState, application_id: str, reason: str) -> bool:
+    """Schedule nothing of an application any more; return whether it was active until now."""
+    seat = state.seats.get(application_id)
+    if seat is None:
+        return False
+    _take_back_what_is_under_way(state, seat)
+    _free_reserved_nodes(state, seat)
+    seat.facts = _facts(seat.facts, reserved=0)
+    del state.seats[application_id]
+    del state.serials[application_id]
+    state.quarantine.applications[application_id] = seat
+    state.quarantine.note(state, BrokenKind.APPLICATION, application_id, reason)
+    seat.queue.seats.park(seat)
+    state.tree.refresh(seat.queue)
+    state.disturb(seat.queue)
+    state.changes += 1
+    return True
+
+
+def _take_back_what_is_under_way(state: PartitionState, seat: Seat) -> None:
+    """Free what swaps hold on other nodes, and count no victims, if the application can still tell."""
+    with suppress(Exception):
+        for placed in seat.application.allocations():
+            if placed.swap is not None:
+                state.leave_node(placed.swap)
+            if placed.preempted:
+                for level in seat.queue.above:
+                    level.remove_preempting(placed.allocation.ask.resource)
+
+
+def _free_reserved_nodes(state: PartitionState, seat: Seat) -> None:
+    for node in state.nodes.by_name():
+        if not node.reserved:
+            continue
+        for key in node.node.facts().reservations:
+            if state.keys.claimant_of(key) != seat.application_id:
+                continue
+            state.reservations -= 1
+            state.node_changes += 1
+            if node.node.unreserve(key):
+                state.nodes.set_reserved(node, reserved=False)
+
+
+def end_quarantined(state: PartitionState, seat: Seat, allocation_key: str) -> tuple[Allocation, ...]:
+    """End an allocation of a broken application, the empty key means all; return what has ended."""
+    ended = []
+    for node in state.nodes.by_name():
+        for allocation in node.node.facts().allocations:
+            ask = allocation.ask
+            if ask.application_id == seat.application_id and allocation_key in ("", ask.allocation_key):
+                state.leave_node(allocation)
+                if uncount_quarantined(state, seat, allocation):
+                    ended.append(allocation)
+    return tuple(ended)
+
+
+def uncount_quarantined(state: PartitionState, seat: Seat, allocation: Allocation) -> bool:
+    """Take an allocation of a broken application off the books; return whether it had been counted."""
+    facts = seat.facts
+    resource = allocation.ask.resource
+    if allocation.ask.placeholder:
+        left = take_away(facts.placeholder_allocated, resource)
+        after = None if left is None else _facts(facts, placeholder_allocated=left)
+    else:
+        left = take_away(facts.allocated, resource)
+        after = None if left is None else _facts(facts, allocated=left)
+    if after is None:
+        return False  # It was to take the place of a placeholder: that one is counted.
+    state.uncount(seat, allocation, ended=False)
+    seat.facts = after
+    return True
+
+
+def forget_quarantined(state: PartitionState, application_id: str) -> tuple[Allocation, ...]:
+    """Let a broken application go with all that is counted for it; return the allocations that ended."""
+    seat = state.quarantine.applications.get(application_id)
+    if seat is None:
+        return ()
+    ended = end_quarantined(state, seat, "")
+    del state.quarantine.applications[application_id]
+    del state.quarantine.entries[BrokenKind.APPLICATION, application_id]
+    queue, facts = seat.queue, seat.facts
+    rest = add(facts.allocated, facts.placeholder_allocated)  # What is on nodes that broke as well.
+    queue_quota.discharge(queue, rest)
+    for level in queue.above:
+        level.remove_pending(facts.pending)
+        level.forget_accepted(application_id)
+        if facts.state is ApplicationState.RUNNING:
+            level.count_running(application_id, -1)
+    state.limits.decrease(queue.path, application_id, seat.user, rest, remove_application=True)
+    state.limits.drop_unused(queue.path, seat.user)
+    queue.seats.unpark(seat)
+    _count_sizes(queue)
+    state.tree.refresh(queue)
+    state.changes += 1
+    if not queue.managed or queue.is_draining:
+        state.clean_later()
+    state.around.release(seat.application)
+    return ended
+
+
+def _count_sizes(queue: Queue) -> None:
+    """Count the sizes of what waits in a leaf anew: those of an application that is gone are not known."""
+    queue.seats.sizes.clear()
+    for seat in queue.seats.by_id.values():
+        for record in seat.application.waiting_asks():
+            queue.seats.count_size(record.ask.resource, 1)
+
+
+def _facts(
+    facts: ApplicationFacts,
+    *,
+    allocated: Resource | None = None,
+    placeholder_allocated: Resource | None = None,
+    reserved: int | None = None,
+) -> ApplicationFacts:
+    return ApplicationFacts(
+        facts.state,
+        facts.pending,
+        facts.allocated if allocated is None else allocated,
+        facts.placeholder_allocated if placeholder_allocated is None else placeholder_allocated,
+        facts.max_priority,
+        facts.submitted_at_ns,
+        facts.reserved if reserved is None else reserved,
+        first=None,
+    )
+
+
+# ------------------------------------------------------------------------------------------ nodes
+
+
+def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
+    """Place nothing on a node any more; return whether it was in use until now.
+
+    What runs there runs on, and counts for its queues and users; the node's capacity no longer counts.
+    """
+    node = state.nodes.get(node_id)
+    if node is None:
+        return False
+    state.nodes.remove(node_id)
+    state.quarantine.nodes[node_id] = node
+    state.quarantine.note(state, BrokenKind.NODE, node_id, reason)
+    for seat in list(state.seats.values()):
+        if seat.facts.reserved:
+            for reservation, _ in seat.application.reserved_asks():
+                if reservation.node_id == node_id:
+                    unreserve(state, seat, reservation.allocation_key)
+    state.change_capacity(node.capacity, EMPTY)
+    return True

@@ -1,0 +1,77 @@
+"""`licorne explain`: why an application waits, at a moment of a replay or of a simulation."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...model.errors import LicorneError
+from .documents import document_of
+from .options import (
+    AfterOption,
+    AsJsonOption,
+    AtOption,
+    ConfigOption,
+    EngineOption,
+    InputOption,
+    NodesOption,
+    OwnTimesOption,
+    PartitionOption,
+    RmOption,
+    SeedOption,
+    UsersOption,
+    stage_options,
+)
+from .printing import moment_document, print_document, print_lines
+from .stage import stage_for
+from .text import lines_of
+
+__all__ = ["explain"]
+
+_BAD_INPUT = 2
+
+
+def explain(
+    application: Annotated[str, typer.Argument(metavar="APPLICATION", help="The id of an application.")],
+    *,
+    input_path: InputOption,
+    ask: Annotated[str | None, typer.Option("--ask", metavar="KEY", help="Explain this ask alone.")] = None,
+    at: AtOption = None,
+    after: AfterOption = None,
+    partition: PartitionOption = None,
+    rm: RmOption = None,
+    nodes: NodesOption = None,
+    config: ConfigOption = None,
+    users: UsersOption = None,
+    engine: EngineOption = "direct",
+    own_times: OwnTimesOption = False,
+    seed: SeedOption = 1,
+    as_json: AsJsonOption = False,
+) -> None:
+    """Say why an application waits: everything that stands in its way, and what would have to change."""
+    try:
+        options = stage_options(
+            input_path,
+            at=at,
+            after=after,
+            nodes=nodes,
+            config=config,
+            users=users,
+            engine=engine,
+            own_times=own_times,
+            seed=seed,
+        )
+        with stage_for(options) as stage:
+            scheduler = stage.scheduler
+            if ask is None:
+                explanation = scheduler.explain(application, rm_id=rm, partition=partition)
+            else:
+                explanation = scheduler.explain_ask(application, ask, rm_id=rm, partition=partition)
+            if as_json:
+                print_document(moment_document(stage) | document_of(explanation, stage.where))
+            else:
+                print_lines(stage, lines_of(explanation, stage.where))
+    except LicorneError as error:
+        typer.echo(f"licorne explain: {error}", err=True)
+        raise typer.Exit(_BAD_INPUT) from error

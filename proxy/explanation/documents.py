@@ -1,0 +1,194 @@
+"""An explanation as a document: plain data for programs. Quantities and times are raw numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .words import changes_of, what_blocks
+
+if TYPE_CHECKING:
+    from ...model.explanation import (
+        AskExplanation,
+        Blocker,
+        Explanation,
+        Lack,
+        NodeSummary,
+        Place,
+    )
+    from ...model.placement import RuleOutcome
+    from ...model.preemption_records import PreemptionRecord
+    from ...model.resources import Resource
+    from ...model.views import Document, Json
+    from .words import Where
+
+__all__ = ["blocker_document", "document_of", "nodes_document", "place_document", "rule_document"]
+
+
+def document_of(explanation: Explanation, where: Where) -> Document:
+    """Return the document of an explanation."""
+    now_ns = explanation.time_ns
+    return {
+        "time": now_ns,
+        "partition": explanation.partition,
+        "applicationID": explanation.application_id,
+        "state": explanation.state.value,
+        "stateText": explanation.state_text,
+        "stateSince": explanation.state_since_ns,
+        "submissionTime": explanation.submitted_at_ns,
+        "finishedTime": explanation.finished_at_ns,
+        "user": explanation.user.name,
+        "groups": [*explanation.user.groups],
+        "limitGroup": explanation.limit_group,
+        "queueName": explanation.queue_path,
+        "queueIsDraining": explanation.is_draining,
+        "rejection": explanation.rejection,
+        "rules": [rule_document(rule, where) for rule in explanation.rules],
+        "blockers": [blocker_document(blocker, where, now_ns) for blocker in explanation.blockers],
+        "places": [place_document(place, where) for place in explanation.places],
+        "gang": _gang(explanation),
+        "asks": [_ask(ask, where, now_ns) for ask in explanation.asks],
+        "preemptions": [_preemption(record) for record in explanation.preemptions],
+        "preemptionLoops": explanation.loops,
+    }
+
+
+def rule_document(rule: RuleOutcome, where: Where) -> Document:
+    """Return the document of what a placement rule said."""
+    place = where(rule.position) if rule.position is not None else ""
+    return {"number": rule.number, "rule": rule.rule, "why": rule.why, "position": place or None}
+
+
+def blocker_document(blocker: Blocker, where: Where, now_ns: int) -> Document:
+    """Return the document of a blocker, with its sentences."""
+    place = where(blocker.position) if blocker.position is not None else ""
+    return {
+        "reason": blocker.reason.name,
+        "kind": blocker.kind.value,
+        "subject": blocker.subject,
+        "queueName": blocker.queue_path,
+        "text": what_blocks(blocker, now_ns),
+        "lacks": [_lack(lack, where) for lack in blocker.lacks],
+        "position": place or None,
+        "until": blocker.until_ns,
+        "changes": [*changes_of(blocker, now_ns)],
+    }
+
+
+def nodes_document(nodes: NodeSummary) -> Document:
+    """Return the document of what the nodes say."""
+    nearest: Document | None = None
+    if nodes.nearest is not None:
+        lacks: Json = {lack.name: lack.missing for lack in nodes.nearest.lacks}
+        nearest = {"nodeID": nodes.nearest.node_id, "missing": lacks}
+    return {
+        "total": nodes.total,
+        "withRoom": nodes.with_room,
+        "first": nodes.first or None,
+        "refusing": [
+            {
+                "reason": tally.obstacle.name,
+                "nodes": tally.nodes,
+                "types": dict(tally.types),
+                "examples": [*tally.examples],
+                "reservedFor": [*tally.reserved_for],
+            }
+            for tally in nodes.tallies
+        ],
+        "nearest": nearest,
+    }
+
+
+def _lack(lack: Lack, where: Where) -> Document:
+    place = where(lack.position) if lack.position is not None else ""
+    return {
+        "type": lack.name,
+        "asked": lack.asked,
+        "available": lack.available,
+        "limit": lack.limit,
+        "missing": lack.missing,
+        "position": place or None,
+        "path": lack.position.path if lack.position is not None else None,
+    }
+
+
+def place_document(place: Place, where: Where) -> Document:
+    """Return the document of a place in an order."""
+    position = where(place.position) if place.position is not None else ""
+    return {
+        "subject": place.subject,
+        "among": place.among,
+        "number": place.number,
+        "of": place.of,
+        "ahead": [*place.ahead],
+        "order": place.order,
+        "position": position or None,
+    }
+
+
+def _gang(explanation: Explanation) -> Json:
+    gang = explanation.gang
+    if gang is None:
+        return None
+    return {
+        "announced": _quantities(gang.announced),
+        "placed": _quantities(gang.placed),
+        "style": "Hard" if gang.hard else "Soft",
+        "taskGroups": [
+            {
+                "taskGroupName": group.name,
+                "placeholders": group.placeholders,
+                "waiting": group.waiting,
+                "placed": group.placed,
+                "replaced": group.replaced,
+                "ended": group.ended,
+            }
+            for group in gang.task_groups
+        ],
+    }
+
+
+def _ask(ask: AskExplanation, where: Where, now_ns: int) -> Document:
+    return {
+        "allocationKey": ask.allocation_key,
+        "status": ask.status.name,
+        "resource": _quantities(ask.resource),
+        "priority": ask.priority,
+        "createTime": ask.created_at_ns,
+        "placeholder": ask.placeholder,
+        "taskGroupName": ask.task_group_name,
+        "requiredNode": ask.required_node,
+        "nodeID": ask.node_id or None,
+        "reservedNode": ask.reserved_node or None,
+        "place": place_document(ask.place, where) if ask.place is not None else None,
+        "blockers": [blocker_document(blocker, where, now_ns) for blocker in ask.blockers],
+        "nodes": nodes_document(ask.nodes) if ask.nodes is not None else None,
+        "noted": [{"text": noted.text, "count": noted.count, "last": noted.last_ns} for noted in ask.noted],
+    }
+
+
+def _preemption(record: PreemptionRecord) -> Document:
+    return {
+        "time": record.time_ns,
+        "cause": record.cause.name,
+        "queueName": record.queue_path,
+        "applicationID": record.application_id,
+        "allocationKey": record.allocation_key,
+        "nodeID": record.node_id,
+        "reason": record.reason,
+        "victims": [
+            {
+                "allocationKey": victim.allocation_key,
+                "applicationID": victim.application_id,
+                "queueName": victim.queue_path,
+                "nodeID": victim.node_id,
+                "resource": _quantities(victim.resource),
+                "reason": victim.reason,
+            }
+            for victim in record.victims
+        ],
+        "loop": record.loop,
+    }
+
+
+def _quantities(resource: Resource) -> Json:
+    return dict(sorted(resource.items()))

@@ -1,0 +1,40 @@
+"""Print what was found out, as lines for people or as one document for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ...model.configuration.durations import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...model.views import Document
+    from .stage import Stage
+    from .text import Line
+
+__all__ = ["moment_document", "print_document", "print_lines"]
+
+
+def print_lines(stage: Stage, lines: Iterable[Line]) -> None:
+    """Print lines below the moment that they are about."""
+    console = Console()
+    played = f", after line {stage.line}" if stage.line is not None else ""
+    console.print(Text(f"at {duration_text(stage.elapsed_ns)}{played}", style="dim"), soft_wrap=True)
+    for line in lines:
+        console.print(Text("  " * line.depth + line.text, style=line.style), soft_wrap=True)
+
+
+def print_document(document: Document) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def moment_document(stage: Stage) -> Document:
+    """Return the moment as a document."""
+    return {"elapsed": stage.elapsed_ns, "line": stage.line}

@@ -1,0 +1,29 @@
+"""Quantities as people write them in a configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ...model.resources import Resource
+
+__all__ = ["quantity_text", "resource_text"]
+
+_BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
+_VCORE: Final = "vcore"
+
+
+def quantity_text(name: str, quantity: int) -> str:
+    """Write a quantity: cores or thousandths of one, or whole binary units, or the plain number."""
+    if name == _VCORE:
+        return f"{quantity}m" if quantity % 1000 else f"{quantity // 1000}"
+    for bits, unit in _BINARY:
+        if quantity and quantity % (1 << bits) == 0:
+            return f"{quantity >> bits}{unit}"
+    return f"{quantity}"
+
+
+def resource_text(resource: Resource) -> str:
+    """Write a resource, its types in order: `memory 4Gi, vcore 500m`."""
+    parts = [f"{name} {quantity_text(name, quantity)}" for name, quantity in sorted(resource.items())]
+    return ", ".join(parts) or "nothing"

@@ -1,0 +1,210 @@
+"""An input played up to a moment: a scheduler that stands still, to be asked.
+
+A transcript is replayed, cycle by cycle as it says. Every other input is simulated.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, final
+
+from ...model.clock import EPOCH_2000_NS
+from ...model.configuration.reader import load
+from ...model.errors import LicorneError
+from ..replay import Replay
+from ..si import si_pb2 as si
+from ..simulation.books import Books
+from ..simulation.driver import Driver, NoProgress
+from ..simulation.input_files import read_text
+from ..simulation.inputs import InputKind, InputOptions, kind_of_input, load_input
+from ..simulation.located_yaml import read_located_yaml
+from ..simulation.scheduler_core import SchedulerCore
+from ..simulation.simulated_rm import SimulatedRM
+from ..simulation.transcript_input import Transcript
+from ..transcript import read_transcript
+from ..user_file import read_users
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ...model.configuration.schema import Position
+    from ..resolvers.resolver import UserResolver
+    from ..scheduler import EngineName, Scheduler
+    from ..transcript import Line
+    from .words import Where
+
+__all__ = ["Stage", "StageOptions", "stage_for"]
+
+_FIRST_PARTITION: Final = "partitions[0]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageOptions:
+    """What is played, and up to when.
+
+    Attributes:
+        input: The file with the work, and how it is read.
+        config_path: The queues that take the place of those of the input; `None` for these.
+        users_path: Users with their groups, asked instead of who is configured; `None` for these.
+        engine: What the scheduler runs on.
+        at_ns: The moment to stop at, from the start; `None` for the end.
+        after_line: The line of a transcript to stop after; `None` for the last.
+    """
+
+    input: InputOptions
+    config_path: Path | None = None
+    users_path: Path | None = None
+    engine: EngineName = "direct"
+    at_ns: int | None = None
+    after_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A scheduler at a moment.
+
+    `elapsed_ns` is the virtual time since the start, `line` the last line of a transcript that was played.
+    `rm_ids` are the resource managers that have registered.
+    """
+
+    scheduler: Scheduler
+    elapsed_ns: int
+    line: int | None
+    rm_ids: tuple[str, ...]
+    where: Where
+
+
+@contextmanager
+def stage_for(options: StageOptions) -> Iterator[Stage]:
+    """Play an input up to a moment; the scheduler ends with the context.
+
+    Raises:
+        LicorneError: Something cannot be read, is wrong, or is refused by the scheduler.
+    """
+    if options.at_ns is not None and options.after_line is not None:
+        raise LicorneError("a moment (--at) and a line (--after) are two ends: name one of them")
+    configuration = None
+    if options.config_path is not None:
+        configuration = read_text(options.config_path)
+        load(configuration, source=str(options.config_path))
+    resolver = None if options.users_path is None else read_users(options.users_path)
+    if kind_of_input(options.input.path) is InputKind.TRANSCRIPT:
+        played = _Replayed(options, configuration, resolver)
+        with played.replay.scheduler:
+            yield played.play()
+    elif options.after_line is not None:
+        raise LicorneError(f"{options.input.path} has no lines to stop after: only a transcript has (--at)")
+    else:
+        core = SchedulerCore(options.engine, resolver)
+        with core.scheduler:
+            yield _simulated(options, core, configuration)
+
+
+# --------------------------------------------------------------------------------------- transcripts
+
+
+@final
+class _Replayed:
+    """A replay that knows which line configured each resource manager."""
+
+    def __init__(
+        self, options: StageOptions, configuration: str | None, resolver: UserResolver | None
+    ) -> None:
+        path = options.input.path
+        self._options = options
+        self._configuration = configuration
+        self._lines = read_transcript(read_text(path), str(path))
+        self._refused: set[int] = set()
+        self._configured: dict[str, int] = {}
+        self.replay = Replay(options.engine, self._hear, resolver)
+
+    def _hear(self, row: str) -> None:
+        document = json.loads(row)
+        if "error" in document:
+            self._refused.add(document["line"])
+
+    def play(self) -> Stage:
+        """Replay the lines up to the moment."""
+        options, scheduler = self._options, self.replay.scheduler
+        last = self._lines[-1].number if self._lines else 0
+        if options.after_line is not None and not 1 <= options.after_line <= last:
+            raise LicorneError(f"{options.input.path} has no line {options.after_line}, the last is {last}")
+        played = None
+        for line in self._lines:
+            if options.after_line is not None and line.number > options.after_line:
+                break
+            whole, part = self._part(line)
+            if part is not None:
+                self._play(part)
+                played = part.number
+            if not whole:
+                break
+        elapsed_ns = scheduler.now_ns() - EPOCH_2000_NS
+        return Stage(scheduler, elapsed_ns, played, tuple(self._configured), self._where)
+
+    def _part(self, line: Line) -> tuple[bool, Line | None]:
+        """Return whether a line ends before the moment does, and what of it is to be played."""
+        at_ns = self._options.at_ns
+        if at_ns is None or line.verb != "advance":
+            return True, line
+        left_ns = at_ns - (self.replay.scheduler.now_ns() - EPOCH_2000_NS)
+        if line.duration_ns() <= left_ns:
+            return True, line
+        return False, replace(line, body=left_ns) if left_ns else None
+
+    def _play(self, line: Line) -> None:
+        if self._configuration is not None and line.verb == "register":
+            request = si.RegisterResourceManagerRequest()
+            request.CopyFrom(line.message(si.RegisterResourceManagerRequest))
+            request.config = self._configuration
+            line = replace(line, body=request)
+        self.replay.run([line])
+        if line.number in self._refused:
+            return
+        if line.verb == "register":
+            self._configured[line.message(si.RegisterResourceManagerRequest).rmID] = line.number
+        elif line.verb == "configuration":
+            self._configured[line.message(si.UpdateConfigurationRequest).rmID] = line.number
+
+    def _where(self, position: Position) -> str:
+        place = f"{position.line}:{position.column}"
+        if self._options.config_path is not None:
+            return f"{self._options.config_path}:{place}"
+        lines = sorted(set(self._configured.values()))
+        names = " or ".join(f"{self._options.input.path}:{line}" for line in lines)
+        return f"{names}, configuration {place}"
+
+
+# --------------------------------------------------------------------------------------- simulations
+
+
+def _simulated(options: StageOptions, core: SchedulerCore, configuration: str | None) -> Stage:
+    """Simulate a workload up to the moment."""
+    work = load_input(options.input)
+    assert not isinstance(work, Transcript), "transcripts are replayed"
+    books = Books()
+    origin_ns = core.now_ns()
+    text = work.default_configuration if configuration is None else configuration
+    manager = SimulatedRM(work, core, books, text)
+    driver = Driver(core, manager, books, progress=NoProgress(), stopwatch=lambda: 0.0)
+    driver.run(until_ns=options.at_ns)
+    return Stage(core.scheduler, core.now_ns() - origin_ns, None, ("simulation",), _place_finder(options))
+
+
+def _place_finder(options: StageOptions) -> Where:
+    """Return what finds a setting: in the given configuration, or in the scenario that it was made from."""
+    path = options.input.path
+    if options.config_path is not None:
+        return lambda position: f"{options.config_path}:{position.line}:{position.column}"
+    if kind_of_input(path) is not InputKind.SCENARIO:
+        return lambda _: ""  # The queues were made up for a trace: they stand nowhere.
+    positions = read_located_yaml(path).positions
+
+    def find(position: Position) -> str:
+        own = positions.get(position.path.removeprefix(_FIRST_PARTITION).removeprefix("."))
+        return "" if own is None else f"{path}:{own.line}:{own.column}"
+
+    return find

@@ -1,0 +1,188 @@
+"""A blocker in words: what stands in the way, each number with its place, and what would have to change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from ...model.configuration.durations import duration_text
+from ...model.configuration.reader import DEFAULT_SOURCE
+from ...model.explanation import SubjectKind
+from ...model.refusals import RefusalReason
+from .quantity_texts import quantity_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ...model.configuration.schema import Position
+    from ...model.explanation import Blocker, Lack, NearMiss, NodeSummary, NodeTally, Place
+
+__all__ = [
+    "Where",
+    "changes_of",
+    "lack_line",
+    "miss_line",
+    "place_line",
+    "standard_place",
+    "tally_line",
+    "what_blocks",
+]
+
+Where: TypeAlias = "Callable[[Position], str]"
+"""Tells where a position of the configuration is to be found; the empty text for nowhere."""
+
+
+def standard_place(position: Position) -> str:
+    """Return a place in the configuration as messages about it name it: `queues.yaml:12:5`."""
+    return f"{DEFAULT_SOURCE}:{position.line}:{position.column}"
+
+
+def what_blocks(blocker: Blocker, now_ns: int) -> str:
+    """Say in one line what stands in the way."""
+    detail = f": {blocker.detail}" if blocker.detail else ""
+    until = "" if blocker.until_ns is None else f" (until {_in_time(blocker.until_ns - now_ns)})"
+    return f"{_sentence(blocker)}{detail}{until}"
+
+
+def _sentence(blocker: Blocker) -> str:
+    subject, kind = blocker.subject, blocker.kind.value
+    reason = blocker.reason
+    if reason is RefusalReason.QUEUE_QUOTA:
+        return f"queue {subject} has no room"
+    if reason is RefusalReason.USER_QUOTA:
+        return f"{kind} {subject} has no room left in {blocker.queue_path}"
+    if reason is RefusalReason.QUEUE_APPLICATIONS:
+        return f"queue {subject} runs its maximum of applications"
+    if reason is RefusalReason.USER_APPLICATIONS:
+        return f"{kind} {subject} runs the maximum of applications in {blocker.queue_path}"
+    if reason is RefusalReason.REQUIRED_NODE_UNKNOWN:
+        return f"the required node {subject} is unknown"
+    if reason is RefusalReason.REQUIRED_NODE_FULL:
+        return f"the required node {subject} has no room"
+    if reason is RefusalReason.PREDICATES:
+        where = f"node {subject}" if blocker.kind is SubjectKind.NODE else "every node with room"
+        return f"the resource manager refuses {where}"
+    if reason is RefusalReason.WAITS_FOR_PLACEHOLDER:
+        return f"it waits to replace a placeholder of task group {subject}"
+    text = reason.value[0].lower() + reason.value[1:]
+    return f"{kind} {subject}: {text}" if subject else text
+
+
+def lack_line(lack: Lack, where: Where) -> str:
+    """Say what was asked, what is left, the limit and where that stands."""
+    place = where(lack.position) if lack.position is not None else ""
+    name = lack.name
+    line = (
+        f"{name}: asked {quantity_text(name, lack.asked)}, left {quantity_text(name, lack.available)} "
+        f"of {quantity_text(name, lack.limit)}"
+    )
+    return f"{line} ({place})" if place else line
+
+
+# ----------------------------------------------------------------------------- what would have to change
+
+
+def changes_of(blocker: Blocker, now_ns: int) -> tuple[str, ...]:
+    """Say what would have to change, one sentence for each quantity or one for the blocker."""
+    return tuple(_changes(blocker, now_ns))
+
+
+def _changes(blocker: Blocker, now_ns: int) -> Iterator[str]:
+    match blocker.reason:
+        case RefusalReason.QUEUE_QUOTA | RefusalReason.USER_QUOTA:
+            for lack in blocker.lacks:
+                yield _quota_change(blocker, lack)
+        case RefusalReason.QUEUE_APPLICATIONS | RefusalReason.USER_APPLICATIONS:
+            where = blocker.queue_path or blocker.subject
+            needed = 1 - blocker.lacks[0].available
+            yield (
+                f"{_counted(needed, 'application')} must end there, or maxapplications of {where} must rise "
+                f"from {blocker.lacks[0].limit} to {blocker.lacks[0].limit + needed}"
+            )
+        case RefusalReason.REQUIRED_NODE_FULL:
+            for lack in blocker.lacks:
+                amount = quantity_text(lack.name, lack.missing)
+                yield f"{lack.name} {amount} more must be free on {blocker.subject}"
+            if not blocker.lacks:
+                yield f"the reservation of {blocker.subject} must go"
+        case _:
+            yield _other_change(blocker, now_ns)
+
+
+def _quota_change(blocker: Blocker, lack: Lack) -> str:
+    name = lack.name
+    missing = quantity_text(name, lack.missing)
+    if blocker.kind is SubjectKind.QUEUE and lack.position is None and "." not in blocker.subject:
+        return f"nodes with {name} {missing} more must come, or as much must end anywhere"
+    setting = "maxresources" if blocker.queue_path else "max"
+    queue = blocker.queue_path or blocker.subject
+    rise = (
+        f"{setting}.{name} of {queue} must rise from {quantity_text(name, lack.limit)} "
+        f"to {quantity_text(name, lack.limit + lack.missing)}"
+    )
+    if lack.asked > lack.limit:
+        return f"{rise}: the ask alone is larger"
+    whose = f" of {blocker.kind.value} {blocker.subject}" if blocker.queue_path else ""
+    return f"{name} {missing}{whose} must end in {queue}, or {rise}"
+
+
+def _other_change(blocker: Blocker, now_ns: int) -> str:
+    match blocker.reason:
+        case RefusalReason.NO_NODE_FITS:
+            return "a node must gain room, or one with enough must come"
+        case RefusalReason.PREDICATES:
+            return "the resource manager must agree: it is asked again in every cycle"
+        case RefusalReason.REQUIRED_NODE_UNKNOWN:
+            return f"node {blocker.subject} must come"
+        case RefusalReason.WAITS_FOR_PLACEHOLDER:
+            return "a placeholder must be placed, or all of them must end"
+        case RefusalReason.BACKOFF:
+            assert blocker.until_ns is not None, "a back-off has an end: please report"
+            return f"nothing: its asks are tried again {_in_time(blocker.until_ns - now_ns)}"
+        case RefusalReason.QUEUE_STOPPED:
+            return f"queue {blocker.subject} must be started"
+        case RefusalReason.QUEUE_KIND:
+            return f"the configuration must make queue {blocker.subject} what it was"
+        case RefusalReason.NO_CAPACITY:
+            return "a node must come"
+        case RefusalReason.CONGESTED:
+            return "the resource manager must take what it is told"
+        case _:
+            return "nothing can: it ends"
+
+
+def _in_time(duration_ns: int) -> str:
+    return f"in {duration_text(duration_ns)}" if duration_ns > 0 else "now"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+# ------------------------------------------------------------------------------------ nodes and orders
+
+
+def tally_line(tally: NodeTally, summary: NodeSummary) -> str:
+    """Say how many nodes refuse for one reason."""
+    types = ", ".join(f"{name} on {count}" for name, count in tally.types)
+    more = "" if tally.nodes <= len(tally.examples) else ", ..."
+    held = f", held for {', '.join(tally.reserved_for)}" if tally.reserved_for else ""
+    lacking = f", short of {types}" if types else ""
+    names = ", ".join(tally.examples)
+    return f"{tally.nodes} of {summary.total} {tally.obstacle.value}{lacking} ({names}{more}){held}"
+
+
+def miss_line(miss: NearMiss) -> str:
+    """Say which node lacks least, and what."""
+    lacks = ", ".join(f"{lack.name} {quantity_text(lack.name, lack.missing)}" for lack in miss.lacks)
+    return f"nearest: {miss.node_id} lacks {lacks}"
+
+
+def place_line(place: Place, where: Where) -> str:
+    """Say where something stands in an order, and behind whom."""
+    behind = ""
+    if place.ahead:
+        rest = place.number - 1 - len(place.ahead)
+        behind = f", behind {', '.join(place.ahead)}" + (f" and {rest} more" if rest else "")
+    setting = where(place.position) if place.position is not None else ""
+    rule = f"{place.order} ({setting})" if setting else place.order
+    return f"{place.subject}: place {place.number} of {place.of} in {place.among}{behind}: {rule}"

@@ -1,0 +1,69 @@
+"""The settings beside the queues, of each RM of one scheduler, and the logs that follow them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from ..actors.log import Log
+from ..model.configuration.extra import ExtraConfig, LogLevel, parse_extra_config
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..model.configuration.problems import Problem
+
+__all__ = ["ExtraConfigurations"]
+
+_DEFAULTS: Final = ExtraConfig()
+
+
+@final
+class ExtraConfigurations:
+    """What the resource managers of one scheduler say in `extraConfig`.
+
+    Only the thread that registers replaces settings; any thread may read, and log.
+    """
+
+    def __init__(self) -> None:
+        self._by_rm: Mapping[str, ExtraConfig] = {}
+        self._levels: dict[tuple[str, str], LogLevel] = {}
+        """The levels of loggers that were looked up, by logger and RM; begun anew with every change."""
+
+    def of(self, rm_id: str) -> ExtraConfig:
+        """Return the settings of an RM; the defaults for one that is not registered."""
+        return self._by_rm.get(rm_id, _DEFAULTS)
+
+    def replace(self, rm_id: str, texts: Mapping[str, str]) -> tuple[str, ...]:
+        """Take the settings of an RM, in place of all that it had; return the warnings about them."""
+        settings, warnings = parse_extra_config(texts)
+        self._by_rm = {**self._by_rm, rm_id: settings}
+        self._levels = {}
+        return warnings
+
+    def warn(self, rm_id: str, queues: tuple[Problem, ...], warnings: tuple[str, ...]) -> None:
+        """Log warnings about the queues and settings of an RM; not under a lock: a sink may do anything."""
+        log = self.log("core.config", rm_id)
+        for problem in queues:
+            log.warning("configuration of RM {!r}: {}", rm_id, problem)  # noqa: PLE1205 - loguru's braces
+        for warning in warnings:
+            log.warning("extra configuration of RM {!r}: {}", rm_id, warning)  # noqa: PLE1205 - loguru's braces
+
+    def log(self, name: str, rm_id: str = "") -> Log:
+        """Return a log at the level of its name, as one RM sets it.
+
+        Without an RM it is for what all of them share: there the one that wants to hear most has its way.
+        """
+
+        def is_logged(level: LogLevel) -> bool:
+            return level >= self._level(name, rm_id)
+
+        return Log(is_logged, logger=name) if not rm_id else Log(is_logged, logger=name, rm_id=rm_id)
+
+    def _level(self, name: str, rm_id: str) -> LogLevel:
+        levels = self._levels
+        level = levels.get((name, rm_id))
+        if level is None:
+            heard = [self.of(rm_id)] if rm_id else self._by_rm.values()
+            level = min((settings.level_of(name) for settings in heard), default=LogLevel.INFO)
+            levels[name, rm_id] = level
+        return level

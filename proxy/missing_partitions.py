@@ -1,0 +1,72 @@
+"""What a resource manager is answered where the partition that it names does not exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..model.messages import (
+    AllocationRejection,
+    AllocationsRejected,
+    ApplicationsAnswered,
+    NodeAction,
+    NodesAnswered,
+    Rejection,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model.messages import AllocationSubmission, ApplicationSubmission, NodeUpdate
+    from .managers import Manager
+
+__all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]
+
+
+def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]) -> None:
+    """Refuse the nodes that an RM creates in a partition that does not exist; the others were never there."""
+    creations = [
+        update for update in updates if update.action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
+    ]
+    rejections = tuple(
+        Rejection(
+            update.node_id,
+            f"failed to find partition {partition} for new node {update.node_id}",
+        )
+        for update in creations
+    )
+    manager.say(NodesAnswered((), rejections))
+
+
+def refuse_applications(
+    manager: Manager,
+    partition: str,
+    submissions: Sequence[ApplicationSubmission],
+) -> None:
+    """Refuse applications for a partition that does not exist."""
+    rejections = tuple(
+        Rejection(
+            entry.application_id,
+            f"Failed to add application {entry.application_id} to partition {partition}, "
+            "partition doesn't exist",
+        )
+        for entry in submissions
+    )
+    manager.say(ApplicationsAnswered((), rejections))
+
+
+def refuse_allocations(
+    manager: Manager,
+    partition: str,
+    submissions: Sequence[AllocationSubmission],
+) -> None:
+    """Refuse asks and allocations for a partition that does not exist."""
+    rejections = tuple(
+        AllocationRejection(
+            entry.allocation_key,
+            entry.application_id,
+            f"Failed to find partition {partition}, for application {entry.application_id} and "
+            f"allocation {entry.allocation_key}",
+        )
+        for entry in submissions
+    )
+    manager.say(AllocationsRejected(rejections))

@@ -1,0 +1,1 @@
+"""Who is in which group: the resolvers that a partition can have, and how they are asked."""

@@ -1,0 +1,60 @@
+"""Looking up the groups of users, before a request is told to a partition.
+
+It happens on the thread of the RM that made the request, while nothing is locked: a look-up that takes
+long delays this request, and no scheduling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...actors.log import Log
+from ...model.user_resolution import LookUpFailure
+from .resolver import UserResolutionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from ...model.messages import ApplicationSubmission
+    from ...model.user_resolution import LookedUp
+    from .resolver import UserResolver
+
+__all__ = ["with_groups"]
+
+
+def with_groups(
+    submissions: Sequence[ApplicationSubmission],
+    resolver: UserResolver | None,
+    blocking: Callable[[], AbstractContextManager[None]],
+    log: Log | None = None,
+) -> tuple[ApplicationSubmission, ...]:
+    """Return applications with the groups of their users, where the RM named a user and no groups.
+
+    Each user is looked up once. A failure goes along with the application, which is refused with it.
+
+    Args:
+        submissions: The applications of one request, for one partition.
+        resolver: Whom to ask; `None` for nobody.
+        blocking: Tells the engine that the thread is about to wait.
+        log: Where it is said that an embedder's resolver failed.
+    """
+    users = dict.fromkeys(entry.user for entry in submissions if entry.user and not entry.groups)
+    if resolver is None or not users:
+        return tuple(submissions)
+    with blocking():
+        found = {user: _look_up(user, resolver, log or Log()) for user in users}
+    return tuple(
+        entry if entry.groups else replace(entry, looked_up=found.get(entry.user)) for entry in submissions
+    )
+
+
+def _look_up(user: str, resolver: UserResolver, log: Log) -> LookedUp:
+    try:
+        return tuple(resolver.groups_of(user))
+    except UserResolutionError as error:
+        return LookUpFailure(str(error))
+    except Exception as error:
+        log.exception("the resolver failed for user {!r}", user)  # noqa: PLE1205 - loguru's braces
+        return LookUpFailure(f"user {user!r}: the resolver failed: {error!r}")

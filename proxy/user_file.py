@@ -1,0 +1,50 @@
+"""A file that says who is in which groups, so that a replay or a simulation is the same everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .resolvers.static_list import StaticResolver
+from .simulation.located_yaml import read_located_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ..model.configuration.problems import Finding
+    from .simulation.located_yaml import LocatedYaml, YamlValue
+
+__all__ = ["USERS_HELP", "read_users"]
+
+USERS_HELP: Final = "Users with lists of groups (.yaml), asked instead of who is configured."
+
+
+def read_users(path: Path) -> StaticResolver:
+    """Read a mapping from the name of each user to a list of groups, as YAML or JSON.
+
+    Raises:
+        InputError: The file cannot be read.
+        ConfigurationError: It is no such mapping; all that is wrong is told, with its place.
+    """
+    located = read_located_yaml(path)
+    groups: dict[str, list[str]] = {}
+    findings: list[Finding] = []
+    if not isinstance(located.value, dict):
+        raise located.error([located.finding([], "users with lists of groups are wanted")])
+    for user, value in located.value.items():
+        if not isinstance(value, list):
+            findings.append(located.finding([user], f"a list of groups is wanted: {value!r}"))
+            continue
+        findings += _no_names(located, user, value)
+        groups[user] = [name for name in value if isinstance(name, str)]
+    if findings:
+        raise located.error(findings)
+    return StaticResolver(groups)
+
+
+def _no_names(located: LocatedYaml, user: str, groups: list[YamlValue]) -> Iterator[Finding]:
+    """Yield the groups that are no names."""
+    for index, name in enumerate(groups):
+        if not isinstance(name, str) or not name:
+            text = f"the name of a group is wanted, in quotes if need be: {name!r}"
+            yield located.finding([user, index], text)

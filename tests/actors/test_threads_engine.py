@@ -1,0 +1,114 @@
+"""The engine `threads`: what its locks cover, and what happens without them."""
+
+from __future__ import annotations
+
+import pytest
+from listening import Judge, Listener, once
+from manager_requests import application_request, ask_request, keys, node_request
+from running_scheduler import begin, running
+
+from licorne import Scheduler
+from licorne.actors.afterwards import Afterwards
+from licorne.actors.guarded_partition import GuardedPartition
+from licorne.actors.guards import LOCK_ORDER
+from licorne.lockcheck import held, session
+from licorne.model.errors import LicorneError
+from licorne.model.marks import marked_methods
+from licorne.model.partition import Partition
+
+
+def test_a_guard_has_every_marked_method_of_a_partition() -> None:
+    """And each is one that takes the lock: none is inherited from the partition."""
+    assert set(marked_methods(Partition)) <= set(vars(GuardedPartition))
+    assert not issubclass(GuardedPartition, Partition)
+
+
+def test_a_call_has_done_what_it_asks_when_it_returns() -> None:
+    """An RM thread carries its own request out."""
+    with running("threads", threads=1) as scheduler:
+        begin(scheduler, Listener())
+        scheduler.update_node(node_request("new"))
+
+        nodes = scheduler.snapshot()["nodes"]
+    assert "'new'" in str(nodes)
+
+
+def test_no_lock_is_held_while_the_manager_judges() -> None:
+    """The partition's is let go of, and nothing else is held then."""
+    judge = Judge()
+    seen: list[tuple[str, ...]] = []
+    judge.react = lambda text: seen.append(held()) if text.startswith("asked") else None
+    with session(LOCK_ORDER, members_max=1_000_000) as checked, running("threads", threads=1) as scheduler:
+        begin(scheduler, judge)
+        scheduler.update_allocation(ask_request(*keys(5)))
+        judge.wait_for_count("placed ", 5)
+
+    assert {()} == set(seen)
+    assert () == checked.findings, checked.report_text()
+
+
+def test_a_predicate_may_change_what_the_cycle_stands_in() -> None:
+    """The cycle notices, begins anew, and asks nothing twice that was answered."""
+    judge = Judge()
+    with running("threads", threads=1) as scheduler:
+        change = application_request("another")
+        judge.react = once("asked to place ask-0", lambda: scheduler.update_application(change))
+        begin(scheduler, judge)
+        scheduler.update_allocation(ask_request(*keys(3)))
+        judge.wait_for_count("placed ", 3)
+        judge.wait_for("accepted another")
+
+    assert keys(3) == judge.all("asked to place ")
+
+
+def test_the_lock_order_is_the_declared_one_of_the_docs() -> None:
+    """From the cluster down to the node."""
+    assert ["cluster", "partition", "application", "node"] == sorted(
+        LOCK_ORDER.ranks, key=LOCK_ORDER.ranks.__getitem__
+    )
+
+
+def test_what_is_kept_happens_when_the_outermost_lock_is_let_go_of() -> None:
+    """In order, and also where what ran under the lock raised."""
+    afterwards = Afterwards()
+    done: list[str] = []
+
+    def run() -> None:
+        with afterwards:
+            with afterwards:
+                afterwards.keep(lambda: done.append("first"))
+            afterwards.keep(lambda: done.append("second"))
+            assert [] == done
+            raise ValueError("on purpose")
+
+    with pytest.raises(ValueError, match="on purpose"):
+        run()
+
+    assert ["first", "second"] == done
+
+
+def test_what_is_kept_without_a_lock_happens_at_once() -> None:
+    """There is nothing to wait for."""
+    done: list[str] = []
+    Afterwards().keep(lambda: done.append("at once"))
+
+    assert ["at once"] == done
+
+
+@pytest.mark.parametrize(
+    ("engine", "stepped", "threads", "words"),
+    [
+        ("actors", False, 2, "threads=2 is for the engine threads that runs by itself, not for actors"),
+        ("threads", True, 2, "not for stepped threads"),
+        ("threads", False, 0, "threads=0: there must be one thread at least"),
+    ],
+)
+def test_a_number_of_threads_that_makes_no_sense_is_refused(
+    engine: str,
+    stepped: bool,  # noqa: FBT001 - a parameter
+    threads: int,
+    words: str,
+) -> None:
+    """Rather than ignored."""
+    with pytest.raises(LicorneError, match=words):
+        Scheduler(engine=engine, stepped=stepped, threads=threads)  # type: ignore[arg-type]

@@ -1,0 +1,55 @@
+"""Limits of users and groups with defaults, and the books that keep them."""
+
+from __future__ import annotations
+
+from licorne.model.configuration.schema import LimitConfig, QueueConfig
+from licorne.model.resources import EMPTY, Resource, fits_undefined_unlimited
+from licorne.model.user_limits import UserLimits
+from licorne.model.users import User
+
+__all__ = ["BOB", "DAN", "EVE", "TEN", "a_limit", "a_root", "books", "fill", "memory"]
+
+BOB = User("bob", ("dev",))
+DAN = User("dan", ("ops",))
+EVE = User("eve", ("qa",))
+TEN = Resource({"memory": 10, "vcore": 1000})
+
+
+def memory(quantity: int) -> Resource:
+    return Resource({"memory": quantity})
+
+
+def a_limit(
+    *, users: tuple[str, ...] = (), groups: tuple[str, ...] = (), quantity: int = 0, applications: int = 0
+) -> LimitConfig:
+    """Return a limit of memory, of applications, or both."""
+    return LimitConfig(
+        users=users,
+        groups=groups,
+        max_resources=memory(quantity) if quantity else EMPTY,
+        max_applications=applications,
+    )
+
+
+def a_root(
+    *root: LimitConfig, a: tuple[LimitConfig, ...] = (), b: tuple[LimitConfig, ...] = ()
+) -> QueueConfig:
+    """Return the queues `root`, `root.a` and `root.b` with their limits."""
+    queues = (QueueConfig(name="a", limits=a), QueueConfig(name="b", limits=b))
+    return QueueConfig(name="root", queues=queues, limits=root)
+
+
+def books(root: QueueConfig | None = None) -> UserLimits:
+    limits = UserLimits()
+    limits.update(a_root() if root is None else root)
+    return limits
+
+
+def fill(limits: UserLimits, queue_path: str, application_id: str, user: User, asks: int) -> int:
+    """Add asks of ten as long as the headroom has room, as a scheduler does; return how many fitted."""
+    for placed in range(asks):
+        headroom = limits.headroom(queue_path, application_id, user)
+        if not fits_undefined_unlimited(headroom, TEN):
+            return placed
+        limits.increase(queue_path, application_id, user, TEN)
+    return asks

@@ -1,0 +1,97 @@
+"""What the corpus of lock bugs is made of: a small cluster of locks, units that take them, and cases.
+
+A case is a few lines that run on one thread and never deadlock, although the program that they stand for
+did, or could have.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from licorne.lockcheck import Lock, LockUsageError, Order, RLock, Rung, RWLock, key, session, tree, unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from licorne.lockcheck import Finding, Kind
+    from licorne.lockcheck.rwlock import PlainRWLock
+    from licorne.lockcheck.sessions import Action, Session
+
+__all__ = ["ORDER", "RECORD", "Bug", "Cluster", "Safe", "hold", "look", "nest"]
+
+ORDER: Final = Order(
+    "cluster < partition < queue < application < node; partition < placement; partition < nodes < node",
+    same={"queue": tree("path"), "node": key("name")},
+    leaves=["events"],
+)
+RECORD: Final[Mapping[Rung, Action]] = dict.fromkeys(Rung, "record")
+
+Guard = AbstractContextManager[object]
+
+
+@dataclass
+class Cluster:
+    """Locks as the scheduler has them."""
+
+    cluster: PlainRWLock = field(default_factory=lambda: RWLock("cluster"))
+    partition: PlainRWLock = field(default_factory=lambda: RWLock("partition", key="default"))
+    placement: PlainRWLock = field(default_factory=lambda: RWLock("placement"))
+    nodes: PlainRWLock = field(default_factory=lambda: RWLock("nodes"))
+    root: PlainRWLock = field(default_factory=lambda: RWLock("queue", key="root"))
+    parent: PlainRWLock = field(default_factory=lambda: RWLock("queue", key="root.a"))
+    child: PlainRWLock = field(default_factory=lambda: RWLock("queue", key="root.a.b"))
+    sibling: PlainRWLock = field(default_factory=lambda: RWLock("queue", key="root.z"))
+    application: PlainRWLock = field(default_factory=lambda: RWLock("application", key="app-1"))
+    other: PlainRWLock = field(default_factory=lambda: RWLock("application", key="app-2"))
+    node: PlainRWLock = field(default_factory=lambda: RWLock("node", key="n1"))
+    node_2: PlainRWLock = field(default_factory=lambda: RWLock("node", key="n2"))
+    events: PlainRWLock = field(default_factory=lambda: RWLock("events"))
+    proxy: PlainRWLock = field(default_factory=lambda: RWLock("proxy"))
+    mutex: Guard = field(default_factory=lambda: Lock("mutex"))
+    monitor: Guard = field(default_factory=lambda: RLock("monitor"))
+
+
+def hold(*guards: Guard) -> None:
+    """Take locks, each while the ones before it are held, and let go of them."""
+    with ExitStack() as stack:
+        for guard in guards:
+            stack.enter_context(guard)
+
+
+def nest(who: str, *guards: Guard) -> None:
+    """Do the same as a unit of its own; a lock that refuses its holder ends it."""
+    with unit(who):
+        try:
+            hold(*guards)
+        except LockUsageError:
+            return
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug of somebody, and what kind of finding it has to be at R0."""
+
+    name: str
+    run: Callable[[Cluster], None]
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Safe:
+    """A pattern that is in order although it looks like a bug."""
+
+    name: str
+    run: Callable[[Cluster], None]
+    explained: str = ""
+    """Part of the reason that the R1 gives; empty where not even a path closes."""
+    order: Order | None = None
+
+
+def look(run: Callable[[Cluster], None], order: Order | None) -> tuple[Session, tuple[Finding, ...]]:
+    """Run a case in a session of its own; return the session and what it found."""
+    with session(order, on=RECORD) as opened:
+        run(Cluster())
+    assert [] == opened.faults
+    return opened, opened.findings

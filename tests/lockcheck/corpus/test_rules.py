@@ -1,0 +1,319 @@
+"""Bugs of classes REC, LEAK, MODE and BLK, walks under a lock, and broken contracts: all at R0, from one path."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+import pytest
+from lock_corpus import Bug, Cluster, hold, look, nest
+
+from licorne.lockcheck import (
+    Condition,
+    Kind,
+    Lock,
+    LockUsageError,
+    Rung,
+    assert_held,
+    blocking,
+    excludes,
+    leaf,
+    no_locks,
+    note_write,
+    requires,
+    session,
+    unit,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lock_corpus import Guard
+
+
+def again(first: Callable[[Cluster], Guard], second: Callable[[Cluster], Guard]) -> Callable[[Cluster], None]:
+    """Return a run in which one unit takes the same lock twice."""
+    return lambda c: nest("scheduler", first(c), second(c))
+
+
+def under(guard: Callable[[Cluster], Guard], act: Callable[[], object]) -> Callable[[Cluster], None]:
+    """Return a run in which something is done while a lock is held."""
+
+    def run(c: Cluster) -> None:
+        with unit("scheduler"), guard(c):
+            act()
+
+    return run
+
+
+def writes(guard: Callable[[Cluster], Guard], what: str, lock: str) -> Callable[[Cluster], None]:
+    """Return a run in which something is written while a lock is held."""
+
+    def run(c: Cluster) -> None:
+        with unit("scheduler"), guard(c):
+            note_write(getattr(c, lock), what)
+
+    return run
+
+
+def leaks(act: Callable[[Cluster], object]) -> Callable[[Cluster], None]:
+    """Return a run in which a unit ends while it holds a lock."""
+
+    def run(c: Cluster) -> None:
+        with unit("scheduler"):
+            act(c)
+
+    return run
+
+
+def in_turn(*acts: Callable[[], object]) -> None:
+    """Do some things one after the other."""
+    for act in acts:
+        act()
+
+
+def releases(act: Callable[[Cluster], object]) -> Callable[[Cluster], None]:
+    """Return a run in which a lock refuses a release."""
+
+    def run(c: Cluster) -> None:
+        with unit("scheduler"), pytest.raises((LockUsageError, RuntimeError)):
+            act(c)
+
+    return run
+
+
+def waits_with_another_lock(c: Cluster) -> None:
+    """Wait for a condition while another lock is held."""
+    condition = Condition(name="changed")
+    with unit("scheduler"), c.application.write(), condition:
+        condition.wait(timeout=0.001)
+
+
+def joins_a_thread(c: Cluster) -> None:
+    """Join a thread that still runs while a lock is held."""
+    go_on = threading.Event()
+    helper = threading.Thread(target=go_on.wait)
+    helper.start()
+    with c.partition.write():
+        helper.join(timeout=0.001)
+    go_on.set()
+    helper.join()
+
+
+def visits_all(outer: Callable[[Cluster], Guard], name: str) -> Callable[[Cluster], None]:
+    """Return a run in which members of a class are taken one by one while a lock is held."""
+
+    def run(c: Cluster) -> None:
+        members = [Lock(name, key=number) for number in range(4)]
+        with outer(c):
+            for member in members:
+                hold(member)
+
+    return run
+
+
+class Books:
+    """Something that its lock guards."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.lock = cluster.application
+        self.entries = 0
+
+
+def calls(
+    contract: Callable[[Callable[[Books], None]], Callable[[Books], None]], *held: str
+) -> Callable[[Cluster], None]:
+    """Return a run in which a function with a contract is called while some locks are held."""
+
+    def run(c: Cluster) -> None:
+        @contract
+        def count(books: Books) -> None:
+            with c.events.write():
+                books.entries += 1
+
+        with unit("scheduler"):
+            guards = [getattr(c, name).read() for name in held]
+            for guard in guards:
+                guard.__enter__()
+            count(Books(c))
+            for guard in reversed(guards):
+                guard.__exit__(None, None, None)
+
+    return run
+
+
+def released_by_another(c: Cluster) -> None:
+    """Take a lock in one unit and release it in another one."""
+    with unit("one"):
+        c.mutex.__enter__()
+    with unit("other"):
+        c.mutex.release()  # type: ignore[attr-defined] # a lock has it, a guard need not
+
+
+def condition_without_its_lock(act: Callable[[threading.Condition], object]) -> Callable[[Cluster], None]:
+    """Return a run in which a condition is used without its lock."""
+
+    def run(_: Cluster) -> None:
+        with unit("scheduler"), pytest.raises(RuntimeError):
+            act(Condition(name="changed"))
+
+    return run
+
+
+def unserved_future() -> None:
+    """Wait a moment for a future that nobody serves."""
+    with pytest.raises(TimeoutError):
+        Future().result(timeout=0.001)
+
+
+def empty_queue() -> None:
+    """Wait a moment for an item that nobody puts."""
+    with pytest.raises(queue.Empty):
+        queue.Queue().get(timeout=0.001)
+
+
+def full_queue() -> None:
+    """Wait a moment for room that nobody makes."""
+    limited: queue.Queue[int] = queue.Queue(maxsize=1)
+    limited.put_nowait(1)
+    with pytest.raises(queue.Full):
+        limited.put(2, timeout=0.001)
+
+
+def connect_nowhere() -> None:
+    """Try to connect to a port that nobody can listen on."""
+    with socket.socket() as door, pytest.raises(OSError):  # noqa: PT011 - which one depends on the system
+        door.connect(("127.0.0.1", 0))
+
+
+def ask(kind: str) -> Callable[[], object]:
+    """Return something that blocks, as its author says."""
+
+    def act() -> None:
+        with blocking(kind):
+            pass
+
+    return act
+
+
+def callback_that_wants_no_lock() -> None:
+    """Enter code that wants no lock held."""
+    with no_locks("callback of the RM"):
+        pass
+
+
+def recursion_of_a_mutex(c: Cluster) -> None:
+    """Take a plain lock twice; the second time only for a moment, since nothing would ever end it."""
+    with unit("scheduler"), c.mutex:
+        c.mutex.acquire(timeout=0.001)  # type: ignore[attr-defined] # a lock has it, a guard need not
+
+
+RECURSIONS = [
+    Bug("the partition's queues are looked up by a holder (2019-04-12)", again(lambda c: c.partition.read(), lambda c: c.partition.read()), Kind.RECURSION),
+    Bug("the partition's queues are looked up under its write lock (2019-04-12)", again(lambda c: c.partition.write(), lambda c: c.partition.read()), Kind.RECURSION),
+    Bug("yunikorn-core #54: pending resources are read by a getter under the queue's lock", again(lambda c: c.child.write(), lambda c: c.child.read()), Kind.RECURSION),
+    Bug("YUNIKORN-793: the queue's facts ask for its path", again(lambda c: c.child.read(), lambda c: c.child.read()), Kind.RECURSION),
+    Bug("YUNIKORN-974: a deferred lock where an unlock was meant", again(lambda c: c.application.read(), lambda c: c.application.read()), Kind.RECURSION),
+    Bug("YUNIKORN-2233: the cluster removes a partition, which removes itself from the cluster", again(lambda c: c.cluster.write(), lambda c: c.cluster.write()), Kind.RECURSION),
+    Bug("YUNIKORN-2543: the RM calls back into the proxy from a callback", again(lambda c: c.proxy.read(), lambda c: c.proxy.read()), Kind.RECURSION),
+    Bug("YUNIKORN-2545: the queue's facts ask for its headroom", again(lambda c: c.parent.read(), lambda c: c.parent.read()), Kind.RECURSION),
+    Bug("YUNIKORN-2552: a removed queue tells an event whether it is managed", again(lambda c: c.sibling.read(), lambda c: c.sibling.read()), Kind.RECURSION),
+    Bug("YUNIKORN-2565: a node's event asks for its capacity", again(lambda c: c.node.write(), lambda c: c.node.read()), Kind.RECURSION),
+    Bug("YUNIKORN-2806: the preemptor visits the application that preempts", again(lambda c: c.application.write(), lambda c: c.application.read()), Kind.RECURSION),
+    Bug("YUNIKORN-3092: an application cancels its own reservation", again(lambda c: c.application.write(), lambda c: c.application.write()), Kind.RECURSION),
+    Bug("yunikorn-core #299: the REST path locks what it holds", again(lambda c: c.cluster.read(), lambda c: c.cluster.read()), Kind.RECURSION),
+    Bug("yunikorn-core #347: an application is locked twice", again(lambda c: c.other.write(), lambda c: c.other.write()), Kind.RECURSION),
+    Bug("yunikorn-core #841: removing a queue makes an event of it", again(lambda c: c.root.write(), lambda c: c.root.read()), Kind.RECURSION),
+    Bug("yunikorn-core #948: with a queue in between", lambda c: nest("scheduler", c.other.write(), c.node.read(), c.other.write()), Kind.RECURSION),
+    Bug("yunikorn-k8shim #697: a read lock is taken twice", again(lambda c: c.placement.read(), lambda c: c.placement.read()), Kind.RECURSION),
+    Bug("parking_lot #212: read, write of another thread, read", again(lambda c: c.nodes.read(), lambda c: c.nodes.read()), Kind.RECURSION),
+    Bug("a state machine's callback fires an event of the same machine", again(lambda c: c.events.write(), lambda c: c.events.write()), Kind.RECURSION),
+    Bug("a plain lock taken by a method and by the method it calls", recursion_of_a_mutex, Kind.RECURSION),
+    Bug("a reader wants to write what it has read", again(lambda c: c.partition.read(), lambda c: c.partition.write()), Kind.UPGRADE),
+    Bug("a reader wants to write, with another lock in between", lambda c: nest("scheduler", c.parent.read(), c.node.write(), c.parent.write()), Kind.UPGRADE),
+]  # fmt: skip
+
+
+LEAKS = [
+    Bug("an early return without unlock (2019-09-20)", leaks(lambda c: c.child.read().__enter__()), Kind.LEAK),
+    Bug("YUNIKORN-974: the lock that was meant to be released is never", leaks(lambda c: c.application.read().__enter__()), Kind.LEAK),
+    Bug("a plain lock is left behind by an error", leaks(lambda c: c.mutex.__enter__()), Kind.LEAK),
+    Bug("a deferred unlock runs twice", releases(lambda c: in_turn(c.parent.write().__enter__, c.parent.release_write, c.parent.release_write)), Kind.WRONG_RELEASE),
+    Bug("a write lock is released as a read lock", releases(lambda c: in_turn(c.root.write().__enter__, c.root.release_read)), Kind.WRONG_RELEASE),
+    Bug("a read lock is released as a write lock", releases(lambda c: in_turn(c.root.read().__enter__, c.root.release_write)), Kind.WRONG_RELEASE),
+    Bug("a lock that nobody holds is released", releases(lambda c: c.mutex.release()), Kind.WRONG_RELEASE),  # type: ignore[attr-defined]
+    Bug("a lock is released by who does not hold it", released_by_another, Kind.WRONG_RELEASE),
+]  # fmt: skip
+
+MODES = [
+    Bug("YUNIKORN-862: a partition is deleted from the map under the read lock", writes(lambda c: c.cluster.read(), "partitions", "cluster"), Kind.READ_WRITE),
+    Bug("YUNIKORN-2114: trackers are deleted under the read lock", writes(lambda c: c.placement.read(), "trackers", "placement"), Kind.READ_WRITE),
+    Bug("YUNIKORN-2427: a tracker is unlinked under the read lock", writes(lambda c: c.child.read(), "trackers", "child"), Kind.READ_WRITE),
+    Bug("YUNIKORN-1164: requests are sorted under the read lock", writes(lambda c: c.application.read(), "requests", "application"), Kind.READ_WRITE),
+    Bug("YUNIKORN-3249: the timer of preemption is set under the read lock", writes(lambda c: c.root.read(), "timer", "root"), Kind.READ_WRITE),
+    Bug("YUNIKORN-15: a child is added without the parent's lock", writes(lambda c: c.child.write(), "children", "parent"), Kind.UNGUARDED_WRITE),
+]  # fmt: skip
+
+BLOCKS = [
+    Bug("yunikorn-core #40: a handler waits for a second answer", under(lambda c: c.cluster.write(), lambda: threading.Event().wait(0.001)), Kind.BLOCKING),
+    Bug("YUNIKORN-1099: an acknowledgement is awaited under the application's lock", under(lambda c: c.application.write(), lambda: threading.Event().wait(timeout=0.001)), Kind.BLOCKING),
+    Bug("YUNIKORN-2543 (#837): the RM is called back under the proxy's lock", under(lambda c: c.proxy.read(), ask("callback")), Kind.BLOCKING),
+    Bug("YUNIKORN-2543: the scheduler's answer is awaited under the proxy's lock", under(lambda c: c.proxy.read(), unserved_future), Kind.BLOCKING),
+    Bug("yunikorn-core #377: an event is handled under the application's lock", under(lambda c: c.application.write(), ask("event handler")), Kind.BLOCKING),
+    Bug("a partition asks an actor under its lock", under(lambda c: c.partition.write(), ask("ask")), Kind.BLOCKING),
+    Bug("YUNIKORN-3296: an item is put where nobody takes any more", under(lambda c: c.events.read(), full_queue), Kind.BLOCKING),
+    Bug("a queue is emptied under a lock", under(lambda c: c.events.write(), empty_queue), Kind.BLOCKING),
+    Bug("a thread sleeps under a lock", under(lambda c: c.node.write(), lambda: time.sleep(0.0001)), Kind.BLOCKING),
+    Bug("a file is read under a lock", under(lambda c: c.cluster.read(), lambda: open(__file__, encoding="utf-8").close()), Kind.BLOCKING),  # noqa: PTH123
+    Bug("a directory service is asked under the partition's lock", under(lambda c: c.partition.read(), connect_nowhere), Kind.BLOCKING),
+    Bug("a name is looked up under a lock", under(lambda c: c.partition.read(), lambda: socket.getaddrinfo("127.0.0.1", 0)), Kind.BLOCKING),
+    Bug("a program is run under a lock", under(lambda c: c.partition.write(), lambda: subprocess.run([sys.executable, "-S", "-c", ""], check=True)), Kind.BLOCKING),
+    Bug("a thread is joined under a lock", joins_a_thread, Kind.BLOCKING),
+    Bug("a condition is awaited while another lock is held", waits_with_another_lock, Kind.BLOCKING),
+    Bug("a callback runs that wants no lock", under(lambda c: c.root.read(), callback_that_wants_no_lock), Kind.CONTRACT),
+    Bug("a condition is notified without its lock", condition_without_its_lock(lambda condition: condition.notify()), Kind.CONDITION),
+    Bug("a condition is awaited without its lock", condition_without_its_lock(lambda condition: condition.wait(0.001)), Kind.CONDITION),
+]  # fmt: skip
+
+WALKS = [
+    Bug("yunikorn-core #94: all applications are compared under the queue's lock", visits_all(lambda c: c.child.read(), "application"), Kind.ITERATION),
+    Bug("YUNIKORN-481: the use of all nodes is added up under the partition's lock", visits_all(lambda c: c.partition.read(), "node"), Kind.ITERATION),
+]  # fmt: skip
+
+CONTRACTS = [
+    Bug("a method needs its lock and is called without", calls(requires("lock", "R")), Kind.CONTRACT),
+    Bug("a method writes and is called under the read lock", calls(requires("lock", "W"), "application"), Kind.CONTRACT),
+    Bug("a function must not run under the partition's lock", calls(excludes("partition"), "partition"), Kind.CONTRACT),
+    Bug("a function must not run under any lock", calls(excludes(), "node"), Kind.CONTRACT),
+    Bug("a leaf takes a lock", calls(leaf, "application"), Kind.CONTRACT),
+    Bug("a helper asserts that its caller holds the lock", under(lambda c: c.node.read(), lambda: assert_held(Cluster().partition, "R")), Kind.CONTRACT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [*RECURSIONS, *LEAKS, *MODES, *BLOCKS, *WALKS, *CONTRACTS], ids=lambda case: case.name
+)
+def test_a_broken_rule_is_found_at_r0(case: Bug) -> None:
+    """One path is enough, and no other thread."""
+    _, findings = look(case.run, None)
+
+    assert (Rung.R0, case.kind) in {(finding.rung, finding.kind) for finding in findings}, list(
+        map(str, findings)
+    )
+
+
+def test_a_lock_held_when_its_thread_ends_is_found_when_it_ends() -> None:
+    """With real threads too: nobody can release it any more."""
+    with session(on={Rung.R0: "record"}) as opened:
+        thread = threading.Thread(target=Lock("forgotten").acquire, name="forgetful")
+        thread.start()
+        thread.join()
+
+    (finding,) = opened.findings
+    assert (Kind.LEAK, "forgetful") == (finding.kind, finding.edges[0].unit)

@@ -1,0 +1,91 @@
+"""The baseline: what it accepts, and that it only gets smaller."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from lock_reports import summary_of_a_closed_path
+
+from licorne.lockcheck import LockUsageError
+from licorne.lockcheck.baseline import Accepted, Baseline, read_baseline
+from licorne.lockcheck.findings import DEFAULT_FAIL_ON
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TODAY = date(2026, 11, 22)
+CYCLE, GUARDED, BROKEN = summary_of_a_closed_path().findings
+
+
+def baseline(*fingerprints: str, expires: date = TODAY) -> Baseline:
+    """Return one that accepts findings until a day."""
+    return Baseline("b.toml", tuple(Accepted(name, "known", expires) for name in fingerprints))
+
+
+def test_what_is_accepted_does_not_fail_up_to_its_last_day() -> None:
+    """The rest does, and what is no failure is not asked about."""
+    verdict = baseline(CYCLE.fingerprint).judge([CYCLE, GUARDED, BROKEN], DEFAULT_FAIL_ON, TODAY)
+
+    assert (BROKEN,) == verdict.failures
+    assert (CYCLE,) == verdict.accepted
+    assert () == verdict.complaints
+    assert not verdict.clean
+
+
+def test_an_entry_past_its_day_accepts_nothing_and_is_complained_of() -> None:
+    """Somebody has to decide anew."""
+    verdict = baseline(CYCLE.fingerprint, expires=TODAY - timedelta(days=1)).judge(
+        [CYCLE], DEFAULT_FAIL_ON, TODAY
+    )
+
+    assert (CYCLE,) == verdict.failures
+    assert (f"b.toml: {CYCLE.fingerprint} expired on 2026-11-21: known",) == verdict.complaints
+
+
+def test_an_entry_that_nothing_used_fails_where_everything_ran() -> None:
+    """One for a finding that does not fail is unused too."""
+    accepts = baseline("0123", GUARDED.fingerprint)
+    whole = accepts.judge([GUARDED], DEFAULT_FAIL_ON, TODAY)
+    part = accepts.judge([GUARDED], DEFAULT_FAIL_ON, TODAY, whole=False)
+
+    assert 2 == len(whole.complaints)
+    assert "b.toml: 0123 was not found, so take it out: known" == whole.complaints[0]
+    assert not whole.clean
+    assert part.clean
+
+
+def test_a_file_is_read_with_its_reasons(tmp_path: Path) -> None:
+    """As TOML."""
+    path = tmp_path / "b.toml"
+    path.write_text('[[accepted]]\nfingerprint = "a"\nreason = "why"\nexpires = 2027-03-31\n', "utf-8")
+    read = read_baseline(str(path))
+
+    assert (Accepted("a", "why", date(2027, 3, 31)),) == read.entries
+    assert {"a": "why"} == read.reasons(TODAY)
+
+
+ENTRY = '[[accepted]]\nfingerprint = "a"\nreason = "why"\nexpires = 2027-03-31\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("accepted", r"b\.toml: cannot be read: "),
+        ("[[acepted]]", r"b\.toml: acepted: a baseline has \[\[accepted\]\] alone"),
+        ("accepted = 1", r"accepted: must be written"),
+        ('[[accepted]]\nfingerprint = "a"', r"accepted\[0\]: .* must have fingerprint, reason and expires"),
+        (ENTRY.replace('"why"', '" "'), r"accepted\[0\]: reason: ' ' is no reason"),
+        (ENTRY.replace('"a"', '""'), r"accepted\[0\]: fingerprint: '' is no fingerprint"),
+        (ENTRY.replace("2027-03-31", '"soon"'), r"accepted\[0\]: expires: 'soon' is no date"),
+        (ENTRY + ENTRY, r"b\.toml: a: accepted twice"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_as_a_whole(tmp_path: Path, text: str, told: str) -> None:
+    """The error names the file and the place."""
+    path = tmp_path / "b.toml"
+    path.write_text(text, "utf-8")
+
+    with pytest.raises(LockUsageError, match=told):
+        read_baseline(str(path))

@@ -1,0 +1,64 @@
+"""The certificate, and what breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lock_reports import a_closed_path, a_sound_program
+
+from licorne.lockcheck.certificate import certify
+from licorne.lockcheck.differences import differences
+from licorne.lockcheck.order import Order
+from licorne.lockcheck.summaries import Declaration, Summary
+
+
+def test_it_holds_where_all_that_was_observed_is_declared() -> None:
+    """And lists what was declared and never exercised."""
+    certificate = certify(a_sound_program().summary())
+
+    assert certificate.holds
+    assert ["partition[R] -> queue[W]", "queue[W] -> application[W]"] == sorted(
+        map(str, certificate.exercised)
+    )
+    assert "queue[R] -> application[R]" in map(str, certificate.unexercised)
+    assert "Declared nestings exercised: 2 of 24 (8 %)" in certificate.text()
+
+
+def test_it_breaks_at_what_was_observed_outside_and_at_findings() -> None:
+    """Both are named."""
+    certificate = certify(a_closed_path().summary())
+
+    assert not certificate.holds
+    assert "application[W] -> queue[W]" in map(str, certificate.outside)
+    assert 2 == len(certificate.findings)
+    assert "DOES NOT HOLD" in certificate.text()
+
+
+def test_orders_that_close_a_path_only_together_break_it() -> None:
+    """Each test may declare its own; the program has all of them."""
+    orders = [Order("a < b"), Order("b < a")]
+    declared = tuple(Declaration(order.text, order.steps, ()) for order in orders)
+    certificate = certify(Summary("full", orders=declared))
+
+    assert not certificate.holds
+    assert "What is declared allows a deadlock: " in certificate.text()
+
+
+def test_nothing_declared_faults_and_a_lower_level_prove_nothing() -> None:
+    """Each by itself."""
+    sound = a_sound_program().summary()
+
+    assert not certify(Summary("full")).holds
+    assert not certify(replace(sound, faults=("KeyError: 1",))).holds
+    assert not certify(replace(sound, level="order")).holds
+
+
+def test_a_comparison_names_what_came_and_what_went() -> None:
+    """Findings by fingerprint, nestings by classes and modes."""
+    old, new = a_sound_program().summary(), a_closed_path().summary()
+    there, back = differences(old, new), differences(new, old)
+
+    assert new.findings == there.findings_new == back.findings_gone
+    assert ["partition[R] -> queue[W]"] == list(map(str, there.nestings_gone))
+    assert "+ R2 cycle: " in there.text()
+    assert "No difference." == differences(old, old).text()

@@ -1,0 +1,162 @@
+"""The command line, in this process but for programs that need one of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from licorne.lockcheck import judging
+from licorne.lockcheck.command import CLEAN, FAULT, FOUND, USAGE, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BOTH_WAYS = """
+from licorne.lockcheck import Lock, unit
+first, second = Lock("first"), Lock("second")
+with unit("one"), first, second:
+    pass
+with unit("two"), second, first:
+    pass
+"""
+ONE_WAY = """
+import sys
+from licorne.lockcheck import Lock
+with Lock("first"), Lock("second"):
+    print(sys.argv[1:])
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    """Write a program; return its path."""
+    path = folder / "prog.py"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def test_a_clean_program_runs_with_its_arguments_and_ends_with_zero(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it prints is its own; what the checker says goes to standard error."""
+    code = main(["run", written(tmp_path, ONE_WAY), "--level", "x"])
+    said = capsys.readouterr()
+
+    assert CLEAN == code
+    assert "['--level', 'x']\n" == said.out
+    assert "lockcheck, level full: found nothing." in said.err
+
+
+def test_findings_end_with_one_and_are_written_in_every_form(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rung decides: at R5 an unguarded path does not fail."""
+    program = written(tmp_path, BOTH_WAYS)
+    files = [f"--{kind}={tmp_path / kind}" for kind in ("json", "sarif", "html")]
+
+    assert FOUND == main(["run", *files, program])
+    assert "R2 cycle: " in capsys.readouterr().err
+    assert CLEAN == main(["run", "--fail-on=R5", program])
+    assert "R2" == json.loads((tmp_path / "json").read_text("utf-8"))["findings"][0]["rung"]
+    assert (tmp_path / "sarif").exists()
+    assert (tmp_path / "html").exists()
+
+
+def test_a_declared_order_is_checked_and_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the command line to the certificate."""
+    report = str(tmp_path / "report.json")
+
+    assert CLEAN == main(["run", "--order", "first < second", "--json", report, written(tmp_path, ONE_WAY)])
+    assert CLEAN == main(["prove", report])
+    assert "The certificate holds." in capsys.readouterr().out
+    assert FOUND == main(["run", "--order", "second < first", "--json", report, written(tmp_path, ONE_WAY)])
+    assert FOUND == main(["prove", report])
+
+
+def test_a_baseline_accepts_and_then_fails_when_nothing_uses_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the fingerprint that the report shows."""
+    program, report, accepted = written(tmp_path, BOTH_WAYS), tmp_path / "r.json", tmp_path / "b.toml"
+    assert FOUND == main(["run", "--json", str(report), program])
+    name = json.loads(report.read_text("utf-8"))["findings"][0]["fingerprint"]
+    accepted.write_text(
+        f'[[accepted]]\nfingerprint = "{name}"\nreason = "known"\nexpires = 9999-12-31\n', "utf-8"
+    )
+
+    assert CLEAN == main(["run", "--baseline", str(accepted), program])
+    assert FOUND == main(["run", "--baseline", str(accepted), written(tmp_path, ONE_WAY)])
+    assert "was not found, so take it out: known" in capsys.readouterr().err
+
+
+def test_a_graph_is_drawn_and_two_reports_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """New findings fail; those that went do not."""
+    old, new = str(tmp_path / "old.json"), str(tmp_path / "new.json")
+    main(["run", "--json", old, written(tmp_path, ONE_WAY)])
+    main(["run", "--json", new, written(tmp_path, BOTH_WAYS)])
+    capsys.readouterr()
+
+    assert [CLEAN] * 3 == [main(["graph", form, new]) for form in ("--dot", "--mermaid", "--html")]
+    drawn = capsys.readouterr().out
+    assert all(text in drawn for text in ("digraph lockcheck {", "flowchart LR", "<!doctype html>"))
+    assert (FOUND, CLEAN) == (main(["diff", old, new]), main(["diff", new, old]))
+    assert "+ second[W] -> first[W] at " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "required: COMMAND"),
+        (["run", "missing.py"], "missing.py: there is no such program"),
+        (["run", "--order", "a <", "missing.py"], "--order: "),
+        (["run", "--order", "nowhere:ORDER", "missing.py"], "--order nowhere:ORDER: No module named"),
+        (["run", "--order", "os:sep", "missing.py"], "is no Order"),
+        (["prove", "missing.json"], "missing.json: cannot be read"),
+        (["graph", "missing.json"], "one of the arguments --dot --mermaid --html is required"),
+    ],
+)
+def test_a_wrong_call_ends_with_two(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And says what is wrong."""
+    assert USAGE == main(arguments)
+    assert told in capsys.readouterr().err
+
+
+def test_a_fault_of_the_checker_ends_with_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program went on as if nothing were."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("our own")
+
+    monkeypatch.setattr(judging, "close_path", broken)
+
+    assert FAULT == main(["run", written(tmp_path, ONE_WAY)])
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("raise SystemExit(7)", 7), ("1 / 0", 1), ("raise SystemExit('no')", 1), ("", 0)]
+)
+def test_a_program_that_fails_by_itself_ends_with_its_own_code(tmp_path: Path, end: str, code: int) -> None:
+    """As it would without the checker."""
+    assert code == main(["run", written(tmp_path, end)])
+
+
+@pytest.mark.parametrize("command", ["licorne.lockcheck", "licorne.proxy.command_line lockcheck"])
+def test_both_commands_are_the_same(tmp_path: Path, command: str) -> None:
+    """The one of the scheduler hands over."""
+    ran = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", *command.split(), "run", written(tmp_path, BOTH_WAYS)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert FOUND == ran.returncode
+    assert "R2 cycle: " in ran.stderr

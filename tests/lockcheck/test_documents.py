@@ -1,0 +1,83 @@
+"""Summaries as JSON documents, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from lock_reports import summary_of_a_closed_path
+
+from licorne.lockcheck import Kind, LockUsageError
+from licorne.lockcheck.documents import document_of, from_json, read_document, to_json
+from licorne.lockcheck.summaries import Summary
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "lockcheck" / "report.schema.json").read_text(encoding="utf-8")
+)
+
+
+def test_a_document_read_back_is_the_same_summary() -> None:
+    """Nothing is lost: stacks, orders and counts included."""
+    summary = summary_of_a_closed_path()
+
+    assert summary == from_json(to_json(summary), "here")
+
+
+@pytest.mark.parametrize("summary", [summary_of_a_closed_path(), Summary("order")], ids=["full", "empty"])
+def test_a_document_keeps_to_the_schema(summary: Summary) -> None:
+    """That one is committed, and says which version it is of."""
+    Draft202012Validator.check_schema(SCHEMA)
+
+    assert [] == list(Draft202012Validator(SCHEMA).iter_errors(json.loads(to_json(summary))))
+
+
+def test_the_schema_knows_every_kind_and_every_field() -> None:
+    """A field that is missing or one too many is an error: the version has to go up then."""
+    (finding, *_) = json.loads(to_json(summary_of_a_closed_path()))["findings"]
+    described = SCHEMA["$defs"]["finding"]
+
+    assert set(described["required"]) == set(finding) == set(described["properties"])
+    assert [kind.value for kind in Kind] == described["properties"]["kind"]["enum"]
+    assert list(Draft202012Validator(SCHEMA).iter_errors({**document_of(Summary("full")), "more": 1}))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"version": 2}, "here: licorne.lockcheck.report of version 2 is not licorne.lockcheck.report of"),
+        ({"version": True}, "here: version: True is no whole number from 0 on"),
+        ({"level": None}, "here: level: None is no string"),
+        ({"findings": {}}, "here: findings: {} is no list"),
+        ({"findings": [3]}, r"here: findings\[0\]: 3 is no object"),
+        ({"nestings": [{"held": 1}]}, r"here: nestings\[0\]: held: 1 is no string"),
+        ({"orders": [{"text": ""}]}, r"here: orders\[0\]: steps is missing"),
+        ({"faults": [1]}, r"here: faults: \[1\] is no list of strings"),
+    ],
+)
+def test_what_is_no_such_document_is_refused_with_its_place(change: dict[str, object], told: str) -> None:
+    """The error begins with where the text came from."""
+    document = {**document_of(Summary("full")), **change}
+
+    with pytest.raises(LockUsageError, match=told):
+        from_json(json.dumps(document), "here")
+
+
+def test_a_name_that_stands_for_nothing_is_refused_with_what_would() -> None:
+    """Such as a rung of a later version."""
+    text = to_json(summary_of_a_closed_path()).replace('"rung": "R2"', '"rung": "R9"')
+
+    with pytest.raises(LockUsageError, match=r"here: findings\[0\]: rung: 'R9' is none of R0, R1, R2"):
+        from_json(text, "here")
+
+
+def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
+    """Missing ones, and those that hold something else."""
+    path = tmp_path / "report.json"
+    with pytest.raises(LockUsageError, match=r"report\.json: cannot be read"):
+        read_document(str(path))
+    path.write_text("[", encoding="utf-8")
+
+    with pytest.raises(LockUsageError, match=r"report\.json: no JSON: "):
+        read_document(str(path))

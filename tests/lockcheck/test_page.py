@@ -1,0 +1,114 @@
+"""The page: parsed everywhere, and shown by a real browser where there is one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+from lock_reports import summary_of_a_closed_path
+
+from licorne.lockcheck.page import BYTES_MAX, to_html
+from licorne.lockcheck.summaries import Summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BROWSER = shutil.which("chromium")
+BROWSER_SECONDS_MAX = 60
+
+
+class Parts(HTMLParser):
+    """Collects tags with their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def visible(self, tag: str) -> list[str]:
+        """Return the classes of those that the filter leaves, in order."""
+        return [
+            attributes["data-classes"] or ""
+            for name, attributes in self.found
+            if name == tag and "data-classes" in attributes and "hidden" not in attributes
+        ]
+
+
+def test_the_page_holds_the_graph_the_findings_and_nothing_from_elsewhere() -> None:
+    """Seven classes, seven nestings of them, three findings; names are escaped."""
+    page = to_html(summary_of_a_closed_path())
+    parts = Parts(page)
+
+    assert 7 == sum(tag == "rect" for tag, _ in parts.found)
+    assert 3 == sum(tag == "details" for tag, _ in parts.found)
+    assert 7 == len(parts.visible("tr"))
+    assert "root.&lt;a&gt;" in page
+    assert "root.<a>" not in page
+    assert not any({"src", "href"} & attributes.keys() for _, attributes in parts.found)
+    assert "://" not in page
+
+
+def test_a_page_of_very_much_stays_small_and_says_what_it_leaves_out() -> None:
+    """The strongest evidence stays."""
+    summary = summary_of_a_closed_path()
+    findings = [replace(summary.findings[0], fingerprint=f"f{at}") for at in range(1000)]
+    nestings = [replace(one, held=f"{one.held}{at}é" * 3) for at in range(1000) for one in summary.nestings]
+    page = to_html(replace(summary, findings=tuple(findings), nestings=tuple(nestings)))
+
+    assert len(page.encode()) <= BYTES_MAX
+    assert 'id="f0"' in page
+    assert "further findings do not fit into this page" in page
+    assert "classes are too many to draw" in page
+
+
+def test_a_page_of_nothing_says_so() -> None:
+    """It is a page all the same."""
+    page = to_html(Summary("full"))
+
+    assert "No nestings were learned." in page
+    assert "found nothing" in page
+
+
+@pytest.mark.skipif(BROWSER is None and "CI" not in os.environ, reason="chromium is not installed")
+def test_in_a_browser_the_address_filters_by_class(tmp_path: Path) -> None:
+    """Only what speaks of the named classes alone stays; without names everything does."""
+    path = tmp_path / "page.html"
+    path.write_text(to_html(summary_of_a_closed_path()), encoding="utf-8")
+
+    everything = Parts(shown(path.as_uri(), tmp_path))
+    filtered = Parts(shown(path.as_uri() + "#queue,application", tmp_path))
+
+    assert (3, 7) == (len(everything.visible("details")), len(everything.visible("tr")))
+    assert ['["application", "queue"]', '["queue", "application"]', '["queue", "application"]'] == (
+        filtered.visible("tr")
+    )
+    assert 2 == len(filtered.visible("details"))
+
+
+def shown(address: str, folder: Path) -> str:
+    """Return the page as it stands after its script has run."""
+    assert BROWSER is not None, "chromium is not installed: make chromium"
+    ran = subprocess.run(  # noqa: S603 - Debian's browser on our own page
+        [
+            BROWSER,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={folder / 'profile'}",
+            "--dump-dom",
+            address,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=BROWSER_SECONDS_MAX,
+        check=True,
+    )
+    return ran.stdout

@@ -1,0 +1,155 @@
+"""The pytest plugin, in runs of pytest of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from licorne.lockcheck import Rung
+from licorne.lockcheck.documents import read_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN_SECONDS_MAX = 60
+
+MODULE = """
+import pytest
+from licorne.lockcheck import Lock, Order, unit
+
+SHARED = Lock("shared")
+ORDER = Order("outer < inner")
+
+@pytest.mark.lockcheck(order=ORDER)
+def test_against_the_order():
+    with Lock("inner"), Lock("outer"):
+        pass
+
+@pytest.mark.lockcheck(order=ORDER)
+def test_in_order(lockcheck):
+    with Lock("outer"), Lock("inner"):
+        pass
+    lockcheck.assert_order("outer", "inner")
+
+def test_both_ways():
+    first, second = Lock("first"), Lock("second")
+    with unit("one"), first, second:
+        pass
+    with unit("two"), second, first:
+        pass
+
+def test_the_other_way_in_another_test():
+    with Lock("inner"), SHARED:
+        pass
+
+@pytest.mark.lockcheck(off=True)
+def test_left_alone():
+    with Lock("inner"), Lock("outer"):
+        pass
+"""
+
+
+def run(folder: Path, *options: str) -> str:
+    """Run the module above; return what pytest says."""
+    (folder / "test_locks.py").write_text(MODULE, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+    ]
+    ran = subprocess.run(  # noqa: S603 - our own interpreter
+        [*command, "-p", "no:xdist", "-q", "-rA", *options, "test_locks.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+        check=False,
+    )
+    assert ran.stderr == ""
+    return ran.stdout
+
+
+def test_a_test_fails_for_what_was_found_while_it_ran(tmp_path: Path) -> None:
+    """And only that one; the report has the declaration and the stacks."""
+    said = run(tmp_path, "--lockcheck=full")
+
+    assert "ERROR test_locks.py::test_against_the_order" in said
+    assert "ERROR test_locks.py::test_both_ways" in said
+    assert "declared: outer < inner" in said
+    assert "how it comes to a standstill" in said
+    assert "5 passed, 2 errors" in said
+    assert "level full: " in said
+
+
+def test_at_the_level_order_only_declarations_count(tmp_path: Path) -> None:
+    """The learned graph belongs to `full`."""
+    said = run(tmp_path, "--lockcheck=order")
+
+    assert "ERROR test_locks.py::test_against_the_order" in said
+    assert "the level `order` learns no nestings" in said
+    assert "1 failed, 4 passed, 1 error" in said
+
+
+def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
+    """And a test that asks the session is skipped."""
+    said = run(tmp_path)
+
+    assert "3 passed, 1 skipped" in said
+    assert "-- lockcheck --" not in said
+
+
+def test_one_report_of_all_tests_is_written_in_every_form(tmp_path: Path) -> None:
+    """The JSON has the nestings of all of them, each with the test that saw it first."""
+    run(
+        tmp_path,
+        "--lockcheck=full",
+        *(f"--lockcheck-{kind}=out.{kind}" for kind in ("html", "sarif", "json")),
+    )
+    summary = read_document(str(tmp_path / "out.json"))
+
+    assert {"R0", "R2"} <= {finding.rung.name for finding in summary.findings}
+    assert "test_locks.py::test_in_order" in {nesting.test for nesting in summary.nestings}
+    assert (tmp_path / "out.html").read_text("utf-8").startswith("<!doctype html>")
+    assert '"version": "2.1.0"' in (tmp_path / "out.sarif").read_text("utf-8")
+
+
+def test_a_baseline_accepts_findings_and_fails_where_an_entry_is_too_many(tmp_path: Path) -> None:
+    """What it accepts fails no test; an entry past its day fails the run."""
+    run(tmp_path, "--lockcheck=full", "--lockcheck-json=out.json")
+    failing = [one for one in read_document(str(tmp_path / "out.json")).findings if one.rung != Rung.R1]
+    entries = [
+        f'[[accepted]]\nfingerprint = "{one.fingerprint}"\nreason = "known"\nexpires = 9999-12-31\n'
+        for one in failing
+    ]
+    path = tmp_path / "b.toml"
+    path.write_text("".join(entries), "utf-8")
+
+    assert "5 passed" in run(tmp_path, "--lockcheck=full", "--lockcheck-baseline=b.toml")
+    path.write_text("".join(entries).replace("9999", "2020"), "utf-8")
+    said = run(tmp_path, "--lockcheck=full", "--lockcheck-baseline=b.toml")
+    assert "2 errors" in said
+    assert f"b.toml: {failing[0].fingerprint} expired on 2020-12-31: known" in said
+
+
+def test_the_processes_of_xdist_make_one_report(tmp_path: Path) -> None:
+    """Whichever of them ran a test."""
+    (tmp_path / "test_locks.py").write_text(MODULE, encoding="utf-8")
+    subprocess.run(  # noqa: S603 - our own interpreter
+        [
+            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", "2"),
+            *("--lockcheck=full", "--lockcheck-json=out.json", "test_locks.py"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=RUN_SECONDS_MAX,
+        check=False,
+    )
+    summary = read_document(str(tmp_path / "out.json"))
+
+    assert {"outer[W] -> inner[W]", "first[W] -> second[W]", "second[W] -> first[W]"} <= set(
+        map(str, summary.nestings)
+    )
+    assert "test_locks.py::test_both_ways" in {finding.test for finding in summary.findings}

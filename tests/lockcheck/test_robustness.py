@@ -1,0 +1,312 @@
+"""The checker does not hurt: not when it errs, is entered again, outlived, forked, or used for long."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from lock_corpus import RECORD, hold
+
+from licorne.lockcheck import (
+    DeadlockPossibleError,
+    Kind,
+    Lock,
+    LockOrderError,
+    LockOrderWarning,
+    LockUsageError,
+    Order,
+    RLock,
+    Rung,
+    RWLock,
+    held,
+    judging,
+    session,
+    unit,
+)
+from licorne.lockcheck.graph import OCCURRENCES_MAX
+from licorne.lockcheck.runtime import local, runtime
+
+if TYPE_CHECKING:
+    from licorne.lockcheck.rwlock import PlainRWLock
+
+
+def both_orders() -> None:
+    """Take two locks in both orders, as two units."""
+    first, second = Lock("first"), Lock("second")
+    with unit("one"):
+        hold(first, second)
+    with unit("two"):
+        hold(second, first)
+
+
+def test_an_error_of_the_checker_is_counted_and_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is taken and let go of as if nobody looked on."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(judging, "_keeps_leaf", broken)
+    with session() as opened:
+        lock = Lock("any")
+        with lock:
+            assert not lock.acquire(blocking=False)
+        assert lock.acquire(blocking=False)
+        lock.release()
+
+    assert ["ZeroDivisionError: on purpose"] * 2 == opened.faults
+    assert "Faults of the checker: 2, the first: ZeroDivisionError" in opened.report_text()
+
+
+def test_a_key_that_cannot_be_compared_or_shown_does_not_hurt() -> None:
+    """Keys are the program's: they may raise whatever they like."""
+
+    class Key:
+        """A key that nothing can be done with."""
+
+        def __lt__(self, other: object) -> bool:
+            raise ValueError("on purpose")
+
+        __repr__ = __lt__  # type: ignore[assignment] # on purpose
+
+    from licorne.lockcheck import key
+
+    with session(Order("a", same={"a": key()}), on=RECORD) as opened:
+        hold(RWLock("a", key=Key()).write(), RWLock("a", key=Key()).write())
+
+    assert opened.faults
+
+
+class Finalized:
+    """Something whose finalizer takes a lock."""
+
+    def __init__(self, lock: PlainRWLock) -> None:
+        self.lock = lock
+        self.itself = self
+
+    def __del__(self) -> None:
+        with self.lock.write():
+            pass
+
+
+def test_a_finalizer_may_take_a_lock_in_the_middle_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not checked, and counted as such; nothing waits for itself."""
+    with session() as opened:
+        lock, inner, outer = RWLock("finalizer"), Lock("inner"), Lock("outer")
+        plain = judging._keeps_leaf
+
+        def collects(*given: object) -> bool:
+            Finalized(lock)
+            gc.collect()
+            return plain(*given)  # type: ignore[arg-type] # passed on
+
+        monkeypatch.setattr(judging, "_keeps_leaf", collects)
+        hold(outer, inner)
+
+    assert ([], 2) == (opened.faults, opened.skipped)
+
+
+def test_locks_that_are_gone_leave_nothing_behind() -> None:
+    """Neither in the tries nor in the graph, but for what is forgotten a little later."""
+    with session() as opened:
+        outer = Lock("outer")
+        gone = []
+        for number in range(1500):
+            inner = Lock("inner", key=number)
+            hold(outer, inner)
+            gone.append(weakref.ref(inner))
+        del inner
+
+        assert [] == [reference for reference in gone if reference() is not None]
+        assert len(opened.graph) < 1100
+
+
+def test_units_of_threads_that_ended_are_forgotten() -> None:
+    """However many there were."""
+    with session():
+        lock = Lock("any")
+        before = len(runtime.all_units())
+        for _ in range(50):
+            thread = threading.Thread(target=hold, args=(lock,))
+            thread.start()
+            thread.join()
+
+        assert before == len(runtime.all_units())
+
+
+def test_sessions_nest_and_the_innermost_one_looks_on() -> None:
+    """What each finds is its own; afterwards the outer one looks on again."""
+    with session(on=RECORD, name="outer") as outer:
+        with session(on=RECORD, name="inner") as inner:
+            both_orders()
+        assert 0 == len(outer.findings)
+        both_orders()
+
+    assert [["inner"], ["outer"]] == [
+        [finding.test for finding in opened.findings if finding.rung is Rung.R2] for opened in (inner, outer)
+    ]
+
+
+def test_what_is_held_when_a_session_begins_counts_in_it() -> None:
+    """The lock was taken before anybody looked on."""
+    with session(on=RECORD):
+        outer, inner = Lock("inner"), Lock("outer")
+        with outer, session(Order("outer < inner"), on=RECORD) as opened, inner:
+            assert ("inner #", "outer #") == tuple(name.rstrip("0123456789") for name in held())
+
+    assert [Kind.ORDER] == [finding.kind for finding in opened.findings if finding.rung is Rung.R0]
+
+
+def test_locks_live_on_when_their_session_has_ended() -> None:
+    """They still work, unchecked."""
+    with session():
+        lock, shared = RLock("any"), RWLock("shared")
+    with lock, lock, shared.read():
+        pass
+
+    with lock:
+        pass
+    assert () == held()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_a_forked_child_does_not_know_the_threads_of_its_parent() -> None:
+    """What they held when it was forked nobody holds there."""
+    with session(on=RECORD):
+        lock, taken, go_on = Lock("held elsewhere"), threading.Event(), threading.Event()
+
+        def keep() -> None:
+            with lock:
+                taken.set()
+                go_on.wait(10)
+
+        thread = threading.Thread(target=keep)
+        thread.start()
+        taken.wait(10)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if [local.unit] == runtime.all_units() else 1)
+        _, status = os.waitpid(child, 0)
+        go_on.set()
+        thread.join()
+
+    assert 0 == os.waitstatus_to_exitcode(status)
+
+
+def test_a_policy_may_raise_warn_or_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Before the lock is taken; a warning has the line of the program."""
+    with (
+        session(on={Rung.R2: "raise"}),
+        pytest.raises(DeadlockPossibleError, match="a closed path of 2 steps"),
+    ):
+        both_orders()
+    with session(on={Rung.R2: "warn"}), pytest.warns(LockOrderWarning) as warned:
+        both_orders()
+    with session(on={Rung.R2: "log"}), caplog.at_level(logging.ERROR, "lockcheck"):
+        both_orders()
+
+    assert "lock_corpus.py" in warned[0].filename
+    assert "how it comes to a standstill" in caplog.text
+
+
+def test_what_is_found_again_is_counted_and_not_repeated() -> None:
+    """One report a fingerprint."""
+    with session(Order("outer < inner"), on=RECORD) as opened:
+        outer, inner = Lock("outer"), Lock("inner")
+        for _ in range(5):
+            hold(inner, outer)
+
+    (finding,) = [finding for finding in opened.findings if finding.rung is Rung.R0]
+    assert 5 == finding.count
+
+
+def test_a_fingerprint_is_the_same_in_every_run() -> None:
+    """It names classes and modes, not instances."""
+    fingerprints = []
+    for _ in range(2):
+        with session(on=RECORD) as opened:
+            both_orders()
+        fingerprints.append([finding.fingerprint for finding in opened.findings])
+
+    assert fingerprints[0] == fingerprints[1]
+
+
+def test_a_leak_is_raised_at_the_latest_when_the_session_ends() -> None:
+    """Where a thread ends nobody can catch an error."""
+    opened = session().__enter__()
+    thread = threading.Thread(target=Lock("forgotten").acquire, name="forgetful")
+    thread.start()
+    thread.join()
+
+    with pytest.raises(LockOrderError, match="forgetful ended while it held"):
+        opened.__exit__(None, None, None)
+
+
+def test_a_unit_needs_a_session_and_free_hands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it would take over what another one holds."""
+    with monkeypatch.context() as context:
+        context.setattr(runtime, "session", None)
+        with pytest.raises(LockUsageError, match="needs a session"), unit("one"):
+            pass
+    with session():
+        lock = Lock("any")
+        with lock, pytest.raises(LockUsageError, match="holds any #"), unit("one"):
+            pass
+
+
+def test_a_unit_runs_once_at_a_time() -> None:
+    """Two threads cannot be one unit."""
+    with (
+        session(),
+        unit("one"),
+        pytest.raises(LockUsageError, match="the unit 'one' runs already"),
+        unit("one"),
+    ):
+        pass
+
+
+def test_a_lock_that_another_unit_released_is_free_for_who_took_it() -> None:
+    """The wrong release is reported once, and nothing follows from it."""
+    with session(on=RECORD) as opened:
+        lock = Lock("handed over")
+        lock.acquire()
+        thread = threading.Thread(target=lock.release)
+        thread.start()
+        thread.join()
+        with lock:
+            pass
+
+    assert [Kind.WRONG_RELEASE] == [finding.kind for finding in opened.findings]
+
+
+def test_members_taken_without_with_are_a_walk_too() -> None:
+    """By `acquire` and `release`."""
+    with session(on=RECORD) as opened:
+        outer, members = RWLock("outer"), [RWLock("member", key=number) for number in range(4)]
+        with outer.read():
+            for member in members:
+                member.acquire_read()
+                member.release_read()
+
+    assert Kind.ITERATION in {finding.kind for finding in opened.findings}
+
+
+def test_many_short_tasks_neither_fill_the_graph_nor_the_clocks() -> None:
+    """What is left out is counted; tasks that nest nothing leave no trace."""
+    with session() as opened, ThreadPoolExecutor(2) as pool:
+        outer, inner = Lock("outer"), Lock("inner")
+        before = len(local.unit.segment.seen)
+        for _ in range(200):
+            pool.submit(hold, inner).result()
+        assert before == len(local.unit.segment.seen)
+        for _ in range(200):
+            pool.submit(hold, outer, inner).result()
+
+    assert OCCURRENCES_MAX == len(opened.graph)
+    assert 200 - OCCURRENCES_MAX == opened.graph.unexamined
+    assert "136 repetitions" in opened.report_text()

@@ -1,0 +1,83 @@
+"""How often locks are taken, and how long is waited for them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from lock_corpus import RECORD
+
+from licorne.lockcheck import Lock, RWLock, session
+from licorne.lockcheck.runtime import runtime
+from licorne.lockcheck.statistics import PENDING_MAX, Spread, limit_of, spread_of, together, usage_table
+
+
+def test_a_percentile_is_at_most_an_eighth_too_large() -> None:
+    """And never more than the longest time."""
+    for time in [*range(1, 3000), 10**9 + 7]:
+        assert time <= limit_of(time) <= time * 9 / 8
+    spread = spread_of(range(1, 1001))
+
+    assert (1000, 500_500, 1000) == (spread.count, spread.total, spread.max)
+    assert 500 <= spread.percentile(50) <= 563
+    assert 990 <= spread.percentile(99) <= 1000
+    assert 0 == Spread().percentile(99)
+
+
+def test_two_spreads_together_are_that_of_all_times() -> None:
+    """Steps are the same everywhere."""
+    assert spread_of([1, 5, 90, 5, 700]) == together(spread_of([1, 5]), spread_of([90, 5, 700]))
+
+
+def test_every_acquisition_is_counted_at_its_place_by_class_and_mode() -> None:
+    """However it is taken more often than times wait to be sorted, and locks of one class together."""
+    with session(on=RECORD) as opened:
+        locks, shared = [Lock("plain") for _ in range(2)], RWLock("shared")
+        for at in range(PENDING_MAX + 10):
+            with locks[at % 2]:
+                pass
+        locks[0].acquire()
+        locks[0].release()
+        with shared.read():
+            pass
+        with shared.write():
+            pass
+        shared.acquire_read()
+        shared.release_read()
+    usages = opened.summary().usages
+
+    counts = sorted((usage.lock, usage.mode, usage.hold.count) for usage in usages)
+    assert [("plain", "W", PENDING_MAX + 11), ("shared", "R", 2), ("shared", "W", 1)] == counts
+    assert all(0 < usage.hold.percentile(50) <= usage.hold.max for usage in usages)
+    assert not any(usage.wait.count for usage in usages)
+
+
+def test_a_wait_is_contention_at_the_place_that_waits() -> None:
+    """Its time is that of the wait."""
+    with session(on=RECORD) as opened:
+        lock = Lock("plain")
+
+        def waits() -> None:
+            with lock:
+                pass
+
+        waiter = threading.Thread(target=waits)
+        with lock:
+            waiter.start()
+            while not any(unit.wait for unit in runtime.all_units()):
+                pass
+        waiter.join()
+    waited = [usage for usage in opened.summary().usages if usage.wait.count]
+
+    assert [(1, 1)] == [(usage.wait.count, usage.hold.count) for usage in waited]
+    assert waited[0].wait.max > 0
+    assert "plain[W]" in usage_table(waited)
+
+
+def test_at_the_level_order_no_times_are_taken() -> None:
+    """They would cost two looks at the clock."""
+    with session(level="order", on=RECORD) as opened, Lock("plain"):
+        pass
+
+    assert () == opened.summary().usages
+    assert isinstance(next(iter(runtime.all_units())).node.holds, deque)

@@ -1,0 +1,406 @@
+"""What stands in the way of an ask, kind by kind."""
+
+from __future__ import annotations
+
+import pytest
+from builders import SECOND_NS, START_NS, TEN, FakePredicates, a_resource
+from explained import ask_of, blockers, explained, only_blocker, reasons
+from harness import Harness
+
+from licorne.model.explanation import AskStatus, Lack, NodeObstacle, SubjectKind
+from licorne.model.messages import NodeAction, TerminationType
+from licorne.model.object_state import ObjectEvent, ObjectState
+from licorne.model.refusals import RefusalReason
+
+FIVE = a_resource(memory=5)
+
+
+# --------------------------------------------------------------------------------------------- nodes
+
+
+def test_the_nodes_are_counted_by_their_reason() -> None:
+    """Each once: too small, cordoned, full, reserved for another ask."""
+    h = Harness()
+    h.nodes("small", capacity=FIVE)
+    h.nodes("cordoned", action=NodeAction.CREATE_DRAIN)
+    h.nodes("full1", "full2")
+    h.submit()
+    h.ask("a", "b", resource=a_resource(memory=8))
+    h.settle()
+    h.ask("ask")
+    h.settle()
+
+    ask = ask_of(h)
+
+    assert [RefusalReason.NO_NODE_FITS] == reasons(h)
+    assert ask.nodes is not None
+    assert (4, 0, "") == (ask.nodes.total, ask.nodes.with_room, ask.nodes.first)
+    assert [
+        (NodeObstacle.TOO_SMALL, 1, (("memory", 1),), ("small",)),
+        (NodeObstacle.UNSCHEDULABLE, 1, (), ("cordoned",)),
+        (NodeObstacle.NO_ROOM, 2, (("memory", 2),), ("full1", "full2")),
+    ] == [(tally.obstacle, tally.nodes, tally.types, tally.examples) for tally in ask.nodes.tallies]
+
+
+def test_the_nearest_miss_is_told_with_what_it_lacks() -> None:
+    """Of the nodes that lack nothing but room, the one that lacks the smallest part."""
+    h = Harness()
+    h.nodes("n1", "n2", capacity=a_resource(memory=10, vcore=4000))
+    h.submit()
+    h.ask("a", resource=a_resource(memory=9, vcore=4000))
+    h.ask("b", resource=a_resource(memory=4, vcore=1000))
+    h.settle()
+    h.ask("ask", resource=a_resource(memory=8, vcore=1000))
+    h.settle()
+
+    nodes = ask_of(h).nodes
+
+    assert nodes is not None
+    assert nodes.nearest is not None
+    assert "n2" == nodes.nearest.node_id
+    assert (Lack(name="memory", asked=8, available=6, limit=10),) == nodes.nearest.lacks
+
+
+def test_a_node_that_is_reserved_is_told_with_the_ask_that_holds_it() -> None:
+    """It has room, but not for this one."""
+    h = Harness()
+    h.nodes("n1", "n2")
+    h.submit()
+    h.ask("a", "b", resource=a_resource(memory=6))
+    h.settle()
+    h.ask("holder", resource=a_resource(memory=7))
+    h.advance(3)
+    h.settle()
+    h.ask("c", resource=a_resource(memory=4))
+    h.settle()
+    h.ask("ask", resource=a_resource(memory=4))
+    h.settle()
+
+    nodes = ask_of(h).nodes
+
+    assert nodes is not None
+    (reserved,) = [tally for tally in nodes.tallies if tally.obstacle is NodeObstacle.RESERVED]
+    holder = ask_of(h, "holder")
+    assert (1, (holder.reserved_node,), ("holder",)) == (
+        reserved.nodes,
+        reserved.examples,
+        reserved.reserved_for,
+    )
+    assert [RefusalReason.NO_NODE_FITS] == reasons(h)
+
+
+def test_without_nodes_nothing_is_scheduled_at_all() -> None:
+    """That is about the partition, not about the ask."""
+    h = Harness()
+    h.submit()
+    h.ask("ask")
+    h.settle()
+
+    assert [RefusalReason.NO_CAPACITY, RefusalReason.NO_NODE_FITS] == reasons(h)
+    assert SubjectKind.PARTITION is explained(h).blockers[0].kind
+
+
+def test_what_the_predicates_refused_is_told_in_the_words_of_the_manager() -> None:
+    """The node has room all the same, and is tried again in a second."""
+    predicates = FakePredicates(refused={("ask", "n1"): "n1 has a taint"})
+    h = Harness(predicates=predicates)
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask")
+    h.settle()
+    asked = len(predicates.asked)
+
+    blocker = only_blocker(h)
+
+    assert (RefusalReason.PREDICATES, "n1 has a taint") == (blocker.reason, blocker.detail)
+    assert START_NS + SECOND_NS == blocker.until_ns
+    nodes = ask_of(h).nodes
+    assert nodes is not None
+    assert (1, "n1") == (nodes.with_room, nodes.first)
+    assert ["n1 has a taint"] == [noted.text for noted in ask_of(h).noted]
+    assert asked == len(predicates.asked), "an explanation asks the manager nothing"
+
+
+# ------------------------------------------------------------------------------------ required nodes
+
+
+def test_a_required_node_that_is_unknown_is_named() -> None:
+    """Other nodes do not matter."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask", required_node="n9")
+    h.settle()
+
+    blocker = only_blocker(h)
+
+    assert (RefusalReason.REQUIRED_NODE_UNKNOWN, "n9") == (blocker.reason, blocker.subject)
+    assert ask_of(h).nodes is None
+
+
+def test_a_required_node_without_room_is_told_with_what_it_lacks() -> None:
+    """The other node has room, and is of no use."""
+    h = Harness()
+    h.nodes("n1", "n2")
+    h.submit()
+    h.ask("a", resource=a_resource(memory=8))
+    h.settle()
+    h.ask("ask", required_node="n1")
+    h.settle()
+
+    blocker = only_blocker(h)
+
+    assert (RefusalReason.REQUIRED_NODE_FULL, "n1") == (blocker.reason, blocker.subject)
+    assert (Lack(name="memory", asked=10, available=2, limit=10),) == blocker.lacks
+    assert "n1" == ask_of(h).reserved_node
+
+
+def test_a_required_node_that_is_too_small_is_told_with_its_capacity() -> None:
+    """It does not get a reservation."""
+    h = Harness()
+    h.nodes("n1", "n2", capacity=FIVE)
+    h.submit()
+    h.ask("ask", required_node="n1")
+    h.settle()
+
+    assert (Lack(name="memory", asked=10, available=5, limit=5),) == only_blocker(h).lacks
+
+
+def test_a_required_node_that_the_manager_refuses_is_told_in_its_words() -> None:
+    """The node has room, so the words say all."""
+    h = Harness(predicates=FakePredicates(refused={("ask", "n1"): "n1 has a taint"}))
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask", required_node="n1")
+    h.settle()
+
+    blocker = only_blocker(h)
+
+    assert (RefusalReason.PREDICATES, SubjectKind.NODE, "n1", "n1 has a taint") == (
+        blocker.reason,
+        blocker.kind,
+        blocker.subject,
+        blocker.detail,
+    )
+
+
+# ----------------------------------------------------------------------------------- the application
+
+
+def a_back_off() -> Harness:
+    """Two nodes with four left each, and two asks for seven: the first one is one too many."""
+    h = Harness("- {name: leaf, properties: {application.unschedasks.backoff: '1'}}")
+    h.nodes("n1", "n2")
+    h.submit()
+    h.ask("a", "b", resource=a_resource(memory=6))
+    h.settle()
+    h.ask("first", "second", resource=a_resource(memory=7))
+    h.settle()
+    return h
+
+
+def test_a_back_off_is_told_with_its_end_and_its_setting() -> None:
+    """It is about all asks, also those that have not been tried."""
+    (backoff,) = explained(a_back_off()).blockers
+
+    assert (RefusalReason.BACKOFF, "app") == (backoff.reason, backoff.subject)
+    assert START_NS + 30 * SECOND_NS == backoff.until_ns
+    assert backoff.position is not None
+    assert backoff.position.path.endswith("properties.application.unschedasks.backoff")
+
+
+def test_a_back_off_that_is_over_is_none() -> None:
+    """Time alone takes it away."""
+    h = a_back_off()
+    h.advance(30)
+
+    assert () == explained(h).blockers
+
+
+def test_an_ask_has_its_place_behind_the_others_of_its_application() -> None:
+    """The higher priority goes first, then the older one."""
+    h = Harness()
+    h.nodes("n1", capacity=FIVE)
+    h.submit()
+    h.ask("old", "young")
+    h.ask("urgent", priority=5)
+    h.settle()
+
+    place = ask_of(h, "young").place
+
+    assert place is not None
+    assert (3, 3, ("urgent", "old")) == (place.number, place.of, place.ahead)
+
+
+def test_a_queue_that_is_stopped_is_named() -> None:
+    """Nothing below it is visited."""
+    h = Harness("- {name: team, queues: [{name: leaf}]}")
+    h.nodes("n1")
+    h.submit(queue_name="root.team.leaf")
+    h.queue("root.team").handle(ObjectEvent.STOP)
+    h.ask("ask")
+    h.settle()
+
+    assert [RefusalReason.QUEUE_STOPPED] == reasons(h)
+    assert "root.team" == explained(h).blockers[0].subject
+
+
+def test_a_manager_that_is_far_behind_stops_its_partition() -> None:
+    """Nothing more is placed until it has heard what there is."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask")
+    h.congested = True
+
+    assert [RefusalReason.CONGESTED] == reasons(h)
+
+
+def test_a_partition_that_is_stopped_is_named() -> None:
+    """Nothing is scheduled in it."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask")
+    h.state.state = ObjectState.STOPPED
+
+    assert [RefusalReason.PARTITION_STOPPED] == reasons(h)
+
+
+def test_a_queue_that_drains_goes_on_with_what_it_has() -> None:
+    """It is no blocker, and told all the same."""
+    h = Harness("- name: leaf\n- name: other")
+    h.nodes("n1")
+    h.submit()
+    h.ask("a", "ask")
+    h.settle()
+    h.reload("- name: other")
+    h.settle()
+
+    assert explained(h).is_draining
+    assert [RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS] == reasons(h)
+
+
+@pytest.mark.parametrize(
+    ("queues", "subject", "words"),
+    [
+        ("- {name: leaf, parent: true}", "root.leaf", "it is a parent of queues"),
+        ("- {name: leaf, queues: [{name: below}]}", "root.leaf", "it is a parent of queues"),
+    ],
+)
+def test_a_leaf_that_has_become_a_parent_is_named(queues: str, subject: str, words: str) -> None:
+    """Its applications are not visited any more: an odd effect of a reload."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit()
+    h.reload(queues)
+    h.ask("ask")
+    h.settle()
+
+    (blocker,) = explained(h).blockers
+
+    assert (RefusalReason.QUEUE_KIND, subject, words) == (blocker.reason, blocker.subject, blocker.detail)
+    assert blocker.position is not None
+    assert () == blockers(h)
+
+
+def test_a_parent_that_has_become_a_leaf_is_named() -> None:
+    """The applications below it wait in a queue that drains."""
+    h = Harness("- {name: up, queues: [{name: leaf}]}")
+    h.nodes("n1")
+    h.submit(queue_name="root.up.leaf")
+    h.reload("- {name: up}")
+    h.ask("ask")
+    h.settle()
+
+    (blocker,) = explained(h).blockers
+
+    told = (blocker.reason, blocker.subject, blocker.detail)
+    assert (RefusalReason.QUEUE_KIND, "root.up", "it is a leaf, and no queue below it is visited") == told
+    assert blocker.position is not None
+    assert blocker.position.path.endswith(".name")
+
+
+def test_nothing_is_in_the_way_of_an_ask_that_no_cycle_has_seen() -> None:
+    """Its node is known already."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask")
+
+    nodes = ask_of(h).nodes
+
+    assert [] == reasons(h)
+    assert nodes is not None
+    assert "n1" == nodes.first
+
+
+# --------------------------------------------------------------------------------------------- gangs
+
+
+def a_gang() -> Harness:
+    """Two placeholders of which one is placed, and two members."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit(placeholder_ask=a_resource(memory=20))
+    h.ask("ph1", "ph2", task_group_name="g", placeholder=True)
+    h.ask("member", "other", task_group_name="g")
+    h.settle()
+    return h
+
+
+def test_a_member_waits_for_its_placeholders() -> None:
+    """Quotas and nodes are the business of the placeholders."""
+    blocker = only_blocker(a_gang(), "other")
+
+    assert (RefusalReason.WAITS_FOR_PLACEHOLDER, "g") == (blocker.reason, blocker.subject)
+    assert "of 2 placeholders 1 wait, 1 are placed, 0 were replaced and 0 ended" == blocker.detail
+
+
+def test_a_gang_is_told_with_what_it_announced() -> None:
+    """And with what of it is placed."""
+    gang = explained(a_gang()).gang
+
+    assert gang is not None
+    assert (a_resource(memory=20), TEN, False) == (gang.announced, gang.placed, gang.hard)
+    assert [("g", 2, 1, 1)] == [
+        (group.name, group.placeholders, group.waiting, group.placed) for group in gang.task_groups
+    ]
+
+
+def test_a_member_that_is_to_take_its_place_is_told_with_its_node() -> None:
+    """It waits for nothing but the confirmation that its placeholder has ended."""
+    h = a_gang()
+
+    member, placeholder = ask_of(h, "member"), ask_of(h, "ph1")
+
+    assert (AskStatus.REPLACING, "n1") == (member.status, member.node_id)
+    assert AskStatus.LEAVING is placeholder.status
+
+
+def test_an_ask_that_runs_is_told_with_its_node() -> None:
+    """Until it has ended; then it is unknown."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask", resource=TEN)
+    h.settle()
+
+    ask = ask_of(h)
+
+    assert (AskStatus.PLACED, "n1", ()) == (ask.status, ask.node_id, ask.blockers)
+    h.release("ask", termination=TerminationType.STOPPED_BY_RM)
+    assert explained(h).ask("ask") is None
+
+
+def test_one_ask_can_be_explained_alone() -> None:
+    """The others are left out; what stands in the way of all is not."""
+    h = Harness()
+    h.submit()
+    h.ask("a", "b")
+
+    explanation = h.partition.explain_ask("app", "b")
+
+    assert explanation is not None
+    assert ["b"] == [ask.allocation_key for ask in explanation.asks]
+    assert [RefusalReason.NO_CAPACITY] == [blocker.reason for blocker in explanation.blockers]

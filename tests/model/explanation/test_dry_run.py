@@ -1,0 +1,367 @@
+"""Where new applications and asks would go, and that nothing is left of the question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import PARTITION, START_NS, TEN, a_resource
+from harness import Harness
+
+from licorne.model.allocation import REQUIRED_NODE_TAG
+from licorne.model.messages import AllocationSubmission, ApplicationSubmission
+from licorne.model.refusals import RefusalReason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from licorne.model.explanation.dry_run import DryRun
+    from licorne.model.resources import Resource
+
+CREATING = "placementrules: [{name: tag, value: namespace, create: true}, {name: provided, create: true}]"
+
+
+def an_application_to_come(
+    queue_name: str = "root.leaf",
+    *,
+    tags: Mapping[str, str] | None = None,
+    placeholder_ask: Resource | None = None,
+    application_id: str = "new",
+    user: str = "bob",
+) -> ApplicationSubmission:
+    return ApplicationSubmission(
+        application_id=application_id,
+        queue_name=queue_name,
+        partition=PARTITION,
+        user=user,
+        groups=("dev",),
+        tags=tags or {},
+        execution_timeout_ms=0,
+        placeholder_ask=placeholder_ask,
+        gang_scheduling_style="",
+    )
+
+
+def an_ask_to_come(
+    application_id: str = "new",
+    *,
+    key: str = "ask",
+    resource: Resource = TEN,
+    priority: int = 0,
+    required_node: str = "",
+    task_group_name: str = "",
+    placeholder: bool = False,
+) -> AllocationSubmission:
+    return AllocationSubmission(
+        allocation_key=key,
+        application_id=application_id,
+        partition=PARTITION,
+        resource=resource,
+        priority=priority,
+        tags={REQUIRED_NODE_TAG: required_node} if required_node else {},
+        node_id="",
+        task_group_name=task_group_name,
+        placeholder=placeholder,
+        originator=False,
+        allow_preempt_self=False,
+        allow_preempt_other=False,
+    )
+
+
+def new(
+    harness: Harness, submission: ApplicationSubmission, ask: AllocationSubmission | None = None
+) -> DryRun:
+    """Try an application, and see that nothing has changed."""
+    before = _shown(harness)
+    run = harness.partition.dry_run_application(submission, ask)
+    assert before == _shown(harness)
+    harness.validate()
+    return run
+
+
+def more(harness: Harness, ask: AllocationSubmission) -> DryRun:
+    """Try an ask of an application that is active, and see that nothing has changed."""
+    before = _shown(harness)
+    run = harness.partition.dry_run_ask(ask)
+    assert before == _shown(harness)
+    harness.validate()
+    assert run is not None
+    return run
+
+
+def _shown(harness: Harness) -> tuple[object, ...]:
+    partition, state = harness.partition, harness.state
+    return (
+        partition.queues_view(),
+        partition.nodes_view(),
+        partition.applications_view(),
+        partition.users_view(),
+        partition.groups_view(),
+        len(harness.announcements),
+        (state.changes, state.node_changes, state.nodes.gains, dict(state.nodes.closed)),
+    )
+
+
+def outcomes(run: DryRun) -> list[tuple[str, str]]:
+    return [(rule.rule, rule.why) for rule in run.rules]
+
+
+# -------------------------------------------------------------------------------------- applications
+
+
+def test_a_new_application_is_told_its_queue_by_the_rule_that_finds_it() -> None:
+    """With the rules that found none before."""
+    h = Harness(partition=CREATING)
+
+    run = new(h, an_application_to_come())
+
+    assert ("root.leaf", (), "") == (run.queue_path, run.creates, run.rejection)
+    assert [
+        ("tag", "the application has no tag namespace"),
+        ("provided", "it leads to queue root.leaf"),
+    ] == outcomes(run)
+    assert run.rules[1].position is not None
+
+
+def test_an_application_that_no_rule_places_is_told_what_each_said() -> None:
+    """As the manager would be told, and more."""
+    h = Harness()
+
+    run = new(h, an_application_to_come("root.nowhere"))
+
+    text = "failed to place application new: application rejected: no placement rule matched"
+    assert (text, "") == (run.rejection, run.queue_path)
+    assert ["provided", "recovery"] == [rule.rule for rule in run.rules]
+
+
+def test_queues_that_would_be_made_are_named_and_not_made() -> None:
+    """From the top down, with the limits of the template."""
+    h = Harness(
+        "- {name: p, parent: true, childtemplate: {resources: {max: {memory: 5}}}}", partition=CREATING
+    )
+    h.nodes("n1")
+
+    run = new(h, an_application_to_come("root.p.a.b"), an_ask_to_come())
+
+    assert ("root.p.a", "root.p.a.b") == run.creates
+    assert run.ask is not None
+    assert [(RefusalReason.QUEUE_QUOTA, "root.p.a.b")] == [
+        (blocker.reason, blocker.subject) for blocker in run.ask.blockers
+    ]
+    assert h.state.tree.find("root.p.a") is None
+
+
+def test_a_queue_that_cannot_be_made_rejects() -> None:
+    """A leaf takes no queues."""
+    h = Harness(partition=CREATING)
+
+    run = new(h, an_application_to_come("root.leaf.below"))
+
+    assert "creation of queue root.leaf.below failed parent is already a leaf: root.leaf" in run.rejection
+    assert "provided" == run.rules[-1].rule
+
+
+def test_the_quotas_of_a_namespace_count_as_if_they_were_there() -> None:
+    """In a queue that exists as well; the queue keeps its own."""
+    h = Harness("- {name: p, parent: true}", partition=CREATING)
+    h.nodes("n1")
+    h.submit("old", "root.p.x")
+    tags = {"namespace.resourcequota": '{"resources":{"memory":{"value":5}}}'}
+
+    run = new(h, an_application_to_come("root.p.x", tags=tags), an_ask_to_come())
+
+    assert run.ask is not None
+    (blocker,) = run.ask.blockers
+    assert ("root.p.x", 5) == (blocker.subject, blocker.lacks[0].limit)
+    assert h.queue("root.p.x").maximum is None
+
+
+def test_a_gang_that_a_queue_cannot_run_is_rejected() -> None:
+    """As at its submission."""
+    h = Harness("- {name: leaf, resources: {max: {memory: 5}}}")
+
+    run = new(h, an_application_to_come(placeholder_ask=TEN))
+
+    assert "larger than max queue allocation" in run.rejection
+
+
+def test_a_forced_application_would_go_to_the_recovery_queue() -> None:
+    """It would be made."""
+    h = Harness()
+
+    run = new(h, an_application_to_come("root.nowhere", tags={"application.create.force": "true"}))
+
+    assert ("root.@recovery@", ("root.@recovery@",)) == (run.queue_path, run.creates)
+
+
+def test_an_id_that_is_taken_is_rejected() -> None:
+    """By the words that the manager would read."""
+    h = Harness()
+    h.submit("new")
+
+    assert "application already existed" in new(h, an_application_to_come()).rejection
+
+
+def test_an_application_without_an_ask_is_told_whether_it_might_start() -> None:
+    """Also without anything to place."""
+    h = Harness("- {name: leaf, maxapplications: 1}")
+    h.nodes("n1", capacity=a_resource(memory=100))
+    h.submit()
+    h.ask("a")
+    h.settle()
+
+    (blocker,) = new(h, an_application_to_come()).blockers
+
+    assert RefusalReason.QUEUE_APPLICATIONS is blocker.reason
+
+
+# ---------------------------------------------------------------------------------------------- asks
+
+
+def test_a_first_ask_is_told_its_node_and_its_place() -> None:
+    """Behind the application that waits already."""
+    h = Harness()
+    h.nodes("n1", "n2")
+    h.submit()
+    h.ask("a")
+
+    run = new(h, an_application_to_come(), an_ask_to_come())
+
+    assert "n1" == run.node_id
+    assert run.place is not None
+    assert (2, 2, ("app",)) == (run.place.number, run.place.of, run.place.ahead)
+
+
+def test_the_node_is_the_one_that_the_ask_then_gets() -> None:
+    """Of the nodes that are left."""
+    h = Harness()
+    h.nodes("n1", "n2")
+    h.submit()
+    h.ask("a")
+    h.settle()
+    told = more(h, an_ask_to_come("app")).node_id
+
+    h.ask("ask")
+    h.settle()
+
+    assert told == h.placements["ask"] == "n2"
+
+
+def test_an_ask_that_would_wait_is_told_why() -> None:
+    """Everything at once, and no node."""
+    h = Harness(
+        "- {name: leaf, resources: {max: {memory: 15}}, limits: [{users: [bob], maxresources: {memory: 12}}]}"
+    )
+    h.nodes("n1", capacity=a_resource(memory=15))
+    h.submit()
+    h.ask("a")
+    h.settle()
+
+    run = more(h, an_ask_to_come("app"))
+
+    assert run.ask is not None
+    assert [
+        RefusalReason.USER_QUOTA,
+        RefusalReason.QUEUE_QUOTA,
+        RefusalReason.QUEUE_QUOTA,
+        RefusalReason.NO_NODE_FITS,
+    ] == [blocker.reason for blocker in run.ask.blockers]
+    assert "" == run.node_id
+
+
+def test_an_ask_for_one_node_is_told_that_node() -> None:
+    """Or what it lacks."""
+    h = Harness()
+    h.nodes("n1", "n2")
+    h.submit()
+
+    assert "n2" == more(h, an_ask_to_come("app", required_node="n2")).node_id
+    assert "" == more(h, an_ask_to_come("app", required_node="n3")).node_id
+
+
+def test_the_first_ask_of_an_application_may_be_one_application_too_many() -> None:
+    """It is new, and the ask would let it start."""
+    h = Harness("- {name: leaf, maxapplications: 1}")
+    h.nodes("n1", capacity=a_resource(memory=100))
+    h.submit("one")
+    h.ask("a", application_id="one")
+    h.settle()
+    h.submit()
+
+    assert [RefusalReason.QUEUE_APPLICATIONS] == [
+        blocker.reason for blocker in more(h, an_ask_to_come("app")).blockers
+    ]
+
+
+def test_a_member_of_a_gang_would_wait_for_a_placeholder() -> None:
+    """One is left for it."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit(placeholder_ask=TEN)
+    h.ask("ph", task_group_name="g", placeholder=True)
+    h.settle()
+
+    run = more(h, an_ask_to_come("app", task_group_name="g"))
+
+    assert run.ask is not None
+    assert [RefusalReason.WAITS_FOR_PLACEHOLDER] == [blocker.reason for blocker in run.ask.blockers]
+
+
+@pytest.mark.parametrize(("priority", "place"), [(5, 1), (0, 1), (-1, 4), (-5, 4)])
+def test_an_ask_is_told_its_place_among_the_others(priority: int, place: int) -> None:
+    """By priority; of equal age behind the last of all, and before the first of any other."""
+    h = Harness()
+    h.submit()
+    h.ask("a", "b")
+    h.ask("c", priority=-1)
+
+    run = more(h, an_ask_to_come("app", priority=priority))
+
+    assert run.ask is not None
+    assert run.ask.place is not None
+    told = run.ask.place.number
+    h.ask("ask", priority=priority)
+    keys = [record.ask.allocation_key for record in h.application().waiting_asks()]
+    assert keys.index("ask") + 1 == told
+    assert place == told
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (an_ask_to_come("app", resource=a_resource()), "allocation contains no resources"),
+        (an_ask_to_come("app", key="a"), "application app has a already"),
+        (an_ask_to_come("app", placeholder=True), "placeholder ask has no task group name"),
+    ],
+)
+def test_an_ask_that_would_be_rejected_is_told_why(ask: AllocationSubmission, why: str) -> None:
+    """In the words that the manager would read."""
+    h = Harness()
+    h.submit()
+    h.ask("a")
+
+    assert why == more(h, ask).rejection
+
+
+def test_an_ask_that_would_be_rejected_leaves_its_new_application_without_a_node() -> None:
+    """The application itself would be taken."""
+    h = Harness()
+    h.nodes("n1")
+
+    run = new(h, an_application_to_come(), an_ask_to_come(resource=a_resource()))
+
+    assert ("root.leaf", "allocation contains no resources", "") == (
+        run.queue_path,
+        run.rejection,
+        run.node_id,
+    )
+
+
+def test_an_ask_of_an_application_that_is_not_active_has_no_answer() -> None:
+    """Nobody would take it."""
+    assert Harness().partition.dry_run_ask(an_ask_to_come("nobody")) is None
+
+
+def test_a_dry_run_is_about_its_moment() -> None:
+    """It says which."""
+    assert START_NS == new(Harness(), an_application_to_come()).time_ns

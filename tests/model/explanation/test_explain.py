@@ -1,0 +1,272 @@
+"""Explanations of whole applications: their places, their past, the preemptions they took part in."""
+
+from __future__ import annotations
+
+from builders import TEN, a_resource
+from explained import explained
+from harness import Harness
+from preemption_scenes import TWO_QUEUES, Scene
+
+from licorne.model.application_state import ApplicationState
+from licorne.model.explanation.places import AHEAD_MAX
+from licorne.model.preemption_records import PreemptionCause
+
+THREE_DAYS = 3 * 24 * 3600
+
+
+def test_an_application_that_nobody_knows_has_no_explanation() -> None:
+    """Nor has one that the manager has taken away."""
+    h = Harness()
+    h.submit()
+    h.withdraw()
+
+    assert h.partition.explain("app") is None
+    assert h.partition.explain_ask("never", "ask") is None
+
+
+def test_an_application_is_told_with_its_user_and_state() -> None:
+    """Nothing stands in the way of one that asks for nothing."""
+    h = Harness()
+    h.submit()
+
+    explanation = explained(h)
+
+    assert (ApplicationState.NEW, "bob", "root.leaf") == (
+        explanation.state,
+        explanation.user.name,
+        explanation.queue_path,
+    )
+    assert ((), (), ()) == (explanation.blockers, explanation.places, explanation.asks)
+
+
+# -------------------------------------------------------------------------------------------- places
+
+
+def test_an_application_has_its_place_in_its_queue_and_the_queue_among_its_siblings() -> None:
+    """From the leaf up, each with those that go before."""
+    h = Harness(
+        """
+        - name: team
+          queues: [{name: leaf}, {name: empty}]
+        - name: urgent
+          properties: {priority.offset: '10'}
+        """
+    )
+    h.submit("boss", "root.urgent")
+    h.submit("old", "root.team.leaf")
+    h.submit("app", "root.team.leaf")
+    h.ask("a", application_id="boss")
+    h.ask("b", application_id="old", created_at_seconds=1)
+    h.ask("c")
+
+    leaf, among_leaves, among_teams = explained(h).places
+
+    assert ("app", "root.team.leaf", 2, 2, ("old",)) == (
+        leaf.subject,
+        leaf.among,
+        leaf.number,
+        leaf.of,
+        leaf.ahead,
+    )
+    assert ("root.team.leaf", "root.team", 1, 1, ()) == (
+        among_leaves.subject,
+        among_leaves.among,
+        among_leaves.number,
+        among_leaves.of,
+        among_leaves.ahead,
+    )
+    assert ("root.team", 2, ("root.urgent",)) == (among_teams.subject, among_teams.number, among_teams.ahead)
+
+
+def test_the_rule_of_the_order_is_told_with_its_setting() -> None:
+    """In words; without a setting it has no place."""
+    h = Harness(
+        "- {name: leaf, properties: {application.sort.policy: fair, application.sort.priority: disabled}}"
+    )
+    h.submit()
+    h.ask("ask")
+
+    leaf, among = explained(h).places
+
+    assert "the smaller share of the queue's guarantee first, then the higher priority" == leaf.order
+    assert leaf.position is not None
+    assert leaf.position.path.endswith("properties.application.sort.policy")
+    assert "the higher priority first, then the smaller share of the guarantee" == among.order
+    assert among.position is None
+
+
+def test_only_the_first_of_those_ahead_are_named() -> None:
+    """A queue may be long."""
+    h = Harness()
+    for number in range(AHEAD_MAX + 3):
+        h.submit(f"a{number}")
+        h.ask(f"k{number}", application_id=f"a{number}")
+
+    place = explained(h, f"a{AHEAD_MAX + 2}").places[0]
+
+    assert AHEAD_MAX + 3 == place.number == place.of
+    assert AHEAD_MAX == len(place.ahead)
+
+
+# ---------------------------------------------------------------------------------------------- past
+
+
+def test_a_rejected_application_is_told_with_what_every_rule_said() -> None:
+    """And where the rules stand."""
+    h = Harness(
+        partition="""
+        placementrules:
+        - {name: tag, value: namespace}
+        - {name: provided}
+        """
+    )
+    h.submit(queue_name="root.nowhere")
+
+    explanation = explained(h)
+
+    assert ApplicationState.REJECTED is explanation.state
+    assert "failed to place application app: application rejected: no placement rule matched" == (
+        explanation.rejection
+    )
+    assert [
+        ("tag", "the application has no tag namespace", "partitions[0].placementrules[0]"),
+        (
+            "provided",
+            "queue root.nowhere does not exist, and the rule may not create it",
+            "partitions[0].placementrules[1]",
+        ),
+        ("recovery", "the application is not forced", ""),
+    ] == [(rule.rule, rule.why, rule.position.path if rule.position else "") for rule in explanation.rules]
+
+
+def test_an_application_that_is_active_goes_before_a_rejected_one_of_the_same_id() -> None:
+    """The explanation is about what goes on."""
+    h = Harness()
+    h.submit(queue_name="root.nowhere")
+    h.submit()
+
+    assert (ApplicationState.NEW, "") == (explained(h).state, explained(h).rejection)
+
+
+def test_an_application_that_has_ended_is_told_until_it_expires() -> None:
+    """With the state, why, and since when."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask")
+    h.settle()
+    h.release("ask")
+    h.advance(30)
+
+    explanation = explained(h)
+
+    assert (ApplicationState.COMPLETED, "completeApplication") == (explanation.state, explanation.state_text)
+    assert "root.leaf" == explanation.queue_path
+    assert h.clock.now_ns() == explanation.finished_at_ns == explanation.state_since_ns
+    h.advance(THREE_DAYS)
+    assert h.partition.explain("app") is None
+
+
+def test_an_application_that_has_failed_is_told_with_what_it_began_to_fail_for() -> None:
+    """Between Failing and Failed the manager confirms what ended: that is no reason."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit(timeout_seconds=60)
+    h.ask("ask", limit_seconds=0)
+    h.settle()
+    h.advance(60)
+    failing = explained(h)
+    h.confirm()
+    failed = explained(h)
+
+    assert [ApplicationState.FAILING, ApplicationState.FAILED] == [failing.state, failed.state]
+    assert "ExecutionTimeout" == failing.state_text == failed.state_text
+
+
+def test_the_latest_of_several_that_have_ended_is_told() -> None:
+    """One completed, and one that came with the same id was then rejected."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit()
+    h.ask("ask")
+    h.settle()
+    h.release("ask")
+    h.advance(30)
+    h.submit(queue_name="root.nowhere")
+
+    assert ApplicationState.REJECTED is explained(h).state
+
+
+def test_a_gang_that_failed_is_told_with_the_reason() -> None:
+    """A hard one whose placeholders timed out."""
+    h = Harness()
+    h.nodes("n1")
+    h.submit(placeholder_ask=a_resource(memory=20), style="Hard", timeout_seconds=5)
+    h.ask("ph1", "ph2", task_group_name="g", placeholder=True)
+    h.settle()
+    h.advance(5)
+
+    assert (ApplicationState.FAILING, "ResourceReservationTimeout") == (
+        explained(h).state,
+        explained(h).state_text,
+    )
+
+
+# --------------------------------------------------------------------------------------- preemptions
+
+
+def a_preemption() -> Scene:
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", capacity=a_resource(memory=30))
+    scene.runs("b1", "b2", "b3")
+    scene.asks("a1")
+    scene.advance(10)
+    scene.cycle()
+    return scene
+
+
+def test_a_preemption_is_told_to_the_ask_that_it_serves() -> None:
+    """Whose guarantee, on which node, whom, and why that one."""
+    explanation = explained(a_preemption(), "root.a")
+
+    (record,) = explanation.preemptions_for("a1")
+    assert (PreemptionCause.GUARANTEE, "root.a", "n1") == (record.cause, record.queue_path, record.node_id)
+    assert [("b3", "root.b")] == [(victim.allocation_key, victim.queue_path) for victim in record.victims]
+    assert all(victim.reason for victim in record.victims)
+    assert () == explanation.preemptions_of("a1")
+    assert 0 == explanation.loops
+
+
+def test_a_preemption_is_told_to_its_victim() -> None:
+    """The others of its application have nothing to do with it."""
+    explanation = explained(a_preemption(), "root.b")
+
+    (record,) = explanation.preemptions_of("b3")
+    assert ("root.a", "a1") == (record.application_id, record.allocation_key)
+    assert () == explanation.preemptions_of("b1")
+    assert () == explanation.preemptions_for("b3")
+
+
+def test_preemptions_of_others_are_left_out() -> None:
+    """An application hears of those that it took part in."""
+    scene = a_preemption()
+    scene.submit("other", "root.a")
+
+    assert () == explained(scene, "other").preemptions
+
+
+def test_an_explanation_does_not_change_the_state() -> None:
+    """Neither what is shown nor what holds."""
+    scene = a_preemption()
+    scene.ask("more", application_id="root.b", resource=TEN)
+    before = (scene.partition.queues_view(), scene.partition.applications_view(), scene.state.changes)
+
+    for name in ("root.a", "root.b"):
+        explained(scene, name)
+
+    assert before == (
+        scene.partition.queues_view(),
+        scene.partition.applications_view(),
+        scene.state.changes,
+    )
+    scene.validate()

@@ -1,0 +1,242 @@
+"""The resource managers of a scheduler, their partitions, and reloads of their configurations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import START_NS
+
+from licorne.model.cluster import Cluster
+from licorne.model.configuration.reader import ConfigurationError
+from licorne.model.errors import RequestError
+from licorne.model.messages import (
+    Announcement,
+    ApplicationChanged,
+    ApplicationSubmission,
+    Registration,
+)
+from licorne.model.partition import Partition
+from licorne.model.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
+
+ONE = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
+OTHER = ONE.replace("name: a}", "name: b}")
+TWO = ONE.replace("]}]}]", "]}]}, {name: gpu, queues: [{name: g}]}]")
+BROKEN = TWO.replace("name: a}", "name: b}").replace("name: g}", "name: 'no.dots'}")
+UNUSABLE = OTHER.replace("name: default,", "name: default, placementrules: [{name: unheard}],")
+
+
+class Maker:
+    """Makes partitions, and remembers which were made and let go."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.released: list[str] = []
+        self.announced: list[Announcement] = []
+        self.refuses = False
+
+    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+        if self.refuses:
+            raise RequestError(f"{rm_id} cannot have {len(config.partitions)} partitions")
+
+    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
+        self.made.append(name)
+        around = Surroundings(
+            now_ns=lambda: START_NS,
+            call_at=lambda _due_ns, _action: None,
+            announce=self.announced.append,
+            flush=lambda: None,
+            is_congested=lambda: False,
+            predicates=None,
+            adopt_node=lambda node: node,
+            adopt_application=lambda application: application,
+            release=lambda _handle: None,
+            reservations_on=True,
+        )
+        return Partition(name, rm_id, config, around)
+
+    def release(self, partition: Partition) -> None:
+        self.released.append(partition.name)
+
+
+def a_cluster(text: str = ONE) -> tuple[Cluster, Maker]:
+    """Return a cluster with the RM `rm`."""
+    maker = Maker()
+    cluster = Cluster(maker)
+    cluster.register(a_registration(text))
+    return cluster, maker
+
+
+def a_registration(text: str, rm_id: str = "rm") -> Registration:
+    return Registration(rm_id=rm_id, configuration=text, extra_configuration={})
+
+
+def submit(partition: Partition, **tags: str) -> None:
+    """Submit an application to the queue `root.a`."""
+    submission = ApplicationSubmission(
+        application_id="app",
+        queue_name="root.a",
+        partition=partition.name,
+        user="bob",
+        groups=("dev",),
+        tags=tags,
+        execution_timeout_ms=0,
+        placeholder_ask=None,
+        gang_scheduling_style="",
+    )
+    partition.update_applications([submission], [])
+
+
+def queues_of(partition: Partition) -> list[str]:
+    children = partition.queues_view()["children"]
+    assert isinstance(children, list)
+    return [f"{child['queuename']} {child['status']}" for child in children if isinstance(child, dict)]
+
+
+# --------------------------------------------------------------------------------------- registration
+
+
+def test_a_registration_makes_the_partitions_of_its_configuration() -> None:
+    """Their full names begin with the id of the RM, so that two RMs may have the same."""
+    cluster, maker = a_cluster(TWO)
+    cluster.register(a_registration(ONE, "other"))
+
+    assert ["[rm]default", "[rm]gpu", "[other]default"] == maker.made
+    assert ["[other]default", "[rm]default", "[rm]gpu"] == [entry.name for entry in cluster.partitions()]
+
+
+def test_without_a_configuration_there_is_a_queue_for_each_namespace() -> None:
+    """The default has one rule: the tag `namespace`, with a queue made where there is none."""
+    cluster, _ = a_cluster("")
+    (partition,) = cluster.partitions()
+    submit(partition, namespace="dev")
+
+    assert ("[rm]default", ["root.dev Active"]) == (partition.name, queues_of(partition))
+
+
+def test_a_registration_without_an_id_is_refused() -> None:
+    """Nobody could be told anything."""
+    with pytest.raises(RequestError, match="rmID is empty"):
+        Cluster(Maker()).register(a_registration(ONE, ""))
+
+
+def test_an_rm_that_registers_again_starts_afresh() -> None:
+    """What it had fails and goes; the recorded core hangs here."""
+    cluster, maker = a_cluster(TWO)
+    before = cluster.partitions()[0]
+    submit(before)
+
+    cluster.register(a_registration(ONE))
+
+    assert ["[rm]default", "[rm]gpu"] == maker.released
+    assert ["[rm]default"] == [partition.name for partition in cluster.partitions()]
+    assert cluster.partitions()[0] is not before
+
+
+@pytest.mark.parametrize("text", [BROKEN, "partitions: 7"])
+def test_a_registration_that_is_refused_leaves_the_earlier_one(text: str) -> None:
+    """Also where only the last partition is wrong."""
+    cluster, maker = a_cluster()
+    (before,) = cluster.partitions()
+
+    with pytest.raises(ConfigurationError):
+        cluster.register(a_registration(text))
+
+    assert ([before], []) == (cluster.partitions(), maker.released)
+
+
+# --------------------------------------------------------------------------------------------- reload
+
+
+def test_a_reload_changes_makes_and_ends_partitions() -> None:
+    """The one that stays keeps what it has: its queue drains while an application is in it."""
+    cluster, maker = a_cluster(ONE.replace("name: default", "name: old") + "\n")
+    cluster.update_configuration("rm", TWO)
+    default, gpu = cluster.partitions()
+    submit(default)
+
+    cluster.update_configuration("rm", OTHER)
+
+    assert [default] == cluster.partitions()
+    assert ["[rm]old", "[rm]gpu"] == maker.released
+    assert gpu not in cluster.partitions()
+    assert ["root.a Draining", "root.b Active"] == queues_of(default)
+
+
+@pytest.mark.parametrize("text", [BROKEN, UNUSABLE, "partitions: 7"])
+def test_a_reload_that_is_refused_changes_nothing(text: str) -> None:
+    """Not even the partitions that are right: rules that cannot be built count as well."""
+    cluster, maker = a_cluster()
+    made = [*maker.made]
+
+    with pytest.raises(ConfigurationError):
+        cluster.update_configuration("rm", text)
+
+    assert ["root.a Active"] == queues_of(cluster.partitions()[0])
+    assert (made, []) == (maker.made, maker.released)
+
+
+def test_a_reload_whose_partitions_cannot_be_had_changes_nothing() -> None:
+    """The maker is asked before anything is changed."""
+    cluster, maker = a_cluster()
+    maker.refuses = True
+
+    with pytest.raises(RequestError, match="rm cannot have 1 partitions"):
+        cluster.update_configuration("rm", OTHER)
+
+    assert ["root.a Active"] == queues_of(cluster.partitions()[0])
+
+
+def test_a_reload_without_a_configuration_means_the_default_one() -> None:
+    """As at registration."""
+    cluster, _ = a_cluster()
+
+    cluster.update_configuration("rm", "")
+
+    assert ["root.a Draining"] == queues_of(cluster.partitions()[0])
+
+
+def test_the_same_text_again_changes_nothing() -> None:
+    """What a namespace has set on its own queue stays as well; a line with a checksum does not count."""
+    cluster, maker = a_cluster()
+
+    partitions = cluster.update_configuration("rm", f"{ONE}\nchecksum: {'0' * 64}\n")
+
+    assert (["[rm]default"], ["[rm]default"]) == ([*partitions], maker.made)
+
+
+@pytest.mark.parametrize("rm_id", ["nobody", ""])
+def test_a_reload_for_an_unknown_rm_is_refused(rm_id: str) -> None:
+    """With the words of the interface."""
+    cluster, _ = a_cluster()
+
+    with pytest.raises(RequestError) as refused:
+        cluster.update_configuration(rm_id, OTHER)
+
+    assert f"RM {rm_id} has no active partitions, make sure it is registered" == str(refused.value)
+
+
+def test_an_rm_without_partitions_has_to_register_again() -> None:
+    """A configuration may have none; from then on a reload is refused, as recorded."""
+    cluster, maker = a_cluster()
+    cluster.update_configuration("rm", "partitions: []")
+
+    with pytest.raises(RequestError, match="has no active partitions"):
+        cluster.update_configuration("rm", ONE)
+
+    assert ([], ["[rm]default"]) == (cluster.partitions(), maker.released)
+
+
+def test_a_cluster_that_stops_ends_all_partitions() -> None:
+    """Of all RMs; an application that was there fails."""
+    cluster, maker = a_cluster()
+    cluster.register(a_registration(ONE, "other"))
+    submit(cluster.partitions()[0])
+
+    cluster.stop()
+
+    assert ([], ["[rm]default", "[other]default"]) == (cluster.partitions(), maker.released)
+    assert ["Failing"] == [entry.state for entry in maker.announced if isinstance(entry, ApplicationChanged)]

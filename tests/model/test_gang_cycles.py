@@ -1,0 +1,270 @@
+"""Gangs over whole cycles: what the steps of placeholders, members and time make together."""
+
+from __future__ import annotations
+
+import pytest
+from builders import TEN, FakePredicates, a_resource
+from harness import Harness
+
+from licorne.model.messages import NodeAction, TerminationType
+from licorne.model.resources import EMPTY
+
+HUNDRED = a_resource(memory=100)
+TWENTY = a_resource(memory=20)
+THIRTY = a_resource(memory=30)
+REPLACED = TerminationType.PLACEHOLDER_REPLACED
+TIMEOUT = TerminationType.TIMEOUT
+
+
+def a_gang(*placeholders: str, announced: int = 0, room: int = 100, style: str = "Soft") -> Harness:
+    """Return a gang whose placeholders of ten have been tried; more may be announced, and the room short."""
+    h = Harness()
+    h.nodes("one", capacity=a_resource(memory=room))
+    h.submit(
+        placeholder_ask=a_resource(memory=announced or 10 * len(placeholders)),
+        style=style,
+        timeout_seconds=60,
+    )
+    h.ask(*placeholders, task_group_name="g", placeholder=True)
+    h.settle()
+    h.forget()
+    return h
+
+
+def group(h: Harness) -> tuple[int, int, int]:
+    """Return how many placeholders the group has had, how many were replaced, how many ended unused."""
+    counts = h.application()._task_groups.by_name["g"]
+    return counts.count, counts.replaced, counts.timed_out
+
+
+# --------------------------------------------------------------------------- who waits for a placeholder
+
+
+def test_a_member_waits_for_placeholders_that_are_not_placed_yet() -> None:
+    """There is room for it, but its place is the placeholder's."""
+    h = a_gang("p1", room=5)
+    h.ask("m", resource=a_resource(memory=5), task_group_name="g")
+
+    assert 0 == h.settle()
+    h.nodes("two", capacity=HUNDRED)
+    h.settle()
+    h.confirm()
+    assert {"p1": "two", "m": "two"} == h.placements
+
+
+def test_a_member_waits_for_placeholders_that_are_on_their_way_out() -> None:
+    """Only their end makes it an ask like any other."""
+    h = a_gang("p1", room=40)
+    h.ask("m", resource=TWENTY, task_group_name="g")
+    h.settle()
+    assert ([("p1", TIMEOUT)], {}) == (h.releases, h.placements)
+
+    h.confirm()
+    h.settle()
+
+    assert {"m": "one"} == h.placements
+
+
+def test_the_rm_taking_back_a_placeholder_that_waits_changes_no_count() -> None:
+    """Members still wait for it, until the timeout; that is what was recorded."""
+    h = a_gang("p1", "p2", room=10)
+    h.release("p2")
+    h.ask("m1", "m2", task_group_name="g")
+    h.settle()
+    h.confirm()
+    h.settle()
+
+    assert ({"m1": "one"}, (2, 1, 0)) == (h.placements, group(h))
+
+
+@pytest.mark.parametrize("resource", [TEN, a_resource(memory=10, gpu=1)], ids=["same", "another type"])
+def test_a_member_that_needs_a_type_its_placeholder_has_not_is_larger(resource: object) -> None:
+    """What the placeholder does not name it has none of."""
+    h = a_gang("p1")
+    assert isinstance(resource, type(TEN))
+    h.ask("m", resource=resource, task_group_name="g")
+    h.settle()
+
+    assert [("p1", REPLACED if resource == TEN else TIMEOUT)] == h.releases
+
+
+def test_asks_of_no_group_do_not_wait() -> None:
+    """They are placed beside the gang."""
+    h = a_gang("p1", announced=20)
+    h.ask("m", task_group_name="other")
+    h.ask("n")
+    h.settle()
+
+    assert {"m": "one", "n": "one"} == h.placements
+
+
+# --------------------------------------------------------------------------------------- the timeout
+
+
+def test_recovered_placeholders_start_the_timeout() -> None:
+    """They are placeholders like any other, and they may be replaced."""
+    h = Harness()
+    h.nodes("one", capacity=HUNDRED)
+    h.submit(placeholder_ask=TWENTY, timeout_seconds=60)
+    h.ask("p1", node_id="one", task_group_name="g", placeholder=True)
+    h.advance(59)
+    assert [] == h.releases
+    h.advance(2)
+
+    assert ([("p1", TIMEOUT)], "Resuming") == (h.releases, h.states()[-1])
+
+
+def test_a_recovered_placeholder_is_replaced_like_any_other() -> None:
+    """Its member is placed where it was."""
+    h = Harness()
+    h.nodes("one", "two", capacity=HUNDRED)
+    h.submit(placeholder_ask=TEN)
+    h.ask("p1", node_id="two", task_group_name="g", placeholder=True)
+    h.ask("m", task_group_name="g")
+    h.settle()
+    h.confirm()
+
+    assert ("two", (1, 1, 0)) == (h.placements["m"], group(h))
+
+
+def test_the_timeout_begins_anew_with_the_next_placeholder() -> None:
+    """When the last one is gone the time is off."""
+    h = a_gang("p1", "p2", announced=30, room=10)
+    h.advance(50)
+    h.release("p1")
+    h.settle()
+    h.advance(50)
+    assert [("p1", TerminationType.STOPPED_BY_RM)] == h.releases
+    h.advance(11)
+
+    assert ("p2", TIMEOUT) == h.releases[-1]
+
+
+def test_a_gang_that_resumes_places_what_is_asked_for_next() -> None:
+    """Once the last placeholder is confirmed it is Accepted, and its members wait for nobody."""
+    h = a_gang("p1", announced=20)
+    h.advance(61)
+    h.ask("m", task_group_name="g")
+    assert "Resuming" == h.states()[-1]
+    h.confirm()
+    h.settle()
+
+    assert (["Resuming", "Accepted", "Running"], {"m": "one"}) == (h.states(), h.placements)
+
+
+@pytest.mark.parametrize("termination", [REPLACED, TIMEOUT])
+def test_a_swap_of_a_soft_gang_outlives_the_timeout(termination: TerminationType) -> None:
+    """The member is not lost: it takes the place, or it waits again if the placeholder ends otherwise."""
+    h = a_gang("p1", "p2", announced=30)
+    h.ask("m", task_group_name="g")
+    h.cycle()
+    h.advance(61)
+    assert [("p1", REPLACED), ("p2", TIMEOUT)] == h.releases
+    assert h.application().knows("m")
+
+    h.release("p1", termination=termination)
+    h.release("p2", termination=TIMEOUT)
+    h.settle()
+
+    assert ({"m": "one"}, TEN) == (h.placements, h.queue().allocated)
+
+
+def test_a_swap_of_a_hard_gang_ends_with_it() -> None:
+    """The RM is told of the member as of those that wait."""
+    h = a_gang("p1", announced=30, style="Hard")
+    h.ask("m", "n", task_group_name="g")
+    h.cycle()
+    h.advance(61)
+
+    assert [("p1", REPLACED), ("m", TIMEOUT), ("n", TIMEOUT)] == h.releases
+    h.release("p1", termination=REPLACED)
+    assert (["Failing", "Failed"], EMPTY) == (h.states(), h.queue().allocated)
+    assert {} == h.placements
+
+
+# ----------------------------------------------------------------------------------- ends of every kind
+
+
+@pytest.mark.parametrize("termination", list(TerminationType))
+def test_a_placeholder_may_end_in_any_way(termination: TerminationType) -> None:
+    """What it used is free, once, and a member no longer waits for it."""
+    h = a_gang("p1", "p2")
+    h.release("p1", termination=termination)
+    h.release("p1", termination=termination)
+    replaced = int(termination is REPLACED)
+
+    assert ((2, replaced, 1 - replaced), TEN, TEN) == (group(h), h.queue().allocated, h.user_usage())
+    assert (1, 1) == (h.state.placeholders, h.state.allocations)
+
+
+@pytest.mark.parametrize("termination", list(TerminationType))
+def test_a_placeholder_in_a_swap_may_end_in_any_way(termination: TerminationType) -> None:
+    """Its member takes the place, or waits for the next one: it is placed once whatever happens."""
+    h = a_gang("p1", "p2")
+    h.ask("m", task_group_name="g")
+    h.cycle()
+    h.release("p1", termination=termination)
+    h.settle()
+    h.confirm()
+
+    taken = "p1" if termination is REPLACED else "p2"
+    assert {"m": "one"} == h.placements
+    assert ("p1" == taken) == ("p2" in [entry.allocation_key for entry in h.node("one").allocations])
+    assert {True: (2, 1, 0), False: (2, 1, 1)}[taken == "p1"] == group(h)
+
+
+@pytest.mark.parametrize("away", ["one", "two"])
+def test_a_node_that_goes_during_a_swap_between_nodes_loses_no_member(away: str) -> None:
+    """The placeholder's node: the member is placed at once. The member's: it waits, and goes elsewhere."""
+    h = a_swap_between_nodes()
+    h.update_node(away, NodeAction.DECOMISSION)
+    if away == "one":
+        assert {"m": "two"} == h.placements
+    else:
+        assert ({}, TEN) == (h.placements, h.queue().pending)
+        h.nodes("three", capacity=HUNDRED)
+        h.confirm()
+        h.settle()
+        assert {"m": "three"} == h.placements
+    assert (TEN, 0) == (h.queue().allocated, h.state.placeholders)
+
+
+def a_swap_between_nodes() -> Harness:
+    """Return a gang of one whose member is to run on node two, because it is refused on node one."""
+    why = {("m", "one"): "not here"}
+    predicates = FakePredicates(refused=dict(why), unreservable=dict(why))
+    h = Harness(predicates=predicates)
+    h.nodes("one", capacity=TEN)
+    h.submit(placeholder_ask=TEN)
+    h.ask("p1", task_group_name="g", placeholder=True)
+    h.settle()
+    h.nodes("two", capacity=HUNDRED)
+    h.ask("m", task_group_name="g")
+    h.cycle()
+    h.forget()
+    return h
+
+
+def test_a_placeholder_that_is_a_victim_takes_no_part_in_swaps() -> None:
+    """Its end is somebody else's room already."""
+    h = a_gang("p1", "p2")
+    assert h.application().mark_preempted("p1")
+    h.ask("m", task_group_name="g")
+    h.cycle()
+
+    assert [("p2", REPLACED)] == h.releases
+
+
+def test_every_release_at_the_end_of_a_gang_ends_it_once() -> None:
+    """The RM releases everything: placeholders, members, and what waits."""
+    h = a_gang("p1", "p2", "p3")
+    h.ask("m", task_group_name="g")
+    h.settle()
+    h.confirm()
+    h.ask("n", task_group_name="g")
+    h.cycle()
+    h.release("")
+
+    assert (EMPTY, EMPTY, EMPTY) == (h.queue().allocated, h.queue().pending, h.user_usage())
+    assert (0, 0) == (h.state.allocations, h.state.placeholders)
+    assert {"m"} == set(h.placements)

@@ -1,0 +1,137 @@
+"""Fairness is restored in bounded steps: whoever is owed something has it after so many rounds, for good."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from builders import a_resource
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from preemption_scenes import Scene
+
+from licorne.model.messages import NodeAction
+
+QUEUES: Final = """
+    - name: own
+      properties: {preemption.delay: 10s}
+    - name: p
+      properties: {preemption.delay: 10s}
+      queues: [{name: x}, {name: y}]
+    - name: q
+      properties: {preemption.delay: 10s}
+      queues:
+      - name: r
+        queues: [{name: z}]
+    - name: free
+"""
+CLAIMS: Final = {"root.own": "root.own", "root.p.x": "root.p", "root.q.r.z": "root.q"}
+"""Leaves that ask, and the queue with the guarantee: the leaf itself, its parent, or the one above that."""
+SIZE: Final = 5
+QUIET: Final = 4
+"""So many rounds without a preemption are rest: all that is due comes with each of them."""
+
+
+class Owed:
+    """A cluster full of allocations of one size, of which three queues are owed some."""
+
+    def __init__(self, seed: int) -> None:
+        self._draw = Random(seed)  # noqa: S311 - nothing is secret
+        self._serial = self._answered = 0
+        self.scene = Scene(QUEUES)
+        sizes = [self._draw.randint(1, 6) for _ in range(self._draw.randint(1, 4))]
+        for number, size in enumerate(sizes):
+            self.scene.nodes(f"n{number}", capacity=a_resource(memory=SIZE * size))
+        self.due: dict[str, int] = {}
+        """By leaf, how many allocations it is owed: what is guaranteed, and no more than is asked for."""
+        asked = {leaf: self._draw.randint(0, 6) for leaf in CLAIMS}
+        left = sum(sizes)
+        for leaf, queue in CLAIMS.items():
+            guaranteed = self._draw.randint(0, left)
+            left -= guaranteed
+            limit = self._draw.choice((sum(sizes), max(1, guaranteed)))
+            self.scene.queue(queue).set_quota(
+                a_resource(memory=SIZE * guaranteed), a_resource(memory=SIZE * limit)
+            )
+            self.due[leaf] = min(guaranteed, asked[leaf])
+        self.scene.state.tree.limits_changed()
+        self._ask("root.free", sum(sizes))
+        self.scene.settle()
+        if self._draw.random() < 0.5:
+            self._reserve_all(len(sizes))
+        for leaf in self._draw.sample(list(CLAIMS), len(CLAIMS)):
+            self._ask(leaf, asked[leaf])
+
+    def _ask(self, leaf: str, count: int) -> None:
+        for _ in range(count):
+            self._serial += 1
+            willing = self._draw.random() < 0.7
+            self.scene.asks(f"t{self._serial}", queue=leaf, resource=a_resource(memory=SIZE), willing=willing)
+
+    def _reserve_all(self, nodes: int) -> None:
+        """Have a backlog reserve every node: a cordoned one makes the cluster look as if it had room."""
+        self.scene.nodes("spare", capacity=a_resource(memory=SIZE * 100))
+        self.scene.update_node("spare", NodeAction.DRAIN_NODE)
+        self._ask("root.free", nodes)
+        self.scene.advance(3)
+        self.scene.settle()
+        assert all(node.reserved for node in self.scene.state.nodes if node.node_id != "spare")
+
+    def round(self) -> None:
+        """Let sixteen seconds pass; confirm what has to go and ask for it again, until nothing changes."""
+        self.scene.advance(16)
+        while True:
+            self.scene.settle()
+            gone = len(self.scene.preempted) - self._answered
+            if not self.scene.confirm():
+                return
+            self._answered += gone
+            self._ask("root.free", gone)
+
+    def lacks(self) -> dict[str, int]:
+        """Return how many allocations each leaf has less than it is owed."""
+        lacks = {}
+        for leaf, queue in CLAIMS.items():
+            has = self.scene.queue(queue).allocated.get("memory") // SIZE
+            if has < self.due[leaf]:
+                lacks[leaf] = self.due[leaf] - has
+        return lacks
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32))
+def test_after_one_round_for_each_allocation_that_is_owed_nobody_is_owed_anything(seed: int) -> None:
+    """Whoever has the guarantee, and however many ask at the same time."""
+    owed = Owed(seed)
+    for _ in range(sum(owed.due.values())):
+        owed.round()
+
+    assert {} == owed.lacks()
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 2**32))
+def test_no_more_goes_than_is_owed_and_nothing_after_that(seed: int) -> None:
+    """Each victim makes room for one that is owed it; that all are asked for again changes nothing."""
+    owed = Owed(seed)
+    for _ in range(sum(owed.due.values()) + QUIET):
+        owed.round()
+    scene = owed.scene
+
+    assert sum(owed.due.values()) >= len(scene.preempted)
+    assert len(scene.preempted) == len(scene.state.preemptions)
+    assert 0 == scene.state.preemptions.loops
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 2**32))
+def test_asks_that_preempt_at_the_same_time_are_all_placed(seed: int) -> None:
+    """Before anybody confirms anything: what one of them preempts for counts against the others."""
+    owed = Owed(seed)
+    owed.scene.advance(16)
+    owed.scene.settle()
+    preemptors = [record.allocation_key for record in owed.scene.state.preemptions]
+    owed.scene.confirm()
+    owed.scene.settle()
+
+    assert set(preemptors) <= set(owed.scene.placements)

@@ -1,0 +1,168 @@
+"""What asks are going to use that have preempted and still wait."""
+
+from __future__ import annotations
+
+from builders import TEN, FakePredicates, a_resource
+from preemption_scenes import Scene
+
+from licorne.model.messages import NodeAction
+from licorne.model.preemption_claims import NOTHING_SPOKEN_FOR, SpokenFor, spoken_for
+from licorne.model.resources import EMPTY
+
+TWENTY = a_resource(memory=20)
+QUEUES = """
+    - name: p
+      queues:
+      - name: a
+        properties: {preemption.delay: 10s}
+        resources: {guaranteed: {memory: 10}}
+      - name: o
+    - name: b
+"""
+
+
+def two_nodes(queues: str = QUEUES, predicates: FakePredicates | None = None) -> Scene:
+    """Two nodes, full of a queue without a guarantee."""
+    scene = Scene(queues, predicates=predicates)
+    scene.nodes("n1", "n2", capacity=TWENTY)
+    scene.runs("v1", "v2", node="n1")
+    scene.runs("v3", "v4", node="n2")
+    return scene
+
+
+def preempting() -> Scene:
+    """Return a scene in which the ask p1 has preempted, and nothing is confirmed."""
+    scene = two_nodes()
+    scene.asks("p1", "p2", queue="root.p.a")
+    scene.advance(11)
+    scene.settle()
+    assert ["v2"] == scene.preempted
+    return scene
+
+
+def used(scene: Scene, path: str, but_for: str = "") -> int:
+    return spoken_for(scene.state, but_for).use_of(scene.queue(path)).get("memory")
+
+
+def test_two_asks_do_not_preempt_for_what_their_queue_is_owed_once() -> None:
+    """There is a second node, and the first ask has not been placed yet."""
+    scene = preempting()
+    scene.advance(60)
+    scene.settle()
+
+    assert ["v2"] == scene.preempted
+
+
+def test_what_is_spoken_for_counts_in_every_queue_above_the_ask() -> None:
+    """And nowhere else: the victim counts as gone."""
+    scene = preempting()
+
+    assert [10, 10, 0, 40, 30] == [
+        used(scene, path) for path in ("root.p.a", "root.p", "root.p.o", "root", "root.b")
+    ]
+
+
+def test_an_ask_does_not_stand_in_its_own_way() -> None:
+    """It may have to preempt again."""
+    assert 0 == used(preempting(), "root.p.a", but_for="p1")
+
+
+def test_a_placed_ask_is_spoken_for_no_longer() -> None:
+    """It is used."""
+    scene = preempting()
+    scene.confirm()
+    scene.settle()
+    assert "p1" in scene.placements
+
+    assert NOTHING_SPOKEN_FOR is spoken_for(scene.state, "")
+    assert {} == scene.state.preemption_claims
+
+
+def test_an_ask_that_is_taken_back_is_spoken_for_no_longer() -> None:
+    """Its victim goes, and the next one finds the room."""
+    scene = preempting()
+    scene.release("p1", application_id="root.p.a")
+    assert NOTHING_SPOKEN_FOR is spoken_for(scene.state, "")
+    scene.confirm()
+    scene.settle()
+
+    assert (["v2"], {"p2"}) == (scene.preempted, {"p1", "p2"} & set(scene.placements))
+
+
+def test_an_ask_that_lost_its_node_is_spoken_for_while_its_victims_go_elsewhere() -> None:
+    """With node and victims gone it has no more than the others."""
+    scene = preempting()
+    scene.update_node("n1", NodeAction.DECOMISSION)
+
+    assert 0 == used(scene, "root.p.a")
+
+
+def test_an_ask_that_the_rm_refuses_in_the_end_leaves_the_guarantee_to_the_next_one() -> None:
+    """It has had its chance: its victims are gone."""
+    refused = dict.fromkeys([("p1", "n1"), ("p1", "n2")], "not after all")
+    scene = two_nodes(predicates=FakePredicates(refused=refused))
+    scene.asks("p1", "p2", queue="root.p.a")
+    for _ in range(3):
+        scene.advance(16)
+        scene.settle()
+        scene.confirm()
+    scene.settle()
+
+    assert {"p2"} == {"p1", "p2"} & set(scene.placements)
+    assert TEN == scene.queue("root.p.a").allocated
+
+
+def test_without_a_claim_a_queue_will_use_what_it_uses_less_what_is_preempted() -> None:
+    """The most of it is what it uses now."""
+    scene = preempting()
+    queue = scene.queue("root.b")
+
+    assert (a_resource(memory=30), a_resource(memory=40)) == (
+        NOTHING_SPOKEN_FOR.use_of(queue),
+        NOTHING_SPOKEN_FOR.most_of(queue),
+    )
+
+
+def test_the_most_of_a_queue_is_what_it_uses_now_or_will_use() -> None:
+    """For each type by itself."""
+    scene = preempting()
+    queue = scene.queue("root.b")
+
+    assert a_resource(memory=40) == SpokenFor({"root.b": EMPTY}).most_of(queue)
+    assert a_resource(memory=45) == SpokenFor({"root.b": a_resource(memory=15)}).most_of(queue)
+
+
+def test_a_full_leaf_is_full_for_those_behind_an_ask_that_has_preempted() -> None:
+    """The guarantee is its parent's and has room for more, but the leaf could take one of them."""
+    scene = two_nodes("""
+        - name: p
+          resources: {guaranteed: {memory: 30}}
+          queues:
+          - name: a
+            properties: {preemption.delay: 10s}
+            resources: {max: {memory: 10}}
+        - name: b
+    """)
+    scene.asks("p1", "p2", queue="root.p.a")
+    scene.advance(60)
+    scene.settle()
+    assert 1 == len(scene.preempted)
+    scene.confirm()
+    scene.settle()
+
+    assert TEN == scene.queue("root.p.a").allocated
+    assert 1 == len(scene.preempted)
+
+
+def test_room_is_left_where_no_maximum_is_exceeded_beside_what_is_spoken_for() -> None:
+    """Of the types that are asked for; the root is full when its nodes are."""
+    scene = preempting()
+    leaf = scene.queue("root.p.o")
+    spoken = SpokenFor({"root": TWENTY})
+
+    assert not NOTHING_SPOKEN_FOR.leaves_room(leaf, TEN)
+    assert NOTHING_SPOKEN_FOR.leaves_room(leaf, a_resource(vcore=1))
+    scene.nodes("n3", capacity=a_resource(memory=25))
+    assert NOTHING_SPOKEN_FOR.leaves_room(leaf, TWENTY)
+    assert spoken.leaves_room(leaf, TEN)
+    assert not spoken.leaves_room(leaf, TWENTY)

@@ -1,0 +1,49 @@
+"""Fixtures for the scheduler that runs by itself.
+
+Every test ends with the invariants, with no thread left, and with nothing in the log that is an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from listening import Listener
+from loguru import logger
+from running_scheduler import running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loguru import Message
+
+    from licorne import Scheduler
+
+
+@pytest.fixture(autouse=True)
+def complaints() -> Iterator[list[str]]:
+    """Collect what the scheduler logs as errors; what is left at the end fails the test."""
+    kept: list[str] = []
+
+    def keep(message: Message) -> None:
+        kept.append(f"{message.record['message']} {message.record['exception']}")
+
+    sink = logger.add(keep, level="ERROR")
+    logger.enable("licorne")
+    yield kept
+    logger.disable("licorne")
+    logger.remove(sink)
+    assert [] == kept
+
+
+@pytest.fixture(params=["actors", "threads"])
+def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
+    """Give a scheduler that runs by itself."""
+    with running(request.param) as scheduler:
+        yield scheduler
+
+
+@pytest.fixture
+def listener() -> Listener:
+    """Give a manager that only listens."""
+    return Listener()

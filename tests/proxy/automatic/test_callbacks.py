@@ -1,0 +1,83 @@
+"""What a resource manager is told: on one thread, in order, and whatever it does with it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from listening import WAIT_SECONDS, Gate, Listener
+from manager_requests import ask_request, keys, release_request
+from running_scheduler import begin
+
+if TYPE_CHECKING:
+    from licorne import Scheduler
+
+
+def test_callbacks_come_on_one_thread_that_is_not_the_callers(
+    scheduler: Scheduler, listener: Listener
+) -> None:
+    """An RM needs no lock of its own, and no call of it comes back before it has returned."""
+    begin(scheduler, listener)
+    scheduler.update_allocation(ask_request(*keys(100)))
+    listener.wait_for_count("placed ", 100)
+
+    assert ["licorne-rm-rm"] == [thread.name for thread in listener.threads]
+    assert threading.current_thread() not in listener.threads
+
+
+def test_placements_come_in_the_order_of_the_asks(scheduler: Scheduler, listener: Listener) -> None:
+    """Also where they were made in several turns."""
+    begin(scheduler, listener)
+    scheduler.update_allocation(ask_request(*keys(300)))
+    scheduler.update_allocation(ask_request(*keys(200, "more")))
+    listener.wait_for_count("placed ", 500)
+
+    assert keys(300) + keys(200, "more") == listener.all("placed ")
+
+
+def test_what_becomes_of_an_application_comes_in_order(scheduler: Scheduler, listener: Listener) -> None:
+    """Acceptance first, then its states, each before what is placed in it."""
+    begin(scheduler, listener)
+    scheduler.update_allocation(ask_request("ask"))
+    listener.wait_for("placed ask")
+    scheduler.update_allocation(release_request("ask"))
+    listener.wait_for("released ask STOPPED_BY_RM")
+
+    started = ["accepted node-default", "accepted app", "app is Accepted", "app is Running", "placed ask"]
+    assert started == listener.heard[:5]
+    assert sorted(["app is Completing", "released ask STOPPED_BY_RM"]) == sorted(listener.heard[5:7])
+
+
+def test_a_slow_callback_does_not_stall_another_manager(scheduler: Scheduler, listener: Listener) -> None:
+    """Nor the caller, nor the scheduling of its own asks: only what it is told has to wait."""
+    slow, gate = Listener(), Gate("placed")
+    begin(scheduler, slow, rm_id="slow")
+    begin(scheduler, listener)
+    slow.react = gate.hold
+    scheduler.update_allocation(ask_request(*keys(20), rm_id="slow"))
+    assert gate.reached.wait(WAIT_SECONDS)
+
+    scheduler.update_allocation(ask_request(*keys(100)))
+    listener.wait_for_count("placed ", 100)
+    assert ["ask-0"] == slow.all("placed ")
+    gate.open()
+    slow.wait_for_count("placed ", 20)
+
+
+def test_a_callback_that_raises_stops_nothing(
+    scheduler: Scheduler, listener: Listener, complaints: list[str]
+) -> None:
+    """The error is logged, and the next thing is told."""
+    begin(scheduler, listener)
+
+    def fail(text: str) -> None:
+        raise ValueError(f"{text} on purpose")
+
+    listener.react = fail
+    scheduler.update_allocation(ask_request(*keys(5)))
+    listener.wait_for_count("placed ", 5)
+    scheduler.stop()
+
+    assert 7 == len(complaints)  # five placements, and the application is Accepted and Running
+    assert all("callback of RM rm failed" in complaint for complaint in complaints)
+    complaints.clear()

@@ -1,0 +1,123 @@
+"""What a predicate may not do, and how long it may take: its partition waits for it."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from manager_requests import (
+    ONE,
+    TWO,
+    application_request,
+    ask_request,
+    configuration_request,
+    node_request,
+)
+from running_scheduler import begin
+
+from licorne import RequestError, Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.proxy.scheduler import EngineName
+
+
+def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, listener: Listener) -> None:
+    """Also where as many partitions wait for the RM's judgement as there are workers."""
+    slow, gate = Judge(), Gate("asked")
+    begin(scheduler, slow, rm_id="slow", configuration=TWO)
+    slow.react = gate.hold
+    for name, application in (("default", "app"), ("second", "app-second")):
+        request = ask_request(f"ask-{name}", application=application, rm_id="slow", partition=name)
+        scheduler.update_allocation(request)
+    slow.wait_for("asked to place ask-default", "asked to place ask-second")
+    scheduler.register("rm", listener, configuration=ONE)
+    scheduler.update_node(node_request("node"))
+
+    served = listener.hears(lambda: "accepted node" in listener.heard, seconds=1)
+    gate.open()
+    assert served
+
+
+def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
+    """Its partition waits for it: registration, configuration and stop are refused, and change nothing."""
+    refused: list[str] = []
+    judge = Judge()
+    calls = (
+        partial(scheduler.register, "rm", judge, configuration=TWO),
+        partial(scheduler.register, "other", judge, configuration=ONE),
+        partial(scheduler.update_configuration, configuration_request(TWO)),
+        scheduler.stop,
+    )
+    judge.react = once("asked to place ask", lambda: refused.extend(refusal_of(call) for call in calls))
+    begin(scheduler, judge)
+    scheduler.update_allocation(ask_request("ask"))
+    judge.wait_for("placed ask")
+
+    kinds = ["a registration", "a registration", "an update of the configuration", "a stop"]
+    text = "inside a predicate is refused: the partition that asked the predicate waits for it"
+    assert [f"{kind} {text}" for kind in kinds] == refused
+    scheduler.update_configuration(configuration_request(TWO))
+
+
+def test_a_predicate_that_registers_does_not_wait_for_another_registration(scheduler: Scheduler) -> None:
+    """Which waits for the partition that asked the predicate: both would wait for ever."""
+    judge, gate, refused = Judge(), Gate("asked to place ask"), []
+
+    def register_late(text: str) -> None:
+        gate.hold(text)
+        once("asked to place ask", lambda: refused.append(refusal_of(register)))(text)
+
+    register = partial(scheduler.register, "rm", judge, configuration=ONE)
+    judge.react = register_late
+    begin(scheduler, judge)
+    scheduler.update_allocation(ask_request("ask"))
+    assert gate.reached.wait(WAIT_SECONDS)
+    again = threading.Thread(target=register, daemon=True)
+    again.start()
+    while not scheduler._registering.locked():
+        again.join(timeout=0.001)
+    gate.open()
+    again.join(WAIT_SECONDS)
+
+    assert (1, False) == (len(refused), again.is_alive())
+
+
+def test_a_predicate_may_ask_for_more(scheduler: Scheduler) -> None:
+    """Its partition is told, and takes the ask in after the decision."""
+    judge = Judge()
+    judge.react = once("asked to place ask", lambda: scheduler.update_allocation(ask_request("more")))
+    begin(scheduler, judge)
+    scheduler.update_allocation(ask_request("ask"))
+
+    judge.wait_for("placed ask", "placed more")
+
+
+@pytest.mark.parametrize("engine", ["direct", "actors"])
+def test_a_stepped_scheduler_takes_nothing_from_inside_a_predicate(engine: EngineName) -> None:
+    """It does at once what it is told, and it is in the middle of a decision."""
+    scheduler, judge, refused = Scheduler(engine=engine, stepped=True), Judge(), []
+    scheduler.register("rm", judge, configuration=ONE)
+    scheduler.update_node(node_request("node"))
+    scheduler.update_application(application_request("app"))
+    more = partial(scheduler.update_allocation, ask_request("more"))
+    judge.react = once("asked to place ask", lambda: refused.append(refusal_of(more)))
+    scheduler.update_allocation(ask_request("ask"))
+    scheduler.run_until_idle()
+    scheduler.validate()
+    scheduler.stop()
+
+    text = "the AllocationRequest to a stepped scheduler inside a predicate is refused"
+    assert [text] == [reason.partition(":")[0] for reason in refused]
+    assert ["ask"] == judge.all("placed ")
+
+
+def refusal_of(call: Callable[[], object]) -> str:
+    """Make a call that is refused; return the words."""
+    with pytest.raises(RequestError) as caught:
+        call()
+    return str(caught.value)

@@ -1,0 +1,45 @@
+"""The engine `threads` under load: what holds after every step holds under any interleaving."""
+
+from __future__ import annotations
+
+import pytest
+from threads_stress import stress, switching_every
+
+from licorne.actors.guards import LOCK_ORDER
+from licorne.lockcheck import session
+
+RUNS = [
+    pytest.param(range(1), 40, None, id="short"),
+    pytest.param(range(1), 25, 1e-6, id="short, eager switches"),
+    pytest.param(range(1, 15), 200, None, id="long", marks=pytest.mark.soak),
+    pytest.param(range(1, 15), 100, 1e-6, id="long, eager switches", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("seeds", "rounds", "interval"), RUNS)
+def test_invariants_hold_while_eight_threads_submit_and_kill(
+    seeds: range, rounds: int, interval: float | None
+) -> None:
+    """Applications and nodes are killed at random; nothing is lost, counted twice or quarantined."""
+    with switching_every(interval):
+        for seed in seeds:
+            assert stress(rounds, seed) > 2
+
+
+@pytest.mark.parametrize(("seeds", "rounds", "interval"), RUNS)
+def test_invariants_hold_while_the_manager_judges(seeds: range, rounds: int, interval: float | None) -> None:
+    """The partition changes while the RM is asked, and the cycle begins anew."""
+    with switching_every(interval):
+        for seed in seeds:
+            assert stress(rounds, seed, judged=True) > 2
+
+
+@pytest.mark.parametrize("rounds", [15, pytest.param(300, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("judged", [False, True])
+def test_the_lock_checker_finds_nothing(rounds: int, judged: bool) -> None:  # noqa: FBT001 - a parameter
+    """Neither an order, nor blocking under a lock, nor a closed path; see docs/threads.md for the walks."""
+    with session(LOCK_ORDER, members_max=1_000_000) as checked:
+        assert stress(rounds, seed=3, judged=judged) > 2
+
+    assert [] == list(checked.findings), checked.report_text()
+    assert [] == checked.faults

@@ -1,0 +1,45 @@
+"""From the distinguished name of a group to its name."""
+
+from __future__ import annotations
+
+import pytest
+
+from licorne.proxy.resolvers.group_names import group_name
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("CN=dev,OU=groups,DC=example,DC=com", "dev"),
+        ("cn=dev,ou=groups,dc=example,dc=com", "dev"),
+        ("Cn = dev , ou=groups", "dev"),
+        ("2.5.4.3=dev,ou=groups", "dev"),
+        ("cn=dev", "dev"),
+        ("cn=Domain Users,cn=Users,dc=example", "Domain Users"),
+        ("ou=x+cn=dev,dc=example", "dev"),
+        ("cn=dev+ou=x,dc=example", "dev"),
+        (r"cn=Smith\, Joe,dc=example", "Smith, Joe"),
+        (r"cn=M\C3\BCller,dc=example", "Müller"),
+        (r"cn=a\+b\=c,dc=example", "a+b=c"),
+        ("cn=a=b,dc=example", "a=b"),
+        ("cn=end\\ ,dc=example", "end "),
+        ("dev", "dev"),
+        (" Domain Users ", "Domain Users"),
+    ],
+)
+def test_the_first_component_names_the_group(value: str, name: str) -> None:
+    """Whatever the case of its type, with escaped characters resolved; a plain name is a name."""
+    assert name == group_name(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["ou=dev,dc=example", "uid=dev", "", "cn=", "cn=,dc=x", "=x", ",", "xcn=dev"]
+)
+def test_what_is_no_common_name_is_no_group(value: str) -> None:
+    """The recorded core crashed on these."""
+    assert group_name(value) is None
+
+
+def test_only_the_first_component_counts() -> None:
+    """A folder that is called like a group is none."""
+    assert group_name("ou=people,cn=dev,dc=example") is None

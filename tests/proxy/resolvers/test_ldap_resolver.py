@@ -1,0 +1,205 @@
+"""The resolver that asks a directory server: a real one, OpenLDAP's."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from directory_server import BASE, Directory
+from ldap_folders import a_settings_folder
+
+from licorne.proxy.resolvers.ldap_resolver import LdapResolver
+from licorne.proxy.resolvers.ldap_settings import read_ldap_settings
+from licorne.proxy.resolvers.resolver import ResolverUnavailableError, UserResolutionError
+from licorne.proxy.resolvers.timed import TimedResolver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Ask = Callable[..., tuple[str, ...]]
+
+
+@pytest.fixture
+def ask(directory: Directory, tmp_path: Path) -> Ask:
+    """Return what looks a user up, with other settings than the usual ones where they are given."""
+
+    def groups_of(user: str, **settings: str) -> tuple[str, ...]:
+        folder = a_settings_folder(tmp_path, **{**directory.server.settings(), **settings})
+        return LdapResolver(read_ldap_settings(folder)).groups_of(user)
+
+    return groups_of
+
+
+@pytest.fixture
+def secure(directory: Directory) -> dict[str, str]:
+    """Return the settings of TLS; the certificate is for `localhost`."""
+    return {"Host": "localhost", "Port": str(directory.server.secure_port), "SSL": "true"}
+
+
+def refusal(ask: Ask, user: str = "ada", **settings: str) -> str:
+    with pytest.raises(ResolverUnavailableError) as caught:
+        ask(user, **settings)
+    return str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------- groups
+
+
+def test_the_groups_of_the_directory_follow_the_own_one(ask: Ask) -> None:
+    """They are in the order of their names, which a directory does not promise."""
+    assert ("ada", "Müller", "Smith, Joe", "dev", "ops") == ask("ada")
+
+
+def test_a_user_in_no_group_has_the_own_one(ask: Ask) -> None:
+    """The attribute is then missing."""
+    assert ("lone",) == ask("lone")
+
+
+def test_a_user_whom_the_directory_does_not_have_is_known_all_the_same(ask: Ask) -> None:
+    """The directory tells groups; who may submit is the RM's business."""
+    assert ("zed",) == ask("zed")
+
+
+@pytest.mark.parametrize("user", ["*", "a*", "*)(uid=ada", "\\2a", "zero\0byte"])
+def test_a_name_is_no_filter(ask: Ask, user: str) -> None:
+    """A star finds nobody, and does not find everybody."""
+    assert (user,) == ask(user)
+
+
+def test_a_name_may_have_special_characters(ask: Ask) -> None:
+    """They are escaped, and found as they are."""
+    assert ("odd(*)", "Müller") == ask("odd(*)")
+
+
+def test_two_users_of_one_name_are_told_from_another_by_the_base(ask: Ask) -> None:
+    """The search takes in everything below it, and nothing else."""
+    assert ("twin",) == ask("twin", BaseDN=f"ou=guests,{BASE}")
+
+
+def test_a_name_that_fits_two_users_is_refused(ask: Ask) -> None:
+    """Who is who cannot be told, and the groups of both are too many."""
+    with pytest.raises(UserResolutionError, match=r"^user 'twin': ldap://127.*has more than one such user$"):
+        ask("twin")
+
+
+def test_a_name_that_fits_many_users_is_refused(ask: Ask) -> None:
+    """However many there are."""
+    with pytest.raises(UserResolutionError, match="more than one such user"):
+        ask("inetOrgPerson", Filter="(objectClass=%s)")
+
+
+def test_each_place_of_the_filter_gets_the_name(ask: Ask) -> None:
+    """There may be several."""
+    assert ("bob", "dev") == ask("bob", Filter="(|(uid=%s)(mail=%s))")
+
+
+def test_the_configured_attribute_is_read(ask: Ask) -> None:
+    """Whatever it is called, in any case of letters; plain values are names of groups."""
+    settings = {"GroupAttr": "OBJECTclass", "ReturnAttr": "cn, objectClass"}
+
+    assert ("ada", "inetOrgPerson") == ask("ada", **settings)
+
+
+# ----------------------------------------------------------------------------------------- failures
+
+
+def test_a_wrong_password_is_a_failure_with_its_cause(ask: Ask) -> None:
+    """The password is not in the message."""
+    said = refusal(ask, BindPassword="wrong")
+
+    assert said.startswith("user 'ada': ldap://127.0.0.1:")
+    assert said.endswith("cannot be asked: invalidCredentials")
+
+
+def test_a_base_that_does_not_exist_is_a_failure_with_its_cause(ask: Ask) -> None:
+    """A misspelt base would otherwise put everybody into no group."""
+    assert refusal(ask, BaseDN="ou=nowhere,dc=example,dc=com").endswith("cannot be asked: noSuchObject")
+
+
+def test_a_server_that_is_not_there_is_a_failure_with_its_cause(ask: Ask) -> None:
+    """A port that is taken and does not listen refuses."""
+    with closing(socket.socket()) as deaf:
+        deaf.bind(("127.0.0.1", 0))
+
+        assert "Connection refused" in refusal(ask, Port=str(deaf.getsockname()[1]))
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for_too_long(tmp_path: Path) -> None:
+    """It takes the connection and says nothing."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        folder = a_settings_folder(tmp_path, Host="127.0.0.1", Port=str(silent.getsockname()[1]))
+        resolver = TimedResolver(LdapResolver(read_ldap_settings(folder)), timeout_seconds=0.05)
+
+        with pytest.raises(ResolverUnavailableError, match=r"^user 'ada': no answer within 0\.05 s$"):
+            resolver.groups_of("ada")
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "session terminated by server"),
+        (b"", "session terminated by server"),
+        (b"\x30\x03\x02\x01\x05", "IndexError: list index out of range"),
+    ],
+)
+def test_a_server_that_talks_nonsense_is_a_failure(tmp_path: Path, answer: bytes, cause: str) -> None:
+    """Whatever the library makes of it."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        folder = a_settings_folder(tmp_path, Host="127.0.0.1", Port=str(listener.getsockname()[1]))
+        talker = threading.Thread(target=_answer_once, args=(listener, answer))
+        talker.start()
+        with pytest.raises(ResolverUnavailableError) as caught:
+            LdapResolver(read_ldap_settings(folder)).groups_of("ada")
+        talker.join()
+
+    assert str(caught.value).endswith(f"cannot be asked: {cause}")
+
+
+def _answer_once(listener: socket.socket, answer: bytes) -> None:
+    connection, _ = listener.accept()
+    with closing(connection):
+        connection.recv(1000)
+        connection.sendall(answer)
+
+
+# ---------------------------------------------------------------------------------------------- TLS
+
+
+def test_a_certificate_of_a_known_authority_is_good(
+    ask: Ask, directory: Directory, secure: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The authorities are those of the system or of `SSL_CERT_FILE`."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(directory.authority))
+
+    assert ("bob", "dev") == ask("bob", **secure)
+
+
+def test_a_certificate_of_an_unknown_authority_is_refused(ask: Ask, secure: dict[str, str]) -> None:
+    """Nothing has been told to the server by then."""
+    said = refusal(ask, **secure)
+
+    assert said.startswith("user 'ada': ldaps://localhost:")
+    assert "CERTIFICATE_VERIFY_FAILED" in said
+
+
+def test_a_certificate_for_another_host_is_refused(
+    ask: Ask, directory: Directory, secure: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is for `localhost`, not for its address."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(directory.authority))
+
+    assert "IP address mismatch" in refusal(ask, **{**secure, "Host": "127.0.0.1"})
+
+
+def test_who_wants_to_be_insecure_takes_any_certificate(ask: Ask, secure: dict[str, str]) -> None:
+    """Neither the authority nor the host is looked at."""
+    assert ("bob", "dev") == ask("bob", **{**secure, "Host": "127.0.0.1", "Insecure": "true"})
+
+
+def test_tls_to_a_port_without_is_a_failure(ask: Ask, secure: dict[str, str], directory: Directory) -> None:
+    """As is any server that speaks something else."""
+    assert "cannot be asked" in refusal(ask, **{**secure, "Port": str(directory.server.port)})

@@ -1,0 +1,96 @@
+"""What a resource manager of the older generation is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from licorne.model.allocation import Allocation, Ask
+from licorne.model.messages import (
+    AllocationPlaced,
+    AllocationRejection,
+    AllocationsRejected,
+    AllocationsReleased,
+    Announcement,
+    ApplicationChanged,
+    Release,
+    TerminationType,
+)
+from licorne.model.resources import Resource
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.api import ResourceManager
+from licorne.proxy.si.older_answers import dispatch_older
+from licorne.proxy.si.writing import dispatch
+
+ASK = Ask(allocation_key="k", application_id="app", resource=Resource({"vcore": 1}), created_at_ns=0)
+RELEASE = Release(
+    partition="[rm]default", application_id="app", allocation_key="k", termination=TerminationType.TIMEOUT
+)
+ALL: list[Announcement] = [
+    AllocationPlaced(Allocation(ASK, "n1", 0)),
+    AllocationsReleased((RELEASE,)),
+    AllocationsRejected((AllocationRejection("k", "app", "because"),)),
+    AllocationsReleased(()),
+    AllocationsRejected(()),
+    ApplicationChanged("app", "Running", 1, "runApplication"),
+]
+
+
+class Ear(ResourceManager):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[si.AllocationResponse | si.ApplicationResponse] = []
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self.heard.append(response)
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self.heard.append(response)
+
+
+def told(announcement: Announcement, *, older: bool = True) -> list[si.AllocationResponse]:
+    """Return what a resource manager hears."""
+    ear = Ear()
+    (dispatch_older if older else dispatch)(announcement, ear)
+    return [entry for entry in ear.heard if isinstance(entry, si.AllocationResponse)]
+
+
+def test_a_placement_has_its_key_as_its_uuid() -> None:
+    """By it the allocation is released."""
+    (response,) = told(ALL[0])
+
+    assert [("k", "k")] == [(entry.allocationKey, entry.UUID) for entry in response.new]
+
+
+def test_a_release_names_the_uuid() -> None:
+    """Beside the key, which the current generation names."""
+    (response,) = told(ALL[1])
+
+    assert [("k", "k")] == [(entry.allocationKey, entry.UUID) for entry in response.released]
+
+
+def test_a_rejection_is_told_in_both_generations() -> None:
+    """With the same words."""
+    (response,) = told(ALL[2])
+
+    (older,), (current,) = response.rejected, response.rejectedAllocations
+    words = ("k", "app", "because")
+    assert words == (older.allocationKey, older.applicationID, older.reason)
+    assert words == (current.allocationKey, current.applicationID, current.reason)
+
+
+@pytest.mark.parametrize("announcement", ALL[3:])
+def test_what_both_generations_read_alike_is_told_alike(announcement: Announcement) -> None:
+    """What answers nothing is not sent, and applications have one form."""
+    older, current = Ear(), Ear()
+    dispatch_older(announcement, older)
+    dispatch(announcement, current)
+
+    assert current.heard == older.heard
+
+
+def test_the_current_generation_hears_no_uuid() -> None:
+    """Nothing that it does not look for."""
+    (response,) = told(ALL[0], older=False)
+
+    assert [""] == [entry.UUID for entry in response.new]

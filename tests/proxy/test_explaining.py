@@ -1,0 +1,174 @@
+"""`Scheduler.explain`, on every engine: the question goes down, and the answer is a value."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from licorne import RequestError, ResourceManager, Scheduler
+from licorne.model.quarantine import BrokenKind
+from licorne.model.refusals import RefusalReason
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from licorne.proxy.scheduler import EngineName
+
+QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: small
+            resources:
+              max: {memory: 5}
+"""
+ENGINES = pytest.mark.parametrize(
+    ("engine", "stepped"), [("direct", True), ("actors", True), ("actors", False)]
+)
+
+
+def size(memory: int) -> dict[str, object]:
+    return {"resources": {"memory": {"value": memory}}}
+
+
+def submit(scheduler: Scheduler, rm_id: str = "rm", *, queue: str = "root.small") -> None:
+    """Bring a node and an application whose ask is larger than its queue."""
+    node = {"nodeID": "n1", "action": "CREATE", "schedulableResource": size(100)}
+    scheduler.update_node(si.NodeRequest(rmID=rm_id, nodes=[node]))
+    application = {"applicationID": "app", "queueName": queue, "ugi": {"user": "ada"}}
+    scheduler.update_application(si.ApplicationRequest(rmID=rm_id, new=[application]))
+    ask = {"allocationKey": "ask", "applicationID": "app", "resourcePerAlloc": size(8)}
+    scheduler.update_allocation(si.AllocationRequest(rmID=rm_id, allocations=[ask]))
+
+
+@ENGINES
+def test_a_scheduler_says_what_stands_in_the_way(engine: EngineName, *, stepped: bool) -> None:
+    """Also one that runs by itself, where applications and nodes are actors."""
+    with Scheduler(engine=engine, stepped=stepped, check_direction=True) as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
+        submit(scheduler)
+
+        explanation = scheduler.explain("app")
+
+    (ask,) = explanation.asks
+    (blocker,) = ask.blockers
+    assert (RefusalReason.QUEUE_QUOTA, "root.small") == (blocker.reason, blocker.subject)
+    (lack,) = blocker.lacks
+    assert (8, 5, 5, 3) == (lack.asked, lack.available, lack.limit, lack.missing)
+    assert lack.position is not None
+    lines = QUEUES.split("\n")
+    assert lines[lack.position.line - 1][lack.position.column - 1 :].startswith("5}")
+
+
+@ENGINES
+def test_engines_give_equal_explanations(engine: EngineName, *, stepped: bool) -> None:
+    """All but the time, which a scheduler that runs by itself takes from the wall."""
+    with Scheduler(engine="direct") as reference, Scheduler(engine=engine, stepped=stepped) as scheduler:
+        for one in (reference, scheduler):
+            one.register("rm", ResourceManager(), configuration=QUEUES)
+            submit(one)
+        expected, explanation = reference.explain("app"), scheduler.explain("app")
+
+    assert [ask.blockers for ask in expected.asks] == [ask.blockers for ask in explanation.asks]
+    assert [ask.nodes for ask in expected.asks] == [ask.nodes for ask in explanation.asks]
+    assert expected.places == explanation.places
+
+
+def test_one_ask_is_explained_alone() -> None:
+    """By its key."""
+    with Scheduler(engine="direct") as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
+        submit(scheduler)
+
+        assert ["ask"] == [ask.allocation_key for ask in scheduler.explain_ask("app", "ask").asks]
+
+
+def test_what_is_not_known_is_an_error_that_names_it() -> None:
+    """An application, an ask, a partition."""
+    with Scheduler(engine="direct") as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
+        submit(scheduler)
+
+        with pytest.raises(RequestError, match=r"application 'ap' is not known: .*; did you mean 'app'\?"):
+            scheduler.explain("ap")
+        with pytest.raises(RequestError, match=r"application app has no ask .*'asks'; did you mean 'ask'\?"):
+            scheduler.explain_ask("app", "asks")
+        with pytest.raises(RequestError, match=r"no partition \[any\]gpu; the partitions are: \[rm\]default"):
+            scheduler.explain("app", partition="gpu")
+
+
+def test_an_application_that_broke_is_told_to_be_in_quarantine() -> None:
+    """What it says of itself is not asked for."""
+    with Scheduler(engine="direct") as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
+        submit(scheduler)
+        (partition,) = scheduler._cluster.partitions()
+        partition.quarantine(BrokenKind.APPLICATION, "app", "a sum is wrong")
+
+        with pytest.raises(RequestError, match="application 'app' is quarantined: a sum is wrong"):
+            scheduler.explain("app")
+
+
+def test_an_application_that_broke_is_not_taken_for_an_earlier_one_of_its_id() -> None:
+    """The one that was rejected is still known."""
+    with Scheduler(engine="direct") as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
+        lost = si.AddApplicationRequest(applicationID="app", queueName="root.no", ugi={"user": "ada"})
+        scheduler.update_application(si.ApplicationRequest(rmID="rm", new=[lost]))
+        rejected = scheduler.explain("app").rejection
+        submit(scheduler)
+        (partition,) = scheduler._cluster.partitions()
+        partition.quarantine(BrokenKind.APPLICATION, "app", "a sum is wrong")
+
+        assert rejected
+        with pytest.raises(RequestError, match="is quarantined: a sum is wrong; it broke by a bug"):
+            scheduler.explain("app")
+
+
+def test_an_application_of_two_managers_needs_the_name_of_one() -> None:
+    """Each has a partition of its own."""
+    with Scheduler(engine="direct") as scheduler:
+        for rm_id in ("one", "two"):
+            scheduler.register(rm_id, ResourceManager(), configuration=QUEUES)
+            submit(scheduler, rm_id)
+
+        with pytest.raises(RequestError, match=r"several partitions, name one: \[one\]default, \[two\]def"):
+            scheduler.explain("app")
+        assert "[two]default" == scheduler.explain("app", rm_id="two").partition
+
+
+def test_a_scheduler_that_has_been_stopped_explains_nothing() -> None:
+    """It says so."""
+    scheduler = Scheduler(engine="direct")
+    scheduler.stop()
+
+    with pytest.raises(RequestError, match="stopped"):
+        scheduler.explain("app")
+
+
+@ENGINES
+def test_a_predicate_cannot_ask_for_an_explanation(engine: EngineName, *, stepped: bool) -> None:
+    """Its partition is in the middle of a decision, and waits for it."""
+    refused: list[str] = []
+
+    class Curious(ResourceManager):
+        def predicates(self, args: si.PredicatesArgs) -> None:  # noqa: ARG002 - what si says
+            try:
+                scheduler.explain("app")
+            except RequestError as error:
+                refused.append(str(error))
+                done.set()
+
+    done = threading.Event()
+    with Scheduler(engine=engine, stepped=stepped) as scheduler:
+        scheduler.register("rm", Curious(), configuration=QUEUES.replace("5}", "50}"))
+        submit(scheduler)
+        if stepped:
+            scheduler.run_until_idle()
+        assert done.wait(timeout=10)
+
+    assert "an explanation inside a predicate is refused" in refused[0]
