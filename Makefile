@@ -36,7 +36,7 @@ bench: $(VENV)/.ready
 	$(BIN)/licorne bench
 
 soak: $(VENV)/.ready
-	$(BIN)/pytest -q -m soak
+	$(BIN)/pytest -q -m soak --timeout 0
 
 # Pykka's own tests, fetched from its source distribution, on our runtime.
 pykka-contract: $(VENV)/.ready
