@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from ..model.errors import LicorneError
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .guarded_partition import GuardedPartition
 
 __all__ = ["SchedulingThreads"]
-
-CYCLES_PER_SLICE: Final = 64
 
 
 @final

@@ -15,7 +15,8 @@ from .guarded_partition import GuardedPartition
 from .guards import guard
 from .judgements import Judgements
 from .log import Log
-from .scheduling_threads import CYCLES_PER_SLICE, SchedulingThreads
+from .partition_actor import CYCLES_PER_SLICE
+from .scheduling_threads import SchedulingThreads
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -140,11 +140,6 @@ def _can_stand_together(path: list[Dependency], following: Dependency) -> bool:
     )
 
 
-def _holds_more(path: list[Dependency], following: Dependency) -> bool:
-    """Keep the search for guarded paths short: no lock is wanted twice."""
-    return all(one.wanted.lock is not following.wanted.lock or not following.held for one in path)
-
-
 def _obstacles_alone(one: Dependency) -> list[str]:
     """Say why nobody waits for ever at a place, whoever else is there."""
     reasons = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .words import changes_of, what_blocks
+from .words import changes_of, place_of, what_blocks
 
 if TYPE_CHECKING:
     from ...model.explanation import (
@@ -54,13 +54,13 @@ def document_of(explanation: Explanation, where: Where) -> Document:
 
 def rule_document(rule: RuleOutcome, where: Where) -> Document:
     """Return the document of what a placement rule said."""
-    place = where(rule.position) if rule.position is not None else ""
+    place = place_of(rule.position, where)
     return {"number": rule.number, "rule": rule.rule, "why": rule.why, "position": place or None}
 
 
 def blocker_document(blocker: Blocker, where: Where, now_ns: int) -> Document:
     """Return the document of a blocker, with its sentences."""
-    place = where(blocker.position) if blocker.position is not None else ""
+    place = place_of(blocker.position, where)
     return {
         "reason": blocker.reason.name,
         "kind": blocker.kind.value,
@@ -99,7 +99,7 @@ def nodes_document(nodes: NodeSummary) -> Document:
 
 
 def _lack(lack: Lack, where: Where) -> Document:
-    place = where(lack.position) if lack.position is not None else ""
+    place = place_of(lack.position, where)
     return {
         "type": lack.name,
         "asked": lack.asked,
@@ -113,7 +113,7 @@ def _lack(lack: Lack, where: Where) -> Document:
 
 def place_document(place: Place, where: Where) -> Document:
     """Return the document of a place in an order."""
-    position = where(place.position) if place.position is not None else ""
+    position = place_of(place.position, where)
     return {
         "subject": place.subject,
         "among": place.among,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...model.configuration.durations import duration_text
 from ...model.explanation import AskStatus
 from .quantity_texts import resource_text
-from .words import changes_of, lack_line, miss_line, place_line, tally_line, what_blocks
+from .words import changes_of, lack_line, miss_line, place_line, place_of, tally_line, what_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -68,7 +68,7 @@ def _headline(explanation: Explanation) -> str:
 def rule_lines(rules: Sequence[RuleOutcome], where: Where) -> Iterator[Line]:
     """Write what each placement rule said."""
     for rule in rules:
-        place = where(rule.position) if rule.position is not None else ""
+        place = place_of(rule.position, where)
         yield Line(f"rule {rule.number} {rule.rule}: {rule.why}" + (f" ({place})" if place else ""), 1)
 
 

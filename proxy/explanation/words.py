@@ -22,6 +22,7 @@ __all__ = [
     "lack_line",
     "miss_line",
     "place_line",
+    "place_of",
     "standard_place",
     "tally_line",
     "what_blocks",
@@ -34,6 +35,11 @@ Where: TypeAlias = "Callable[[Position], str]"
 def standard_place(position: Position) -> str:
     """Return a place in the configuration as messages about it name it: `queues.yaml:12:5`."""
     return f"{DEFAULT_SOURCE}:{position.line}:{position.column}"
+
+
+def place_of(position: Position | None, where: Where) -> str:
+    """Return where a setting stands; the empty text for one that stands nowhere."""
+    return where(position) if position is not None else ""
 
 
 def what_blocks(blocker: Blocker, now_ns: int) -> str:
@@ -69,7 +75,7 @@ def _sentence(blocker: Blocker) -> str:
 
 def lack_line(lack: Lack, where: Where) -> str:
     """Say what was asked, what is left, the limit and where that stands."""
-    place = where(lack.position) if lack.position is not None else ""
+    place = place_of(lack.position, where)
     name = lack.name
     line = (
         f"{name}: asked {quantity_text(name, lack.asked)}, left {quantity_text(name, lack.available)} "
@@ -183,6 +189,6 @@ def place_line(place: Place, where: Where) -> str:
     if place.ahead:
         rest = place.number - 1 - len(place.ahead)
         behind = f", behind {', '.join(place.ahead)}" + (f" and {rest} more" if rest else "")
-    setting = where(place.position) if place.position is not None else ""
+    setting = place_of(place.position, where)
     rule = f"{place.order} ({setting})" if setting else place.order
     return f"{place.subject}: place {place.number} of {place.of} in {place.among}{behind}: {rule}"
