@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from .preemption_acts import victim_record
 from .preemption_records import PreemptionCause, PreemptionRecord
+from .quantity_texts import resource_text
 from .queue_preemption_guarantees import Ledger, QueueFacts
-from .resource_texts import describe
 from .victims import described
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def record_of(view: PreemptionView, plan: PreemptionPlan, seat: Seat, now_ns: in
     assert served is not None, f"{view.leaf.path} preempts without a guarantee: please report"
     ask = view.ask
     reason = (
-        f"{ask.allocation_key} of {seat.application_id} asks for {describe(ask.resource)} "
+        f"{ask.allocation_key} of {seat.application_id} asks for {resource_text(ask.resource)} "
         f"in {view.leaf.path}: {_usage(served)}, and {_obstacle(view, plan)}"
     )
     node = plan.node_id
@@ -54,7 +54,9 @@ def _with_guarantee(queue: QueueFacts) -> QueueFacts | None:
 
 
 def _usage(queue: QueueFacts) -> str:
-    return f"{queue.path} uses {describe(queue.used)} of a guarantee of {describe(queue.guaranteed)}"
+    return (
+        f"{queue.path} uses {resource_text(queue.used)} of a guarantee of {resource_text(queue.guaranteed)}"
+    )
 
 
 def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from .preemption_acts import mark_all, release_by_application, remember, victim_record
 from .preemption_records import PreemptionCause, PreemptionRecord
+from .quantity_texts import resource_text
 from .quota_preemption_timer import is_over_maximum
 from .resource_comparisons import matches_any
-from .resource_texts import describe
 from .resources import EMPTY, Resource, add, fits_undefined_unlimited, subtract, subtract_only_existing
 from .victims import described, quota_order, victims_of
 
@@ -162,8 +162,8 @@ def _record(queue: Queue, over: Resource, victims: Sequence[VictimRecord], now_n
         queue_path=queue.path,
         wanted=over,
         reason=(
-            f"{queue.path} uses {describe(queue.allocated)}, more than its maximum of "
-            f"{describe(queue.maximum)}, and is to give back {describe(over)}"
+            f"{queue.path} uses {resource_text(queue.allocated)}, more than its maximum of "
+            f"{resource_text(queue.maximum)}, and is to give back {resource_text(over)}"
         ),
         victims=tuple(victims),
     )
@@ -172,5 +172,5 @@ def _record(queue: Queue, over: Resource, victims: Sequence[VictimRecord], now_n
 def _why(victim: Victim, target: Resource) -> str:
     return (
         f"{described(victim)}; next in the order of {victim.queue.path}, "
-        f"and no more than the {describe(target)} that it has to give back"
+        f"and no more than the {resource_text(target)} that it has to give back"
     )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from .preemption_acts import mark_all, release_all, remember, still_going, victim_record
 from .preemption_claims import spoken_for
 from .preemption_records import PreemptionCause, PreemptionRecord
+from .quantity_texts import resource_text
 from .resource_comparisons import matches_any
-from .resource_texts import describe
 from .resources import add, fits
 from .victims import Need, Victim, described, needed_only, required_node_order
 
@@ -120,8 +120,8 @@ def _carry_out(
     seat.application.note_preemption(key, now_ns, triggered=True)
     state.preemption_claims[key] = seat.application_id
     reason = (
-        f"{key} of {seat.application_id} asks for {describe(ask.resource)} and can run on "
-        f"{node.node_id} only, which has {describe(node.available)} left"
+        f"{key} of {seat.application_id} asks for {resource_text(ask.resource)} and can run on "
+        f"{node.node_id} only, which has {resource_text(node.available)} left"
     )
     record = PreemptionRecord(
         time_ns=now_ns,
@@ -141,5 +141,5 @@ def _carry_out(
 def _why(victim: Victim, ask: Ask, node: NodeSeat) -> str:
     return (
         f"{described(victim)}; of what runs on {node.node_id} with a priority up to {ask.priority} "
-        f"it is next in the order, and without its {describe(victim.resource)} the ask would not fit"
+        f"it is next in the order, and without its {resource_text(victim.resource)} the ask would not fit"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...model.configuration.durations import duration_text
 from ...model.explanation import AskStatus
-from .quantity_texts import resource_text
+from ...model.quantity_texts import resource_text
 from .words import changes_of, lack_line, miss_line, place_line, place_of, tally_line, what_blocks
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from ...model.configuration.durations import duration_text
 from ...model.configuration.reader import DEFAULT_SOURCE
 from ...model.explanation import SubjectKind
+from ...model.quantity_texts import quantity_text
 from ...model.refusals import RefusalReason
-from .quantity_texts import quantity_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

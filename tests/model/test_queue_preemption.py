@@ -451,8 +451,8 @@ def test_a_preemption_is_explained() -> None:
         record.node_id,
     )
     assert ("root.a", a_resource(memory=10)) == (record.ask_queue_path, record.wanted)
-    assert "root.a uses map[] of a guarantee of map[memory:50]" in record.reason
-    assert "root.b uses map[memory:100] of a guarantee of map[memory:20]" in victim.reason
+    assert "root.a uses nothing of a guarantee of memory 50" in record.reason
+    assert "root.b uses memory 100 of a guarantee of memory 20" in victim.reason
     assert record.explain() == scene.state.preemptions.explain("v9")
 
 

@@ -244,12 +244,11 @@ def test_an_enforced_maximum_is_explained() -> None:
     assert (PreemptionCause.QUOTA, "root.p", "") == (record.cause, record.queue_path, record.allocation_key)
     assert (TEN, "", "") == (record.wanted, record.ask_queue_path, record.node_id)
     assert record.reason == (
-        "root.p uses map[memory:20], more than its maximum of map[memory:10], "
-        "and is to give back map[memory:10]"
+        "root.p uses memory 20, more than its maximum of memory 10, and is to give back memory 10"
     )
     assert record.victims[0].reason == (
         "priority 0, it allows preemption; next in the order of root.p.y, "
-        "and no more than the map[memory:10] that it has to give back"
+        "and no more than the memory 10 that it has to give back"
     )
 
 

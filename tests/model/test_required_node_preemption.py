@@ -228,7 +228,7 @@ def test_a_preemption_for_a_node_is_explained() -> None:
         record.node_id,
     )
     assert ("root.a", TWENTY) == (record.ask_queue_path, record.wanted)
-    assert "can run on n1 only, which has map[] left" in record.reason
+    assert "can run on n1 only, which has nothing left" in record.reason
     assert (victim.allocation_key, victim.queue_path) == ("v4", "root.b")
     assert "it allows preemption" in victim.reason
 

@@ -17,9 +17,9 @@ from licorne.model.explanation import (
     Place,
     SubjectKind,
 )
+from licorne.model.quantity_texts import quantity_text, resource_text
 from licorne.model.refusals import RefusalReason
 from licorne.model.resources import Resource
-from licorne.proxy.explanation.quantity_texts import quantity_text, resource_text
 from licorne.proxy.explanation.words import (
     changes_of,
     lack_line,

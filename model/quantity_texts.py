@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ...model.resources import Resource
+    from .resources import Resource
 
 __all__ = ["quantity_text", "resource_text"]
 
@@ -23,7 +23,8 @@ def quantity_text(name: str, quantity: int) -> str:
     return f"{quantity}"
 
 
-def resource_text(resource: Resource) -> str:
-    """Write a resource, its types in order: `memory 4Gi, vcore 500m`."""
-    parts = [f"{name} {quantity_text(name, quantity)}" for name, quantity in sorted(resource.items())]
+def resource_text(resource: Resource | None) -> str:
+    """Write a resource, its types in order: `memory 4Gi, vcore 500m`; `nothing` for an empty or unset one."""
+    kinds = sorted(resource.items()) if resource is not None else ()
+    parts = [f"{name} {quantity_text(name, quantity)}" for name, quantity in kinds]
     return ", ".join(parts) or "nothing"
