@@ -1,4 +1,4 @@
-"""Asks, existing and foreign allocations, and releases that an RM sends, carried out on a partition."""
+"""Asks, existing and foreign allocations that an RM sends, carried out on a partition."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
 from .allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
-from .foreign_updates import remove_foreign, submit_foreign
+from .foreign_updates import submit_foreign
 from .messages import (
     AllocationPlaced,
     AllocationRejection,
-    AllocationsReleased,
-    Release,
-    TerminationType,
 )
-from .node_updates import exchange_counts, settle_swap_on_nodes
 from .object_state import ObjectState
-from .quarantine import BrokenKind, end_quarantined
+from .quarantine import BrokenKind
 from .quota_preemption_timer import usage_raised
 from .resource_comparisons import equals, has_negative
 from .resources import EMPTY, strictly_greater_than_zero
@@ -30,10 +26,9 @@ if TYPE_CHECKING:
     from .resources import Resource
     from .seat import Seat
 
-__all__ = ["ask_of", "release_allocation", "submission_refusal", "submit_allocations"]
+__all__ = ["ask_of", "submission_refusal", "submit_allocations"]
 
 _SECOND_NS: Final = 1_000_000_000
-_RELEASE_TEXT: Final = "allocation remove as per RM request"
 
 
 def submit_allocations(
@@ -281,133 +276,3 @@ def _resize_allocation(
     state.changes += 1
     state.settle(seat, answer)
     return None
-
-
-# ---------------------------------------------------------------------------------------- releases
-
-
-def release_allocation(state: PartitionState, release: Release) -> None:
-    """End what the RM says has ended; what is not known has ended already."""
-    if not release.application_id:
-        remove_foreign(state, release.allocation_key)
-        return
-    seat = state.seats.get(release.application_id)
-    if seat is None:
-        _release_quarantined(state, release)
-        return
-    if not release.allocation_key:
-        _release_all(state, seat, release)
-    elif release.termination is TerminationType.PLACEHOLDER_REPLACED:
-        _confirm_replacement(state, seat, release)
-    else:
-        _release_one(state, seat, release)
-
-
-def _release_quarantined(state: PartitionState, release: Release) -> None:
-    seat = state.quarantine.applications.get(release.application_id)
-    if seat is not None:
-        ended = end_quarantined(state, seat, release.allocation_key)
-        keys = tuple(allocation.ask.allocation_key for allocation in ended)
-        if keys:
-            _echo(state, seat, keys, release.termination)
-
-
-def _release_one(state: PartitionState, seat: Seat, release: Release) -> None:
-    key = release.allocation_key
-    _cancel_swap_of(state, seat, key)
-    answer = seat.application.remove_allocation(key, release.termination, state.now_ns())
-    ended = answer is not None
-    if answer is not None:
-        for allocation in answer.allocations:
-            state.leave_node(allocation)
-        state.count_ended(seat, answer)
-        state.settle(seat, answer)
-    if release.termination is not TerminationType.TIMEOUT:
-        _remove_ask(state, seat, key)
-    if ended:
-        _echo(state, seat, (key,), release.termination)
-
-
-def _cancel_swap_of(state: PartitionState, seat: Seat, placeholder_key: str) -> None:
-    """Let the member wait again whose placeholder ends by another way than its replacement."""
-    real = seat.application.cancel_swap(placeholder_key)
-    if real is None:
-        return
-    state.leave_node(real)
-    answer = seat.application.displace(real.ask.allocation_key)
-    if answer is not None:
-        for record in answer.asks:
-            state.add_pending(seat, record.ask)
-        state.settle(seat, answer)
-
-
-def _remove_ask(state: PartitionState, seat: Seat, key: str) -> None:
-    if seat.application_id not in state.seats:
-        return
-    answer = seat.application.remove_ask(key, state.now_ns())
-    for record in answer.asks:
-        if not record.placed:
-            state.remove_pending(seat, record.ask)
-    state.drop_reservations(answer.reservations)
-    state.settle(seat, answer)
-
-
-def _release_all(state: PartitionState, seat: Seat, release: Release) -> None:
-    now_ns = state.now_ns()
-    answer = seat.application.remove_all_allocations(now_ns, leaving=False)
-    for allocation in (*answer.allocations, *answer.swaps):
-        state.leave_node(allocation)
-    state.count_ended(seat, answer)
-    state.settle(seat, answer)
-    keys = tuple(allocation.ask.allocation_key for allocation in answer.allocations)
-    if release.termination is not TerminationType.TIMEOUT and seat.application_id in state.seats:
-        asks = seat.application.remove_all_asks(now_ns)
-        for record in asks.asks:
-            if not record.placed:
-                state.remove_pending(seat, record.ask)
-        state.drop_reservations(asks.reservations)
-        state.settle(seat, asks)
-    if keys:
-        _echo(state, seat, keys, release.termination)
-
-
-def _echo(
-    state: PartitionState,
-    seat: Seat,
-    keys: tuple[str, ...],
-    termination: TerminationType,
-) -> None:
-    """Confirm what the RM ended by itself; a confirmation of the RM is not confirmed again."""
-    if termination not in (TerminationType.STOPPED_BY_RM, TerminationType.UNKNOWN_TERMINATION_TYPE):
-        return
-    releases = tuple(
-        Release(
-            partition=state.name,
-            application_id=seat.application_id,
-            allocation_key=key,
-            termination=TerminationType.STOPPED_BY_RM,
-            message=_RELEASE_TEXT,
-        )
-        for key in keys
-    )
-    state.around.announce(AllocationsReleased(releases))
-
-
-def _confirm_replacement(state: PartitionState, seat: Seat, release: Release) -> None:
-    """Complete a swap; without one the placeholder just ends, as the RM says that it has."""
-    key = release.allocation_key
-    answer = seat.application.end_swap(key, release.termination, state.now_ns())
-    if answer is None:
-        answer = seat.application.remove_allocation(key, release.termination, state.now_ns())
-        if answer is not None:
-            for allocation in answer.allocations:
-                state.leave_node(allocation)
-            state.count_ended(seat, answer)
-            state.settle(seat, answer)
-    else:
-        placeholder, real = answer.allocations
-        exchange_counts(state, seat, placeholder, real)
-        settle_swap_on_nodes(state, placeholder, real)
-        state.settle(seat, answer)
-        state.around.announce(AllocationPlaced(real))
-    _remove_ask(state, seat, key)

@@ -1,14 +1,16 @@
 """A partition: the queues, applications and nodes that are scheduled together.
 
 What it offers to others are the marked methods; each runs to its end before the next begins. The work is
-in modules by subject: `node_updates`, `application_updates`, `allocation_updates`, `cycle` and its passes.
+in modules by subject: `node_updates`, `application_updates`, `allocation_updates`, `allocation_releases`,
+`cycle` and its passes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .allocation_updates import release_allocation, submit_allocations
+from .allocation_releases import release_allocation
+from .allocation_updates import submit_allocations
 from .application_state import ApplicationState
 from .application_updates import add_applications, remove_application
 from .cycle import CycleOutcome, run_cycle

@@ -1,0 +1,150 @@
+"""Releases that an RM sends, carried out on a partition: what ends, and what that lets go of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .foreign_updates import remove_foreign
+from .messages import (
+    AllocationPlaced,
+    AllocationsReleased,
+    Release,
+    TerminationType,
+)
+from .node_updates import exchange_counts, settle_swap_on_nodes
+from .quarantine import end_quarantined
+
+if TYPE_CHECKING:
+    from .partition_state import PartitionState
+    from .seat import Seat
+
+__all__ = ["release_allocation"]
+
+_RELEASE_TEXT: Final = "allocation remove as per RM request"
+
+
+def release_allocation(state: PartitionState, release: Release) -> None:
+    """End what the RM says has ended; what is not known has ended already."""
+    if not release.application_id:
+        remove_foreign(state, release.allocation_key)
+        return
+    seat = state.seats.get(release.application_id)
+    if seat is None:
+        _release_quarantined(state, release)
+        return
+    if not release.allocation_key:
+        _release_all(state, seat, release)
+    elif release.termination is TerminationType.PLACEHOLDER_REPLACED:
+        _confirm_replacement(state, seat, release)
+    else:
+        _release_one(state, seat, release)
+
+
+def _release_quarantined(state: PartitionState, release: Release) -> None:
+    seat = state.quarantine.applications.get(release.application_id)
+    if seat is not None:
+        ended = end_quarantined(state, seat, release.allocation_key)
+        keys = tuple(allocation.ask.allocation_key for allocation in ended)
+        if keys:
+            _echo(state, seat, keys, release.termination)
+
+
+def _release_one(state: PartitionState, seat: Seat, release: Release) -> None:
+    key = release.allocation_key
+    _cancel_swap_of(state, seat, key)
+    answer = seat.application.remove_allocation(key, release.termination, state.now_ns())
+    ended = answer is not None
+    if answer is not None:
+        for allocation in answer.allocations:
+            state.leave_node(allocation)
+        state.count_ended(seat, answer)
+        state.settle(seat, answer)
+    if release.termination is not TerminationType.TIMEOUT:
+        _remove_ask(state, seat, key)
+    if ended:
+        _echo(state, seat, (key,), release.termination)
+
+
+def _cancel_swap_of(state: PartitionState, seat: Seat, placeholder_key: str) -> None:
+    """Let the member wait again whose placeholder ends by another way than its replacement."""
+    real = seat.application.cancel_swap(placeholder_key)
+    if real is None:
+        return
+    state.leave_node(real)
+    answer = seat.application.displace(real.ask.allocation_key)
+    if answer is not None:
+        for record in answer.asks:
+            state.add_pending(seat, record.ask)
+        state.settle(seat, answer)
+
+
+def _remove_ask(state: PartitionState, seat: Seat, key: str) -> None:
+    if seat.application_id not in state.seats:
+        return
+    answer = seat.application.remove_ask(key, state.now_ns())
+    for record in answer.asks:
+        if not record.placed:
+            state.remove_pending(seat, record.ask)
+    state.drop_reservations(answer.reservations)
+    state.settle(seat, answer)
+
+
+def _release_all(state: PartitionState, seat: Seat, release: Release) -> None:
+    now_ns = state.now_ns()
+    answer = seat.application.remove_all_allocations(now_ns, leaving=False)
+    for allocation in (*answer.allocations, *answer.swaps):
+        state.leave_node(allocation)
+    state.count_ended(seat, answer)
+    state.settle(seat, answer)
+    keys = tuple(allocation.ask.allocation_key for allocation in answer.allocations)
+    if release.termination is not TerminationType.TIMEOUT and seat.application_id in state.seats:
+        asks = seat.application.remove_all_asks(now_ns)
+        for record in asks.asks:
+            if not record.placed:
+                state.remove_pending(seat, record.ask)
+        state.drop_reservations(asks.reservations)
+        state.settle(seat, asks)
+    if keys:
+        _echo(state, seat, keys, release.termination)
+
+
+def _echo(
+    state: PartitionState,
+    seat: Seat,
+    keys: tuple[str, ...],
+    termination: TerminationType,
+) -> None:
+    """Confirm what the RM ended by itself; a confirmation of the RM is not confirmed again."""
+    if termination not in (TerminationType.STOPPED_BY_RM, TerminationType.UNKNOWN_TERMINATION_TYPE):
+        return
+    releases = tuple(
+        Release(
+            partition=state.name,
+            application_id=seat.application_id,
+            allocation_key=key,
+            termination=TerminationType.STOPPED_BY_RM,
+            message=_RELEASE_TEXT,
+        )
+        for key in keys
+    )
+    state.around.announce(AllocationsReleased(releases))
+
+
+def _confirm_replacement(state: PartitionState, seat: Seat, release: Release) -> None:
+    """Complete a swap; without one the placeholder just ends, as the RM says that it has."""
+    key = release.allocation_key
+    answer = seat.application.end_swap(key, release.termination, state.now_ns())
+    if answer is None:
+        answer = seat.application.remove_allocation(key, release.termination, state.now_ns())
+        if answer is not None:
+            for allocation in answer.allocations:
+                state.leave_node(allocation)
+            state.count_ended(seat, answer)
+            state.settle(seat, answer)
+    else:
+        placeholder, real = answer.allocations
+        exchange_counts(state, seat, placeholder, real)
+        settle_swap_on_nodes(state, placeholder, real)
+        state.settle(seat, answer)
+        state.around.announce(AllocationPlaced(real))
+    _remove_ask(state, seat, key)
