@@ -47,26 +47,17 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
     report = seat.application.report()
     leaf = seat.queue
     place = application_place(leaf, seat)
-    return Explanation(
-        time_ns=state.now_ns(),
-        partition=state.name,
-        application_id=application_id,
-        state=report.state,
-        state_text=report.state_text,
-        state_since_ns=report.state_since_ns,
-        submitted_at_ns=report.submitted_at_ns,
-        finished_at_ns=report.finished_at_ns,
+    basis = _basis(state, seat.application, report, only_key)
+    return replace(
+        basis,
         user=seat.user,
-        limit_group=state.limits.group_of(leaf.path, application_id, seat.user) or "",
         queue_path=leaf.path,
+        limit_group=state.limits.group_of(leaf.path, application_id, seat.user) or "",
         is_draining=leaf.is_draining,
-        rejection="",
-        rules=(),
         blockers=tuple(seat_blockers(state, seat)) if report.waiting else (),
         places=() if place is None else (place, *queue_places(leaf)),
         gang=_gang(seat.application, report),
         asks=(*_waiting(state, seat, report, only_key), *_held(report, only_key)),
-        preemptions=tuple(_preemptions(state, application_id, only_key)),
     )
 
 
@@ -165,26 +156,26 @@ def _explain_past(state: PartitionState, application_id: str, only_key: str | No
         return None
     application, rules = past[max(past)]
     report = application.report()
+    return replace(_basis(state, application, report, only_key), rules=rules)
+
+
+def _basis(
+    state: PartitionState, application: Application, report: ApplicationReport, only_key: str | None
+) -> Explanation:
+    """Return an explanation that says of an application what it is, and what it knows of itself."""
     return Explanation(
         time_ns=state.now_ns(),
         partition=state.name,
-        application_id=application_id,
+        application_id=application.application_id,
         state=report.state,
         state_text=report.state_text,
         state_since_ns=report.state_since_ns,
         submitted_at_ns=report.submitted_at_ns,
         finished_at_ns=report.finished_at_ns,
         user=application.user,
-        limit_group="",
         queue_path=report.queue_path,
-        is_draining=False,
         rejection=report.rejection,
-        rules=rules,
-        blockers=(),
-        places=(),
-        gang=None,
-        asks=(),
-        preemptions=tuple(_preemptions(state, application_id, only_key)),
+        preemptions=tuple(_preemptions(state, application.application_id, only_key)),
     )
 
 

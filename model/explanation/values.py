@@ -106,15 +106,15 @@ class Explanation:
     submitted_at_ns: int
     finished_at_ns: int | None
     user: User
-    limit_group: str
     queue_path: str
-    is_draining: bool
-    rejection: str
-    rules: tuple[RuleOutcome, ...]
-    blockers: tuple[Blocker, ...]
-    places: tuple[Place, ...]
-    gang: Gang | None
-    asks: tuple[AskExplanation, ...]
+    limit_group: str = ""
+    is_draining: bool = False
+    rejection: str = ""
+    rules: tuple[RuleOutcome, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
+    places: tuple[Place, ...] = ()
+    gang: Gang | None = None
+    asks: tuple[AskExplanation, ...] = ()
     preemptions: tuple[PreemptionRecord, ...]
 
     @property
