@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium test check bench proto soak pykka-contract clean
+.PHONY: run slapd chromium test check bench proto soak oracle pykka-contract clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -37,6 +37,10 @@ bench: $(VENV)/.ready
 
 soak: $(VENV)/.ready
 	$(BIN)/pytest -q -m soak --timeout 0
+
+# Lockcheck against a search through all schedules, for all small programs; goes on where it was stopped.
+oracle: $(VENV)/.ready
+	nice -n 15 $(BIN)/python tests/oracle_run.py
 
 # Pykka's own tests, fetched from its source distribution, on our runtime.
 pykka-contract: $(VENV)/.ready

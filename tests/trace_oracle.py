@@ -1,37 +1,37 @@
-"""Traces of small lock programs: one random run on the real read/write lock."""
+"""Traces of small lock programs, from one random run on the real read/write lock, and what they predict."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from unittest import mock
 
 from lock_oracle import Explorer
 
-from licorne.lockcheck import rwlock
 from licorne.lockcheck.trace import Event, EventKind, Trace, TracedLock, TracedUnit
 
 if TYPE_CHECKING:
     import random
 
-    from lock_oracle import Program, State
+    from lock_oracle import State
+    from lock_programs import Program
 
-__all__ = ["trace_of"]
+    from licorne.lockcheck.prediction import Prediction
+
+__all__ = ["comes_true", "trace_of"]
 
 
 def trace_of(program: Program, chance: random.Random) -> Trace:
     """Run a program in a random schedule, to its end or until it is stuck, and return the trace."""
     explorer = Explorer(program)
-    state: State = (tuple((0, False) for _ in explorer.steps), ((None, frozenset(), ()),) * explorer.count)
+    state = explorer.start
     events: list[Event] = []
-    with mock.patch.object(rwlock, "get_ident", explorer.running):
-        while following := list(explorer.following(state)):
-            other = chance.choice(following)
-            events += _events(explorer, state, other)
-            state = other
+    while following := explorer.following(state):
+        other = chance.choice(following)
+        events += _events(explorer, state, other)
+        state = other
     return Trace(
         tuple(events),
         {number: TracedUnit(f"t{number}", f"t{number}") for number in range(len(explorer.steps))},
-        {number: TracedLock("lock", str(number), program.policy) for number in range(explorer.count)},
+        {number: TracedLock("lock", str(number), program.policy) for number in range(len(explorer.start[1]))},
         {},
     )
 
@@ -39,9 +39,52 @@ def trace_of(program: Program, chance: random.Random) -> Trace:
 def _events(explorer: Explorer, before: State, after: State) -> list[Event]:
     who = next(number for number, place in enumerate(before[0]) if after[0][number] != place)
     at, now = before[0][who][0], after[0][who][0]
-    if at == now:
-        return []  # it has begun to wait
     step = explorer.steps[who][at]
+    refused = step.again and not explorer.reentrant and step.take.attempt != "try"
+    if at == now or (refused and step.what == "take"):
+        return []  # it has begun to wait, or got an error
     kinds = {"join": EventKind.JOIN, "leave": EventKind.LEFT, "take": EventKind.TOOK}
     kind = kinds[step.what] if now == at + 1 else EventKind.FAILED
     return [Event(kind, who, step.take.lock, step.take.mode, step.take.attempt)]
+
+
+def comes_true(program: Program, prediction: Prediction) -> bool:
+    """Run the witness of a prediction; tell whether all that it names then wait for ever.
+
+    However the other threads go on: every schedule from there is looked at.
+    """
+    explorer = Explorer(program)
+    state: State | None = explorer.start
+    for event in prediction.witness:
+        state = _after(explorer, state, event)
+    for stop in sorted(prediction.stops, key=lambda stop: stop.wanted.mode == "R"):
+        state = _waiting(explorer, state, stop.wanted.unit)
+    if state is None:
+        return False
+    places = state[0]
+    return all(
+        places[stop.wanted.unit] == later[0][stop.wanted.unit]
+        for later, _ in explorer.reached(state)
+        for stop in prediction.stops
+    )
+
+
+def _after(explorer: Explorer, state: State | None, event: Event) -> State | None:
+    """Return the state after an event; none where it cannot happen."""
+    while state is not None:
+        after = explorer.stepped(state, event.unit)
+        told = _events(explorer, state, after) if after is not None else []
+        if told:
+            return after if told == [event] else None
+        state = after
+    return None
+
+
+def _waiting(explorer: Explorer, state: State | None, who: int) -> State | None:
+    """Return the state in which a thread waits; none where it need not."""
+    while state is not None:
+        after = explorer.stepped(state, who)
+        if after is None:
+            return state if state[0][who][0] < len(explorer.steps[who]) else None
+        state = after if not _events(explorer, state, after) else None
+    return None
