@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from .findings import Kind, Rung
 from .report import suggestion
@@ -120,7 +121,7 @@ def _location(frame: Frame, root: Path) -> dict[str, Json]:
 def _artifact(file: str, root: Path) -> dict[str, Json]:
     path = Path(file)
     if not path.is_absolute():
-        return {"uri": Path(file.replace("<", "").replace(">", "")).as_posix()}
+        return {"uri": quote(Path(file.replace("<", "").replace(">", "")).as_posix())}
     if path.is_relative_to(root.resolve()):
-        return {"uri": path.relative_to(root.resolve()).as_posix(), "uriBaseId": "ROOT"}
+        return {"uri": quote(path.relative_to(root.resolve()).as_posix()), "uriBaseId": "ROOT"}
     return {"uri": path.as_uri()}

