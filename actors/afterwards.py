@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias, final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["Afterwards"]
+__all__ = ["Action", "Afterwards"]
+
+Action: TypeAlias = Callable[[], None]
 
 
 @final
@@ -22,14 +26,31 @@ class Afterwards(threading.local):
 
     def __init__(self) -> None:
         self._depth = 0
-        self._kept: list[Callable[[], None]] = []
+        self._kept: list[Action] = []
 
-    def keep(self, action: Callable[[], None]) -> None:
+    @property
+    def is_open(self) -> bool:
+        """Whether what this thread keeps is not done at once."""
+        return self._depth > 0
+
+    def keep(self, action: Action) -> None:
         """Keep an action for later; it runs at once where no lock is held."""
         if self._depth:
             self._kept.append(action)
         else:
             action()
+
+    @contextmanager
+    def kept_in(self, kept: list[Action]) -> Iterator[None]:
+        """Hand over what is kept meanwhile rather than do it; no lock is held at either end."""
+        assert not self._depth, "what was kept before would be handed over as well: please report"
+        self._depth = 1
+        try:
+            yield
+        finally:
+            self._depth = 0
+            kept += self._kept
+            self._kept = []
 
     def __enter__(self) -> None:
         self._depth += 1

@@ -19,6 +19,7 @@ from .handles import adopt, reference_of, told
 from .partition_actor import PartitionActor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from ..model.application import Application
@@ -56,6 +57,9 @@ class Engine(Protocol):
 
     def tell(self, partition: Partition, method: str, *args: object) -> None:
         """Have a partition do something, without waiting where the engine has somebody else to do it."""
+
+    def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
+        """Have each partition of a stepped scheduler make a step; return what they give, in their order."""
 
     def blocking(self) -> AbstractContextManager[None]:
         """Tell that the thread is about to wait for something outside, such as an RM's judgement."""
@@ -97,6 +101,10 @@ class DirectEngine:
     def tell(self, partition: Partition, method: str, *args: object) -> None:
         """Call the method."""
         getattr(partition, method)(*args)
+
+    def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
+        """Let one make its step after the other."""
+        return [step(partition) for partition in partitions]
 
     def blocking(self) -> AbstractContextManager[None]:
         """Do nothing: nobody else waits."""
@@ -172,6 +180,10 @@ class ActorsEngine:
                 ref.call(told(Partition, method), *args)
         except ActorDeadError as error:
             raise RequestError(f"partition {partition.name} has ended") from error
+
+    def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
+        """Let one make its step after the other, on the thread that calls."""
+        return [step(partition) for partition in partitions]
 
     def blocking(self) -> AbstractContextManager[None]:
         """Have a stand-in work for the others meanwhile, if the thread is a worker."""

@@ -17,12 +17,15 @@ from .judgements import Judgements
 from .log import Log
 from .partition_actor import CYCLES_PER_SLICE
 from .scheduling_threads import SchedulingThreads
+from .stepping_threads import SteppingThreads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from ..model.application import Application
     from ..model.cluster import Cluster
+    from ..model.messages import Announcement
     from ..model.node import Node
     from ..model.partition import Partition
     from ..model.surroundings import Surroundings, TimerAction
@@ -36,8 +39,8 @@ class ThreadsEngine:
     """A handle is a guard: the entity with its lock.
 
     Args:
-        threads: how many threads run cycles.
-        automatic: partitions schedule by themselves when something has changed; otherwise who calls, runs.
+        threads: how many threads run cycles. Where nothing is automatic and there is one, it is the caller's.
+        automatic: partitions schedule by themselves when something has changed; otherwise they are stepped.
         log: where it says what broke.
     """
 
@@ -46,6 +49,8 @@ class ThreadsEngine:
         self._log = log or Log()
         self._afterwards = Afterwards()
         self._threads = SchedulingThreads(threads, self._work)
+        several = not automatic and threads > 1
+        self._stepping = SteppingThreads(threads, self._afterwards) if several else None
 
     def surround(self, around: Surroundings) -> Surroundings:
         """Return surroundings that do nothing under a lock which may block."""
@@ -54,11 +59,20 @@ class ThreadsEngine:
         def call_at(due_ns: int, action: TimerAction) -> None:
             keep(partial(around.call_at, due_ns, action))
 
+        def announce(announcement: Announcement) -> None:
+            keep(partial(around.announce, announcement))
+
         def summarise(summary: Document) -> None:
             keep(partial(around.summarise, summary))
 
-        predicates = None if around.predicates is None else Judgements(around.predicates)
-        return replace(around, call_at=call_at, summarise=summarise, predicates=predicates)
+        return replace(
+            around,
+            call_at=call_at,
+            # Where partitions make their steps at once, they tell of them in the order of the partitions.
+            announce=around.announce if self._stepping is None else announce,
+            summarise=summarise,
+            predicates=None if around.predicates is None else Judgements(around.predicates),
+        )
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Guard a cluster."""
@@ -104,13 +118,21 @@ class ThreadsEngine:
             self._threads.want(door)
             door.flush()
 
+    def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
+        """Let all make their steps at once, as far as there are threads; all have when this returns."""
+        if self._stepping is None or len(partitions) < 2:
+            return [step(partition) for partition in partitions]
+        return self._stepping.run(partitions, step)
+
     def blocking(self) -> AbstractContextManager[None]:
         """Have the lock checker look that no lock is held."""
         return blocking("callback")
 
     def close(self) -> None:
-        """End the scheduling threads."""
+        """End the threads."""
         self._threads.close()
+        if self._stepping is not None:
+            self._stepping.close()
 
     def _work(self, door: GuardedPartition) -> bool:
         """Run one slice of a partition's cycles; tell whether there is more to do."""

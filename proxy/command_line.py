@@ -10,9 +10,9 @@ import typer
 
 from ..model.errors import LicorneError
 from .bench.command import bench
+from .engines import ENGINES, THREADS_HELP, engine_named
 from .explanation.command import explain
 from .explanation.dry_run_command import dry_run
-from .scheduler import ENGINES
 from .simulation.command import simulate_command
 from .user_file import USERS_HELP, read_users
 from .validation import validate
@@ -34,6 +34,7 @@ def replay(
     transcript: Annotated[Path, typer.Argument(help="The transcript (.jsonl), `-` for standard input.")],
     *,
     engine: Annotated[str, typer.Option(help=f"What it runs on: {' or '.join(ENGINES)}.")] = "direct",
+    threads: Annotated[int | None, typer.Option(help=THREADS_HELP)] = None,
     users: Annotated[Path | None, typer.Option(help=USERS_HELP)] = None,
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
@@ -42,10 +43,14 @@ def replay(
     try:
         text = sys.stdin.read() if str(transcript) == "-" else transcript.read_text(encoding="utf-8")
         resolver = None if users is None else read_users(users)
-        run(text, str(transcript), engine, lambda line: sys.stdout.write(line + "\n"), resolver)  # type: ignore[arg-type]
+        run(text, str(transcript), engine_named(engine), _write_line, resolver, threads=threads)
     except (LicorneError, OSError, UnicodeError) as error:
         typer.echo(f"licorne replay: {error}", err=True)
         raise typer.Exit(_BAD_INPUT) from error
+
+
+def _write_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
 
 
 @application.command(

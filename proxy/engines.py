@@ -12,11 +12,26 @@ if TYPE_CHECKING:
     from ..actors.engine import Engine
     from ..actors.log import Log
 
-__all__ = ["ENGINES", "EngineName", "make_engine"]
+__all__ = ["ENGINES", "THREADS_HELP", "EngineName", "engine_named", "make_engine"]
 
 EngineName: TypeAlias = Literal["actors", "direct", "threads"]
 ENGINES: Final[tuple[EngineName, ...]] = ("actors", "direct", "threads")
 DEFAULT_THREADS: Final = 2
+THREADS_HELP: Final = (
+    "How many threads the engine `threads` has; the cycles of as many partitions run at once."
+)
+
+
+def engine_named(text: str) -> EngineName:
+    """Return the engine of that name.
+
+    Raises:
+        LicorneError: There is none.
+    """
+    for name in ENGINES:
+        if name == text:
+            return name
+    raise LicorneError(f"engine {text!r} is unknown, there are {', '.join(ENGINES)}")
 
 
 def make_engine(
@@ -27,22 +42,21 @@ def make_engine(
     Args:
         engine: Its name.
         stepped: Nothing runs by itself.
-        threads: How many scheduling threads the engine `threads` has.
+        threads: How many scheduling threads the engine `threads` has; by default two, stepped one.
         check_direction: Refuse asks between actors that go up or sideways; for tests.
         log: Where actors say what happens to them.
 
     Raises:
         LicorneError: There is no engine of that name, or it does not have so many threads.
     """
-    if engine not in ENGINES:
-        raise LicorneError(f"engine {engine!r} is unknown, there are {', '.join(ENGINES)}")
-    if threads is not None and (engine != "threads" or stepped):
-        name = f"stepped {engine}" if stepped else engine
-        raise LicorneError(f"threads={threads} is for the engine threads that runs by itself, not for {name}")
+    engine = engine_named(engine)
+    if threads is not None and engine != "threads":
+        raise LicorneError(f"threads={threads} is for the engine threads, not for {engine}")
     if threads is not None and threads < 1:
         raise LicorneError(f"threads={threads}: there must be one thread at least")
     if engine == "threads":
-        return ThreadsEngine(threads=threads or DEFAULT_THREADS, automatic=not stepped, log=log)
+        count = threads or (1 if stepped else DEFAULT_THREADS)
+        return ThreadsEngine(threads=count, automatic=not stepped, log=log)
     if engine == "direct":
         return DirectEngine()
     workers = 0 if stepped else 2

@@ -92,8 +92,10 @@ class Replay:
         engine: EngineName,
         write_line: Callable[[str], None],
         resolver: UserResolver | None = None,
+        *,
+        threads: int | None = None,
     ) -> None:
-        self.scheduler = Scheduler(engine=engine, stepped=True, resolver=resolver)
+        self.scheduler = Scheduler(engine=engine, stepped=True, threads=threads, resolver=resolver)
         self._write_line = write_line
         self._line = 0
         self._manager = _RecordingManager(self._write)
@@ -185,6 +187,8 @@ def replay(
     engine: EngineName,
     write_line: Callable[[str], None],
     resolver: UserResolver | None = None,
+    *,
+    threads: int | None = None,
 ) -> None:
     """Replay a transcript and write the output, line by line.
 
@@ -194,11 +198,13 @@ def replay(
         engine: The name of the engine.
         write_line: Takes the output.
         resolver: Who is asked for groups, instead of whom the transcript configures.
+        threads: How many threads the engine `threads` has; one unless said otherwise.
 
     Raises:
         TranscriptError: a line of the transcript is malformed; nothing has been replayed.
+        LicorneError: the engine is unknown, or cannot have so many threads.
     """
     lines = read_transcript(text, source)
-    run = Replay(engine, write_line, resolver)
+    run = Replay(engine, write_line, resolver, threads=threads)
     with run.scheduler:
         run.run(lines)

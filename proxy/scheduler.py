@@ -55,7 +55,8 @@ class Scheduler(Stepping, QuestionSide):
     Args:
         engine: `actors`, `direct` or `threads`.
         stepped: also step the engine `actors` or `threads`; `direct` always is.
-        threads: how many threads of the engine `threads` schedule; 2 unless said otherwise.
+        threads: how many threads of the engine `threads` schedule; 2 unless said otherwise, stepped 1. A
+            stepped scheduler steps as many partitions at once, with the same outcome.
         resolver: who knows the groups of users, in place of `usergroupresolver`; asked by several threads.
         ldap_folder: where the settings of the directory server are, for `usergroupresolver: {type: ldap}`.
         check_direction: refuse asks between actors that go up or sideways; for tests.

@@ -11,8 +11,10 @@ from ..model.clock import VirtualClock
 from ..model.errors import LicorneError
 
 if TYPE_CHECKING:
+    from ..actors.engine import Engine
     from ..actors.real_clock import RealClock
     from ..model.cluster import Cluster
+    from ..model.partition import Partition
     from .outbox import Outbox
 
 __all__ = ["Stepping"]
@@ -25,6 +27,7 @@ class Stepping:
 
     _clock: VirtualClock | RealClock
     _cluster: Cluster
+    _engine: Engine
     _outbox: Outbox | None
 
     def now_ns(self) -> int:
@@ -40,7 +43,7 @@ class Stepping:
         self._stepped_outbox()
         partitions = self._cluster.partitions()
         for done in range(_ALL_CYCLES if cycles is None else cycles):
-            if not sum([partition.run_cycles(1) for partition in partitions]):
+            if not sum(self._engine.step_each(partitions, _run_one_cycle)):
                 return done
         return _ALL_CYCLES if cycles is None else cycles
 
@@ -50,7 +53,7 @@ class Stepping:
         results = 0
         while True:
             delivered = outbox.deliver()
-            done = sum([partition.settle() for partition in self._cluster.partitions()])
+            done = sum(self._engine.step_each(self._cluster.partitions(), _settle))
             results += done
             if not done and not delivered and not outbox.deliver():
                 return results
@@ -96,3 +99,11 @@ class Stepping:
         if self._outbox is None:
             raise LicorneError("this scheduler runs by itself: it is not stepped")
         return self._outbox
+
+
+def _run_one_cycle(partition: Partition) -> int:
+    return partition.run_cycles(1)
+
+
+def _settle(partition: Partition) -> int:
+    return partition.settle()

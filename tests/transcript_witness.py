@@ -32,18 +32,22 @@ class _Usage(NamedTuple):
     is_closed: bool
 
 
-def output_of(text: str, engine: EngineName, *, check_direction: bool = False) -> list[str]:
+def output_of(
+    text: str, engine: EngineName, *, check_direction: bool = False, threads: int | None = None
+) -> list[str]:
     """Replay a transcript and return the lines of output."""
     output: list[str] = []
-    replay = make_replay(engine, output, check_direction=check_direction)
+    replay = make_replay(engine, output, check_direction=check_direction, threads=threads)
     with replay.scheduler:
         replay.run(read_transcript(text, "transcript"))
     return output
 
 
-def make_replay(engine: EngineName, output: list[str], *, check_direction: bool = False) -> Replay:
+def make_replay(
+    engine: EngineName, output: list[str], *, check_direction: bool = False, threads: int | None = None
+) -> Replay:
     """Make a replay that writes to a list; `check_direction` refuses asks between actors that go up."""
-    replay = Replay(engine, output.append)
+    replay = Replay(engine, output.append, threads=threads)
     if check_direction:
         replay.scheduler.stop()
         replay.scheduler = Scheduler(engine=engine, stepped=True, check_direction=True)

@@ -1,4 +1,4 @@
-"""The process of one workload: `python -m licorne.proxy.bench.child WORKLOAD ENGINE`.
+"""The process of one workload: `python -m licorne.proxy.bench.child WORKLOAD ENGINE [THREADS]`.
 
 It runs the light, the workload and the light again, and writes the figures to standard output as one line of
 JSON. Each workload has a process of its own, so that none finds the memory or the garbage of another.
@@ -7,6 +7,8 @@ JSON. Each workload has a process of its own, so that none finds the memory or t
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from loguru import logger
@@ -37,23 +39,23 @@ def main(arguments: Sequence[str]) -> int:
     """Run one workload on one engine.
 
     Args:
-        arguments: The name of the workload and the name of the engine.
+        arguments: The name of the workload, the name of the engine, and maybe the number of its threads.
 
     Returns:
         The exit status: 1 if there are no figures; what went wrong is then on standard error.
     """
-    name, engine = arguments
+    name, engine, *count = arguments
+    threads = int(count[0]) if count else None
+    measure_on = partial(measure_on_fresh_scheduler, threads=threads)
     logger.remove()
     logger.add(sys.stderr, level="WARNING")
     logger.enable("licorne")
     try:
-        figures = run_workload(
-            workload_named(name), Engine(engine), Gauges(), Light(), measure_on_fresh_scheduler
-        )
+        figures = run_workload(workload_named(name), Engine(engine), Gauges(), Light(), measure_on)
     except LicorneError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(figures_to_json(figures) + "\n")
+    sys.stdout.write(figures_to_json(replace(figures, threads=threads)) + "\n")
     return 0
 
 
@@ -83,12 +85,14 @@ def run_workload(
     )
 
 
-def measure_on_fresh_scheduler(workload: Workload, engine: Engine, gauges: Gauges) -> Measurement:
+def measure_on_fresh_scheduler(
+    workload: Workload, engine: Engine, gauges: Gauges, threads: int | None = None
+) -> Measurement:
     """Measure one workload on a scheduler that is made for it, and stopped afterwards."""
     # The facade imports the whole package; the rest of this module can be used and tested without it.
     from licorne import Scheduler  # noqa: PLC0415 - see above
 
-    with Scheduler(engine=engine.value) as scheduler:
+    with Scheduler(engine=engine.value, threads=threads) as scheduler:
         driver = Stepped(scheduler, gauges) if engine is Engine.DIRECT else SelfRunning(scheduler, gauges)
         return measure(workload, driver, gauges)
 

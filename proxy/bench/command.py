@@ -28,6 +28,10 @@ def bench(
     ] = None,
     *,
     engine: Annotated[Engine, typer.Option(help="The engine to run on.")] = Engine.ACTORS,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many scheduling threads the engine `threads` has; by default two."),
+    ] = None,
     all_engines: Annotated[bool, typer.Option("--all-engines", help="Run on every engine.")] = False,
     all_workloads: Annotated[bool, typer.Option("--all", help="Run every workload.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
@@ -45,7 +49,10 @@ def bench(
         _report_locks(as_json=as_json)
         return
     chosen = _chosen(workloads or [], all_workloads=all_workloads)
-    _report(_run(chosen, list(Engine) if all_engines else [engine], repeat), as_json=as_json)
+    engines = list(Engine) if all_engines else [engine]
+    if threads is not None and Engine.THREADS not in engines:
+        raise typer.BadParameter(f"--threads is for the engine threads, not for {engine.value}")
+    _report(_run(chosen, engines, repeat, threads), as_json=as_json)
 
 
 def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[Workload]:
@@ -59,16 +66,18 @@ def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[Workload]:
         raise typer.BadParameter(str(error)) from error
 
 
-def _run(workloads: Sequence[Workload], engines: Sequence[Engine], repeat: int) -> list[Figures]:
+def _run(
+    workloads: Sequence[Workload], engines: Sequence[Engine], repeat: int, threads: int | None
+) -> list[Figures]:
     # The other commands should not wait for what only this one needs.
     from .run import run_all  # noqa: PLC0415 - see above
 
     done: list[Figures] = []
     total = len(workloads) * len(engines)
     try:
-        for figures in run_all(workloads, engines, repeat=repeat):
+        for figures in run_all(workloads, engines, repeat=repeat, threads=threads):
             done.append(figures)
-            typer.echo(f"{figures.workload} on {figures.engine.value} ({len(done)} of {total})", err=True)
+            typer.echo(f"{figures.workload} on {figures.engine_text} ({len(done)} of {total})", err=True)
     except BenchError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from error

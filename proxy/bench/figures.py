@@ -81,6 +81,13 @@ class Figures:
     light_before_per_second: float
     light_after_per_second: float
     measurement: Measurement
+    threads: int | None = None
+    """How many threads the engine had, if it was said."""
+
+    @property
+    def engine_text(self) -> str:
+        """The engine, and how many threads it had if that was said."""
+        return self.engine.value if self.threads is None else f"{self.engine.value}, {self.threads}"
 
     @property
     def light_per_second(self) -> float:

@@ -100,7 +100,7 @@ def _pace_table(runs: Sequence[Figures]) -> Table:
         ratio = run.ratio_to_light
         table.add_row(
             run.workload,
-            run.engine.value,
+            run.engine_text,
             _number(run.measurement.pace_per_second),
             _number(run.light_per_second),
             _judged(ratio, ratio is not None and ratio >= LIGHT_RATIO_MIN, digits=2),
@@ -128,7 +128,7 @@ def _memory_table(runs: Sequence[Figures]) -> Table:
         measured = run.measurement
         table.add_row(
             run.workload,
-            run.engine.value,
+            run.engine_text,
             _number(measured.nodes_per_second),
             _number(measured.applications_per_second),
             _number(measured.asks_handed_over_per_second),
@@ -148,7 +148,7 @@ def _churn_table(runs: Sequence[Figures]) -> Table:
         assert churn is not None, run.workload
         table.add_row(
             run.workload,
-            run.engine.value,
+            run.engine_text,
             _number(churn.per_second),
             _number(churn.latency_p50_seconds * 1_000, digits=3),
             _number(churn.latency_p99_seconds * 1_000, digits=3),
@@ -168,7 +168,7 @@ def _backlog_table(runs: Sequence[Figures]) -> Table:
         reaction = backlog.reaction_median_seconds
         table.add_row(
             run.workload,
-            run.engine.value,
+            run.engine_text,
             _number(backlog.waiting_cpu_share, digits=4),
             _judged(reaction * 1_000, reaction <= REACTION_SECONDS_MAX, digits=3),
             _number(backlog.reaction_max_seconds * 1_000, digits=3),

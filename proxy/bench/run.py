@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from .engine import Engine
 from .errors import BenchError
 from .figures import figures_from_json, median_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .engine import Engine
     from .figures import Figures
     from .workloads import Workload
 
@@ -27,6 +28,7 @@ def run_all(
     engines: Sequence[Engine],
     *,
     repeat: int,
+    threads: int | None = None,
     run: Callable[[Workload, Engine], Figures] | None = None,
 ) -> Iterator[Figures]:
     """Give the figures of every workload on every engine, each as soon as it is done.
@@ -35,25 +37,28 @@ def run_all(
         workloads: What to run, in this order.
         engines: On what to run each of them.
         repeat: How often; the run in the middle is given.
+        threads: How many threads the engine `threads` has; `None` for as many as it has by default.
         run: What runs a workload once; by default a process of its own.
 
     Raises:
         BenchError: a run gave no figures.
     """
     assert repeat >= 1, repeat
-    run_once = run_in_process_of_its_own if run is None else run
+    run_once = partial(run_in_process_of_its_own, threads=threads) if run is None else run
     for workload in workloads:
         for engine in engines:
             yield median_figures([run_once(workload, engine) for _ in range(repeat)])
 
 
-def run_in_process_of_its_own(workload: Workload, engine: Engine) -> Figures:
-    """Run a workload once in a fresh interpreter.
+def run_in_process_of_its_own(workload: Workload, engine: Engine, threads: int | None = None) -> Figures:
+    """Run a workload once in a fresh interpreter; `threads` are those of the engine `threads`, if it is that.
 
     Raises:
         BenchError: the process failed; the message ends with what it wrote last.
     """
     command = [sys.executable, "-m", "licorne.proxy.bench.child", workload.name, engine.value]
+    if threads is not None and engine is Engine.THREADS:
+        command.append(str(threads))
     try:
         done = subprocess.run(  # noqa: S603 - our own module, with names from our own tables
             command, capture_output=True, text=True, check=False, timeout=_PROCESS_SECONDS_MAX

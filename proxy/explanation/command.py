@@ -20,6 +20,7 @@ from .options import (
     PartitionOption,
     RmOption,
     SeedOption,
+    ThreadsOption,
     UsersOption,
     stage_options,
 )
@@ -45,6 +46,7 @@ def explain(
     config: ConfigOption = None,
     users: UsersOption = None,
     engine: EngineOption = "direct",
+    threads: ThreadsOption = None,
     own_times: OwnTimesOption = False,
     seed: SeedOption = 1,
     as_json: AsJsonOption = False,
@@ -59,6 +61,7 @@ def explain(
             config=config,
             users=users,
             engine=engine,
+            threads=threads,
             own_times=own_times,
             seed=seed,
         )

@@ -24,6 +24,7 @@ from .options import (
     PartitionOption,
     RmOption,
     SeedOption,
+    ThreadsOption,
     UsersOption,
     stage_options,
 )
@@ -68,6 +69,7 @@ def dry_run(
     config: ConfigOption = None,
     users: UsersOption = None,
     engine: EngineOption = "direct",
+    threads: ThreadsOption = None,
     own_times: OwnTimesOption = False,
     seed: SeedOption = 1,
     as_json: AsJsonOption = False,
@@ -82,6 +84,7 @@ def dry_run(
             config=config,
             users=users,
             engine=engine,
+            threads=threads,
             own_times=own_times,
             seed=seed,
         )

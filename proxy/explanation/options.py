@@ -9,7 +9,7 @@ import typer
 
 from ...model.configuration.durations import parse_duration_ns
 from ...model.errors import LicorneError
-from ..scheduler import ENGINES, EngineName
+from ..engines import ENGINES, THREADS_HELP, engine_named
 from ..simulation.inputs import InputOptions
 from ..simulation.openb import OpenbMode
 from ..user_file import USERS_HELP
@@ -27,6 +27,7 @@ __all__ = [
     "PartitionOption",
     "RmOption",
     "SeedOption",
+    "ThreadsOption",
     "UsersOption",
     "stage_options",
 ]
@@ -57,6 +58,7 @@ UsersOption: TypeAlias = Annotated[Path | None, typer.Option("--users", help=USE
 EngineOption: TypeAlias = Annotated[
     str, typer.Option("--engine", help=f"What it runs on: {' or '.join(ENGINES)}.")
 ]
+ThreadsOption: TypeAlias = Annotated[int | None, typer.Option("--threads", help=THREADS_HELP)]
 OwnTimesOption: TypeAlias = Annotated[
     bool, typer.Option("--own-times", help="Replay openb pods by their own times, instead of packing them.")
 ]
@@ -81,6 +83,7 @@ def stage_options(
     config: Path | None,
     users: Path | None,
     engine: str,
+    threads: int | None,
     own_times: bool,
     seed: int,
 ) -> StageOptions:
@@ -98,17 +101,11 @@ def stage_options(
         ),
         config_path=config,
         users_path=users,
-        engine=_engine_name(engine),
+        engine=engine_named(engine),
+        threads=threads,
         at_ns=None if at is None else _moment_ns(at),
         after_line=after,
     )
-
-
-def _engine_name(text: str) -> EngineName:
-    for name in ENGINES:
-        if name == text:
-            return name
-    raise LicorneError(f"engine {text!r} is unknown, there are {' and '.join(ENGINES)}")
 
 
 def _moment_ns(text: str) -> int:

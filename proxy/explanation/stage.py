@@ -50,6 +50,7 @@ class StageOptions:
         config_path: The queues that take the place of those of the input; `None` for these.
         users_path: Users with their groups, asked instead of who is configured; `None` for these.
         engine: What the scheduler runs on.
+        threads: How many threads that has; `None` for one.
         at_ns: The moment to stop at, from the start; `None` for the end.
         after_line: The line of a transcript to stop after; `None` for the last.
     """
@@ -58,6 +59,7 @@ class StageOptions:
     config_path: Path | None = None
     users_path: Path | None = None
     engine: EngineName = "direct"
+    threads: int | None = None
     at_ns: int | None = None
     after_line: int | None = None
 
@@ -98,7 +100,7 @@ def stage_for(options: StageOptions) -> Iterator[Stage]:
     elif options.after_line is not None:
         raise LicorneError(f"{options.input.path} has no lines to stop after: only a transcript has (--at)")
     else:
-        core = SchedulerCore(options.engine, resolver)
+        core = SchedulerCore(options.engine, resolver, options.threads)
         with core.scheduler:
             yield _simulated(options, core, configuration)
 
@@ -119,7 +121,7 @@ class _Replayed:
         self._lines = read_transcript(read_text(path), str(path))
         self._refused: set[int] = set()
         self._configured: dict[str, int] = {}
-        self.replay = Replay(options.engine, self._hear, resolver)
+        self.replay = Replay(options.engine, self._hear, resolver, threads=options.threads)
 
     def _hear(self, row: str) -> None:
         document = json.loads(row)

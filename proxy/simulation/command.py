@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ...model.configuration.reader import load
 from ...model.errors import LicorneError
-from ..scheduler import ENGINES
+from ..engines import ENGINES, THREADS_HELP, engine_named
 from ..user_file import USERS_HELP, read_users
 from .input_files import read_text
 from .inputs import InputOptions, load_input
@@ -39,12 +39,12 @@ _BAD_INPUT = 2
 
 
 def simulate_command(
-    open_core: Callable[[EngineName, UserResolver | None], Core] = open_scheduler_core,
+    open_core: Callable[[EngineName, UserResolver | None, int | None], Core] = open_scheduler_core,
 ) -> Callable[..., None]:
     """Return the command as typer takes it.
 
     Args:
-        open_core: Opens the scheduler that is simulated, with who is asked for groups.
+        open_core: Opens the scheduler that is simulated, with who is asked for groups and how many threads.
     """
 
     def command(
@@ -63,6 +63,7 @@ def simulate_command(
             Path | None, typer.Option(help="The queues (queues.yaml); by default what fits the input.")
         ] = None,
         engine: Annotated[str, typer.Option(help=f"What it runs on: {' or '.join(ENGINES)}.")] = "direct",
+        threads: Annotated[int | None, typer.Option(help=THREADS_HELP)] = None,
         own_times: Annotated[
             bool,
             typer.Option(
@@ -82,21 +83,15 @@ def simulate_command(
         )
         try:
             resolver = None if users is None else read_users(users)
-            report = _run(options, config, _engine_name(engine), lambda name: open_core(name, resolver))
+            report = _run(
+                options, config, engine_named(engine), lambda name: open_core(name, resolver, threads)
+            )
         except LicorneError as error:
             typer.echo(f"licorne simulate: {error}", err=True)
             raise typer.Exit(_BAD_INPUT) from error
         _print(report, as_json=as_json)
 
     return command
-
-
-def _engine_name(text: str) -> EngineName:
-    """Return the engine of that name."""
-    for name in ENGINES:
-        if name == text:
-            return name
-    raise LicorneError(f"engine {text!r} is unknown, there are {' and '.join(ENGINES)}")
 
 
 def _run(

@@ -18,8 +18,10 @@ __all__ = ["SchedulerCore", "open_scheduler_core"]
 class SchedulerCore:
     """A stepped scheduler; a `Core`."""
 
-    def __init__(self, engine: EngineName, resolver: UserResolver | None = None) -> None:
-        self._scheduler = Scheduler(engine=engine, stepped=True, resolver=resolver)
+    def __init__(
+        self, engine: EngineName, resolver: UserResolver | None = None, threads: int | None = None
+    ) -> None:
+        self._scheduler = Scheduler(engine=engine, stepped=True, threads=threads, resolver=resolver)
 
     @property
     def scheduler(self) -> Scheduler:
@@ -52,6 +54,12 @@ class SchedulerCore:
         self._scheduler.stop()
 
 
-def open_scheduler_core(engine: EngineName, resolver: UserResolver | None = None) -> SchedulerCore:
-    """Open a core on an engine; a resolver is asked for groups instead of who is configured."""
-    return SchedulerCore(engine, resolver)
+def open_scheduler_core(
+    engine: EngineName, resolver: UserResolver | None = None, threads: int | None = None
+) -> SchedulerCore:
+    """Open a core on an engine; a resolver is asked for groups instead of who is configured.
+
+    Raises:
+        LicorneError: The engine cannot have so many threads.
+    """
+    return SchedulerCore(engine, resolver, threads)

@@ -98,8 +98,9 @@ def test_what_is_kept_without_a_lock_happens_at_once() -> None:
 @pytest.mark.parametrize(
     ("engine", "stepped", "threads", "words"),
     [
-        ("actors", False, 2, "threads=2 is for the engine threads that runs by itself, not for actors"),
-        ("threads", True, 2, "not for stepped threads"),
+        ("actors", False, 2, "threads=2 is for the engine threads, not for actors"),
+        ("direct", True, 1, "threads=1 is for the engine threads, not for direct"),
+        ("threads", True, -1, "threads=-1: there must be one thread at least"),
         ("threads", False, 0, "threads=0: there must be one thread at least"),
     ],
 )

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from google.protobuf.json_format import MessageToDict
+from listening import WAIT_SECONDS
+from manager_requests import TWO, application_request, ask_request, node_request
 from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.transcript import PredicateTable
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 VALID = "partitions:\n  - name: default\n    queues:\n      - name: root\n"
 INVALID = "partitions:\n  - name: default\n    queue: []\n"
+
+
+@pytest.fixture
+def two_partitions(tmp_path: Path) -> str:
+    """Write a transcript in which two asks wait in each of two partitions, and return its path."""
+    registration = si.RegisterResourceManagerRequest(rmID="rm", policyGroup="queues", config=TWO)
+    said: list[tuple[str, Message]] = [("register", registration)]
+    for name in ("default", "second"):
+        asks = ask_request(f"{name}-1", f"{name}-2", application=f"app-{name}", partition=name)
+        said += [
+            ("node", node_request(f"node-{name}", partition=name)),
+            ("application", application_request(f"app-{name}", partition=name)),
+            ("allocation", asks),
+        ]
+    path = tmp_path / "two.jsonl"
+    lines = [json.dumps({verb: MessageToDict(message)}) for verb, message in said]
+    path.write_text("\n".join([*lines, '{"schedule": "all"}']), encoding="utf-8")
+    return str(path)
 
 
 def run(*arguments: str, text: str = "") -> tuple[int, str, str]:
@@ -88,6 +116,52 @@ def test_an_unknown_engine_is_refused() -> None:
 
     assert 2 == status
     assert "engine 'warp' is unknown, there are actors, direct" in errors
+
+
+@pytest.mark.parametrize("command", [["replay"], ["simulate"], ["explain", "app", "-i"]])
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--engine", "threads", "--threads", "0"], "threads=0: there must be one thread at least"),
+        (["--engine", "actors", "--threads", "2"], "threads=2 is for the engine threads, not for actors"),
+    ],
+)
+def test_a_number_of_threads_that_makes_no_sense_is_refused(
+    command: list[str], options: list[str], complaint: str
+) -> None:
+    """By every command that has an engine, with the status of bad input, and before anything is done."""
+    status, output, errors = run(*command, str(CONFORMANCE / "app-states" / "life.jsonl"), *options)
+
+    assert (2, "") == (status, output)
+    assert complaint in errors
+
+
+@pytest.mark.parametrize("command", ["replay", "simulate"])
+def test_several_partitions_are_worked_for_at_once(
+    command: str, two_partitions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manager answers only when it is asked by two threads, one for each of its partitions."""
+    asked = threading.Barrier(2)
+
+    def denies(*_: object) -> bool:
+        asked.wait(WAIT_SECONDS)
+        return False
+
+    monkeypatch.setattr(PredicateTable, "denies", denies)
+    status, output, _ = run(command, two_partitions, "--engine", "threads", "--threads", "2")
+
+    assert 0 == status
+    assert not asked.broken
+    assert output
+
+
+def test_the_number_of_threads_changes_nothing_in_a_replay(two_partitions: str) -> None:
+    """The output is that of the engine `direct`, line for line."""
+    direct = run("replay", two_partitions)
+
+    for threads in ("1", "2", "5"):
+        assert direct == run("replay", two_partitions, "--engine", "threads", "--threads", threads)
+    assert 4 == direct[1].count("allocationKey")
 
 
 def test_a_valid_configuration_is_called_valid(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +56,25 @@ def test_engines_agree_on_a_random_transcript(seed: int) -> None:
 def test_engines_agree_on_many_random_transcripts(seed: int) -> None:
     """The same with seeds that the usual run has no time for."""
     assert_agreement("\n".join(random_transcript(seed)))
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(6), *[pytest.param(n, marks=pytest.mark.soak) for n in range(6, 200)]]
+)
+def test_several_threads_decide_what_one_does(seed: int) -> None:
+    """Three managers with one partition or more each, worked for at once; what they are told is in order."""
+    text = "\n".join(woven([random_transcript(3 * seed + number) for number in range(3)]))
+
+    assert output_of(text, "direct") == output_of(text, "threads", threads=3)
+
+
+def woven(transcripts: list[list[str]]) -> list[str]:
+    """Have as many resource managers speak in turns as there are transcripts."""
+    spoken = [
+        [line.replace('"rmID": "rm"', f'"rmID": "rm-{number}"') for line in lines]
+        for number, lines in enumerate(transcripts)
+    ]
+    return [line for row in zip_longest(*spoken) for line in row if line is not None]
 
 
 def test_the_same_transcript_gives_the_same_output_again() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +14,7 @@ from licorne.proxy.bench import run
 from licorne.proxy.bench.command import bench
 from licorne.proxy.bench.engine import Engine
 from licorne.proxy.bench.errors import BenchError
+from licorne.proxy.bench.figures import figures_to_json
 from licorne.proxy.bench.workloads import DEFAULT_NAMES, WORKLOADS, Workload
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     """Let every workload be done at once, and return what was run."""
     log: Ran = []
 
-    def run_at_once(workload: Workload, engine: Engine) -> Figures:
+    def run_at_once(workload: Workload, engine: Engine, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
         log.append((workload.name, engine))
         return some_figures(workload.name, engine=engine)
 
@@ -68,6 +71,32 @@ def test_all_engines_run_one_after_the_other(ran: Ran) -> None:
     bench_command("a", "--all-engines")
 
     assert ran == [("a", Engine.ACTORS), ("a", Engine.DIRECT), ("a", Engine.THREADS)]
+
+
+def test_the_number_of_threads_goes_to_the_engine_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other engines have none to say, and run beside it with all that they have."""
+    commands: list[list[str]] = []
+
+    def done(command: list[str], **_: object) -> CompletedProcess[str]:
+        commands.append(command[3:])
+        figures = some_figures("a", engine=Engine(command[4]))
+        return CompletedProcess(command, 0, figures_to_json(figures), "")
+
+    monkeypatch.setattr(subprocess, "run", done)
+    bench_command("a", "--all-engines", "--threads", "3")
+
+    assert commands == [["a", "actors"], ["a", "direct"], ["a", "threads", "3"]]
+
+
+def test_threads_of_another_engine_are_refused(ran: Ran) -> None:
+    """Rather than ignored; and so is a number that makes no sense."""
+    for arguments, words in (
+        (["--threads", "2"], "--threads is for the engine threads, not for actors"),
+        (["--engine", "threads", "--threads", "0"], "Invalid value for '--threads'"),
+    ):
+        status, _, stderr = bench_command("a", *arguments)
+        assert (2, []) == (status, ran)
+        assert words in stderr
 
 
 def test_repeat_runs_each_so_often(ran: Ran) -> None:
@@ -115,7 +144,7 @@ def test_tables_are_written_by_default(ran: Ran) -> None:
 def test_a_run_without_figures_ends_the_command_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message is the one of the run, without a traceback."""
 
-    def fail(workload: Workload, engine: Engine) -> Figures:
+    def fail(workload: Workload, engine: Engine, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
         raise BenchError(f"{workload.name} on {engine.value}: no node came")
 
     monkeypatch.setattr(run, "run_in_process_of_its_own", fail)

@@ -1,0 +1,65 @@
+"""Threads on which a stepped scheduler runs the cycles of several partitions at once.
+
+Partitions share nothing but the clock, the queue of announcements and the log. What a partition wants of
+these is kept until all have made their step, and then done by the thread that steps, partition by partition:
+so the outcome is that of one thread, and the virtual clock stands still meanwhile.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, final
+
+from ..model.errors import LicorneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..model.partition import Partition
+    from .afterwards import Action, Afterwards
+
+__all__ = ["SteppingThreads"]
+
+
+@final
+class SteppingThreads:
+    """The threads; they start with the first step.
+
+    Args:
+        count: how many.
+        afterwards: keeps what is to happen without a lock.
+    """
+
+    def __init__(self, count: int, afterwards: Afterwards) -> None:
+        self._afterwards = afterwards
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="licorne-stepping")
+
+    def run(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
+        """Have each partition make a step, and wait for all; what they kept is done in their order.
+
+        Raises:
+            LicorneError: the thread that calls is in the middle of a step, and would wait for itself.
+            Exception: what the step of the first one raised whose step failed.
+        """
+        if self._afterwards.is_open:
+            raise LicorneError(
+                "a step from inside a predicate is refused: the step that asked it waits for it"
+            )
+        kept: list[list[Action]] = [[] for _ in partitions]
+        steps = [
+            self._pool.submit(self._run_one, step, partition, actions)
+            for partition, actions in zip(partitions, kept, strict=True)
+        ]
+        wait(steps)
+        for actions in kept:
+            for action in actions:
+                action()
+        return [each.result() for each in steps]
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+    def _run_one(self, step: Callable[[Partition], int], partition: Partition, kept: list[Action]) -> int:
+        with self._afterwards.kept_in(kept):
+            return step(partition)
