@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
 
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
-
+_AT_ONCE: Final = (False,)
+"""The arguments of an attempt that does not wait; made once, as the interpreter would make them each time."""
 
 _NOWHERE: Final = Unit("nobody", begin(0), None).node
 """Where a lock is held that was never taken."""
@@ -61,7 +62,7 @@ class CheckedLock:
             after = unit.node.next[self._grip]
         except KeyError:
             after = step(unit, self._grip)
-        if not self._try(False):
+        if not self._try(*_AT_ONCE):
             self._wait(unit, after, -1.0)
         self._at = unit.node = after
         return True
@@ -157,13 +158,12 @@ class FullLock(CheckedLock):
                 after = step_from(unit, self._grip, frame)
         except KeyError:
             after = step_from(unit, self._grip, frame)
-        if not self._try(False):
+        if not self._try(*_AT_ONCE):
             self._wait(unit, after, -1.0)
         after.since = perf_counter_ns()
-        after.count += 1
         after.visits = 0
-        if after.hold != node.count:
-            after.hold = node.count
+        if after.parent_since != node.since:
+            after.parent_since = node.since
             node.visits += 1
             if node.visits > 2:
                 many_members(node, after)

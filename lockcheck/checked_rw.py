@@ -79,10 +79,9 @@ class _FullGuard(CheckedGuard):
         if not self._try(0):
             self._lock.wait_for(after, FOREVER)
         after.since = perf_counter_ns()
-        after.count += 1
         after.visits = 0
-        if after.hold != node.count:
-            after.hold = node.count
+        if after.parent_since != node.since:
+            after.parent_since = node.since
             node.visits += 1
             if node.visits > 2:
                 many_members(node, after)

@@ -90,14 +90,13 @@ class Node:
 
     __slots__ = (
         "code",
-        "count",
         "grip",
-        "hold",
         "holds",
         "instruction",
         "next",
         "owner",
         "parent",
+        "parent_since",
         "since",
         "stack",
         "tally",
@@ -117,12 +116,10 @@ class Node:
         self.code: CodeType | None = None
         self.instruction = -1
         self.stack: RawStack = ()
-        self.count = 0
-        """How often it was taken."""
-        self.hold = 0
-        """The count of the parent when it was taken last: tells one hold of the parent from the next."""
         self.since = 0
         """When it was taken last, where the level is `full`."""
+        self.parent_since = 0
+        """When the parent had been taken in which it was taken last: tells one hold of it from the next."""
         self.tally: Tally | None = None
         self.holds: deque[int] = UNHEARD
         """Where it is noted how long it was held."""

@@ -140,10 +140,9 @@ def entered(node: Node, after: Node) -> None:
     the whole check there.
     """
     after.since = perf_counter_ns()
-    after.count += 1
     after.visits = 0
-    if after.hold != node.count:
-        after.hold = node.count
+    if after.parent_since != node.since:
+        after.parent_since = node.since
         node.visits += 1
         if node.visits > 2:
             many_members(node, after)
@@ -158,7 +157,9 @@ def many_members(node: Node, after: Node) -> None:
     members = {
         below.grip.lock.serial
         for below in list(node.next.values())
-        if below.hold == node.count and below.grip is not None and below.grip.lock.name == grip.lock.name
+        if below.parent_since == node.since
+        and below.grip is not None
+        and below.grip.lock.name == grip.lock.name
     }
     if len(members) <= session.members_max or node.grip is None:
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
+from random import Random
 
 from lock_corpus import RECORD
 
@@ -27,6 +28,14 @@ def test_a_percentile_is_at_most_an_eighth_too_large() -> None:
 def test_two_spreads_together_are_that_of_all_times() -> None:
     """Steps are the same everywhere."""
     assert spread_of([1, 5, 90, 5, 700]) == together(spread_of([1, 5]), spread_of([90, 5, 700]))
+
+
+def test_every_time_is_counted_in_its_own_step_whatever_their_order() -> None:
+    """Times are sorted many at once; one at a time gives the same."""
+    chance = Random(4)  # noqa: S311 - a seed to repeat
+    times = [chance.choice((chance.randrange(20), chance.randrange(10**6))) for _ in range(3000)]
+
+    assert tuple(sorted(Counter(map(limit_of, times)).items())) == spread_of(times).buckets
 
 
 def test_every_acquisition_is_counted_at_its_place_by_class_and_mode() -> None:
