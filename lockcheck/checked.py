@@ -16,7 +16,7 @@ from .happens_before import begin
 from .holding import Grip, LockIdentity, Node, Unit, held_nodes
 from .runtime import local
 from .statistics import PENDING_MAX
-from .stepping import entered, fold, let_go, many_members, step, step_from
+from .stepping import entered, fold, here, let_go, many_members, step, step_from
 from .waiting import wait_noted
 
 if TYPE_CHECKING:
@@ -80,13 +80,21 @@ class CheckedLock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
         """Take the lock, as `threading.Lock.acquire` does."""
-        attempt: Attempt = "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed"
+        return self._acquire(
+            "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed", timeout
+        )
+
+    def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
         grip = self._grip if attempt == "block" else Grip(self.identity, "W", attempt)
         unit = local.unit
         after = unit.node.next.get(grip)
         if after is None:
             after = step(unit, grip)
-        if not self._try(False) and (attempt == "try" or not self._wait(unit, after, timeout)):
+        elif self.counts:
+            after = here(unit, grip, after)
+        if not self._try(False) and (
+            attempt == "try" or not self._wait(unit, after, timeout, breakable=breakable)
+        ):
             return False
         if self.counts:
             entered(unit.node, after)
@@ -110,8 +118,8 @@ class CheckedLock:
         self._release()
         return self._is_owned()
 
-    def _wait(self, unit: Unit, after: Node, timeout: float) -> bool:
-        return wait_noted(unit, after, lambda seconds: self._try(True, seconds), timeout)
+    def _wait(self, unit: Unit, after: Node, timeout: float, *, breakable: bool = True) -> bool:
+        return wait_noted(unit, after, lambda seconds: self._try(True, seconds), timeout, breakable=breakable)
 
     # What threading.Condition asks of its lock.
 
@@ -129,8 +137,9 @@ class CheckedLock:
         return times
 
     def _acquire_restore(self, times: int) -> None:
+        """Take the lock again, however long it takes: who waited on a condition is to let go of it."""
         for _ in range(times):
-            self.acquire()
+            self._acquire("block", -1, breakable=False)
 
 
 class CheckedRLock(CheckedLock):

@@ -27,6 +27,10 @@ class CheckedCondition(threading.Condition):
         super().__init__(cast("threading.Lock", lock))
         self.identity = identity_of(lock)
 
+    def __enter__(self) -> bool:
+        """Take the lock, at the place of who enters the condition."""
+        return self.acquire()
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait to be notified, as `threading.Condition.wait` does; no other lock may be held."""
         self._demand("waited on")

@@ -11,7 +11,7 @@ from .holding import Grip, LockIdentity
 from .runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
 from .statistics import PENDING_MAX
-from .stepping import entered, fold, let_go, many_members, step, step_from
+from .stepping import entered, fold, here, let_go, many_members, step, step_from
 from .waiting import LockWait, wait_in_slices
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ class CheckedRWLock(PlainRWLock):
         after = unit.node.next.get(grip)
         if after is None:
             after = step(unit, grip)
+        elif self.counts:
+            after = here(unit, grip, after)
         enter = self.plain_read if mode == "R" else self.plain_write
         if not enter(0) and (attempt == "try" or not self.wait_for(after, timeout_seconds)):
             return False

@@ -138,8 +138,11 @@ class Wait(Protocol):
     def breakable(self) -> bool:
         """Whether an error can be raised where the unit waits."""
 
-    def blockers(self, waiting: Unit) -> list[Unit]:
-        """Return the units that all have to act before the wait can end."""
+    def needs(self, waiting: Unit) -> list[list[Unit]]:
+        """Return groups of units: of each group one has to act before the wait can end.
+
+        Where somebody may act who is not known, the group is left out, or empty.
+        """
 
     def describe(self) -> str:
         """Say what is waited for."""

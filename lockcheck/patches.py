@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from .blocking import blocks
 from .happens_before import learn
-from .runtime import LATCH, local, runtime
+from .hooks import Hooks
+from .runtime import go_on_as, local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from .happens_before import Segment
     from .holding import Unit
 
-__all__ = ["install", "started_after", "uninstall"]
+__all__ = ["HOOKS", "started_after"]
 
 Result = TypeVar("Result")
 
@@ -52,67 +53,36 @@ _BLOCKING: Final[tuple[tuple[object, str, str], ...]] = (
 )
 """What blocks wherever it is called: owner, name, and the kind of blocking."""
 
-_MISSING: Final = object()
+_starts: Final[weakref.WeakKeyDictionary[threading.Thread, Segment]] = weakref.WeakKeyDictionary()
+"""What each thread was started after."""
+_ends: Final[weakref.WeakKeyDictionary[concurrent.futures.Future[object], Segment]] = (
+    weakref.WeakKeyDictionary()
+)
+"""What came before the result of each future."""
 
 
-class _Patches:
-    """How often the hooks are wanted, and what was there before them."""
-
-    def __init__(self) -> None:
-        self.wanted = 0
-        self.before: list[tuple[object, str, object]] = []
-        self.starts: weakref.WeakKeyDictionary[threading.Thread, Segment] = weakref.WeakKeyDictionary()
-        self.ends: weakref.WeakKeyDictionary[concurrent.futures.Future[object], Segment]
-        self.ends = weakref.WeakKeyDictionary()
-
-    def put(self, owner: object, name: str, method: object) -> None:
-        """Replace a function or method, and remember the one that was there."""
-        self.before.append((owner, name, vars(owner).get(name, _MISSING)))
-        setattr(owner, name, method)
-
-
-_patches: Final = _Patches()
+def _put_all() -> None:
+    thread, future, pool = threading.Thread, concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
+    for owner, name, kind in _BLOCKING:
+        HOOKS.put(owner, name, _marked(getattr(owner, name), kind))
+    HOOKS.put(thread, "start", _start(thread.start))
+    HOOKS.put(thread, "join", _join(thread.join))
+    HOOKS.put(threading.Event, "wait", _event_wait(threading.Event.wait))
+    HOOKS.put(queue.Queue, "get", _get(queue.Queue.get))
+    HOOKS.put(queue.Queue, "put", _put(queue.Queue.put))
+    HOOKS.put(future, "result", _result(future.result))
+    HOOKS.put(future, "exception", _result(future.exception))
+    HOOKS.put(future, "set_result", _resolves(future.set_result))
+    HOOKS.put(future, "set_exception", _resolves(future.set_exception))
+    HOOKS.put(pool, "submit", _submit(pool.submit))
 
 
-def install() -> None:
-    """Hook in, unless another session has already."""
-    with LATCH:
-        _patches.wanted += 1
-        if _patches.wanted > 1:
-            return
-        for owner, name, kind in _BLOCKING:
-            _patches.put(owner, name, _marked(getattr(owner, name), kind))
-        _patches.put(threading.Thread, "start", _start(threading.Thread.start))
-        _patches.put(threading.Thread, "join", _join(threading.Thread.join))
-        _patches.put(threading.Event, "wait", _event_wait(threading.Event.wait))
-        _patches.put(queue.Queue, "get", _get(queue.Queue.get))
-        _patches.put(queue.Queue, "put", _put(queue.Queue.put))
-        _patches.put(concurrent.futures.Future, "result", _result(concurrent.futures.Future.result))
-        _patches.put(concurrent.futures.Future, "exception", _result(concurrent.futures.Future.exception))
-        _patches.put(concurrent.futures.Future, "set_result", _ends(concurrent.futures.Future.set_result))
-        _patches.put(
-            concurrent.futures.Future, "set_exception", _ends(concurrent.futures.Future.set_exception)
-        )
-        pool = concurrent.futures.ThreadPoolExecutor
-        _patches.put(pool, "submit", _submit(pool.submit))
-
-
-def uninstall() -> None:
-    """Take the hooks back, if no other session wants them."""
-    with LATCH:
-        _patches.wanted -= 1
-        if _patches.wanted == 0:
-            for owner, name, method in reversed(_patches.before):
-                if method is _MISSING:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, method)
-            _patches.before.clear()
+HOOKS: Final = Hooks(_put_all)
 
 
 def started_after() -> Segment | None:
     """Return what the thread that runs was started after, where that was seen."""
-    return _patches.starts.get(threading.current_thread())
+    return _starts.get(threading.current_thread())
 
 
 def _marked(function: Callable[..., Result], kind: str) -> Callable[..., Result]:
@@ -167,7 +137,7 @@ def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Th
     @functools.wraps(method)
     def start(self: threading.Thread) -> None:
         unit = local.unit
-        _patches.starts[self] = unit.segment
+        _starts[self] = unit.segment
         _next_segment(unit)
         inside, unit.inside = unit.inside, True  # it waits for the new thread to come up, which takes no lock
         try:
@@ -201,21 +171,21 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
         try:
             return method(self, timeout)
         finally:
-            ended = _patches.ends.get(self)
+            ended = _ends.get(self)
             if ended is not None:
                 _next_segment(local.unit, ended)
 
     return wait
 
 
-def _ends(method: Callable[..., None]) -> Callable[..., None]:
+def _resolves(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
-    def ends(self: concurrent.futures.Future[object], outcome: object) -> None:
-        _patches.ends[self] = local.finished or local.unit.segment
+    def resolves(self: concurrent.futures.Future[object], outcome: object) -> None:
+        _ends[self] = local.finished or local.unit.segment
         local.finished = None
         method(self, outcome)
 
-    return ends
+    return resolves
 
 
 def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callable[..., object]:
@@ -233,6 +203,7 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
         _next_segment(local.unit)
         alone = self._max_workers == 1
 
+        @functools.wraps(work)
         def run() -> object:
             with _as_task(getattr(work, "__qualname__", "task"), after, alone=alone):
                 return work(*given, **named)
@@ -250,7 +221,7 @@ def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
         _next_segment(unit, after)
         yield
         return
-    local.unit = runtime.new_unit(f"task {name}", after)
+    go_on_as(runtime.new_unit(f"task {name}", after))
     try:
         yield
     finally:
@@ -258,7 +229,7 @@ def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
         if runtime.ended is not None:
             runtime.ended(local.unit)
         runtime.forget(local.unit)
-        local.unit = unit
+        go_on_as(unit)
 
 
 def _next_segment(unit: Unit, ended: Segment | None = None) -> None:

@@ -64,7 +64,9 @@ def suggestion(finding: Finding, sites: Mapping[str, int]) -> str | None:
         return None
     edge = suggested(holding, sites)
     wanted = edge.wanted.partition(", in the way is ")[0]
-    count = sites.get(edge.nesting, 0) if edge.nesting is not None else 0
+    if edge.nesting is None:  # not a lock, so nothing that could be taken before
+        return f"have {edge.unit} let go of {edge.held} before it waits for {wanted}"
+    count = sites.get(edge.nesting, 0)
     places = f" ({count} {'place' if count == 1 else 'places'} in the code)" if count else ""
     return f"let {edge.unit} take {wanted} before {edge.held}{places}, or let go of {edge.held} first"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .recording import Recorder
     from .sessions import Session
 
-__all__ = ["LATCH", "Runtime", "local", "runtime"]
+__all__ = ["LATCH", "Runtime", "go_on_as", "local", "runtime"]
 
 LATCH: Final = threading.RLock()
 """Held for a moment where something new is written down; nothing is waited for while it is held. It is
@@ -31,12 +31,14 @@ re-entrant, since the collector of garbage may run a finalizer in between that g
 class Runtime:
     """Which session looks on, and which units run."""
 
-    __slots__ = ("born", "ended", "recorder", "session", "threads", "units")
+    __slots__ = ("born", "ended", "recorder", "running", "session", "threads", "units")
 
     def __init__(self) -> None:
         self.session: Session | None = None
         self.recorder: Recorder | None = None
         self.units: dict[int, Unit] = {}
+        self.running: dict[int, Unit] = {}
+        """What runs on each thread now, by the thread's number; each thread writes its own entry."""
         self.threads: weakref.WeakKeyDictionary[threading.Thread, Unit] = weakref.WeakKeyDictionary()
         self.ended: Callable[[Unit], None] | None = None
         """Told when a thread ends."""
@@ -100,6 +102,7 @@ def _forked() -> None:
     """Forget the threads that a fork left behind: the child has only the one that forked."""
     mine = local.unit
     runtime.units = {mine.serial: mine}
+    runtime.running = {threading.get_ident(): mine}
     LATCH.release()
 
 
@@ -111,16 +114,18 @@ if hasattr(os, "register_at_fork"):
 class _ThreadEnd:
     """Lives in the thread's local storage, and is let go of when the thread ends."""
 
-    __slots__ = ("_runtime", "_unit")
+    __slots__ = ("_runtime", "_thread", "_unit")
 
     def __init__(self, unit: Unit, process: Runtime) -> None:
         self._unit = unit
+        self._thread = threading.get_ident()
         self._runtime = process  # at the end of the process the names of this module are gone
 
     def __del__(self) -> None:
         if self._runtime.ended is not None:
             self._runtime.ended(self._unit)
         self._runtime.units.pop(self._unit.serial, None)
+        self._runtime.running.pop(self._thread, None)
 
 
 class _Local(threading.local):
@@ -132,9 +137,16 @@ class _Local(threading.local):
         self.unit = runtime.new_unit(thread.name, after)
         with LATCH:
             runtime.threads[thread] = self.unit
+        runtime.running[threading.get_ident()] = self.unit
         self.finished: Segment | None = None
         """Where the task ended that the thread ran last, until its future knows."""
         self.end = _ThreadEnd(self.unit, runtime)
 
 
 local: Final = _Local()
+
+
+def go_on_as(unit: Unit) -> None:
+    """Have the calling thread run another unit from here on."""
+    local.unit = unit
+    runtime.running[threading.get_ident()] = unit

@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final
 
-from . import patches
+from . import awaited, patches
 from .errors import LockCheckError, LockOrderWarning
 from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
 from .graph import Graph
@@ -119,15 +119,17 @@ class Session:
         with LATCH:
             self._outer = runtime.session
             self._look_on(self)
+        awaited.HOOKS.install()
         if self.level >= Level.FULL:
-            patches.install()
+            patches.HOOKS.install()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.level >= Level.FULL:
-            patches.uninstall()
+            patches.HOOKS.uninstall()
+        awaited.HOOKS.uninstall()
         with LATCH:
             self._look_on(self._outer)
         for unit in self.named_units.values():
@@ -238,9 +240,9 @@ class Session:
         """Keep an error that cannot be raised where it was found, until the session ends."""
         self._owed.append(error)
 
-    def breaks_deadlocks(self, finding: Finding) -> bool:
-        """Write a real deadlock down, and tell whether a victim has to be chosen."""
-        react(self, self.note(finding))
+    @property
+    def breaks_deadlocks(self) -> bool:
+        """Whether a victim has to give way in a real deadlock."""
         return self.on[Rung.R5] in {"break", "raise"}
 
     def guarded(self, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:

@@ -6,6 +6,8 @@ import contextlib
 import linecache
 import os
 import sys
+import threading
+from types import FunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .findings import Frame
@@ -19,13 +21,18 @@ RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""
 
 _CONTEXTS: Final = contextlib.__file__
+_METHODS_OF_CONDITIONS: Final = frozenset(
+    method.__code__ for method in vars(threading.Condition).values() if isinstance(method, FunctionType)
+)
 DEPTH_MAX: Final = 12
 _HERE: Final = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - compared with names of code, as text
 
 
 def is_ours(code: CodeType) -> bool:
-    """Tell whether code says nothing about the program: the checker's, and that of `ExitStack`."""
-    return code.co_filename.startswith(_HERE) or code.co_filename == _CONTEXTS
+    """Tell whether code says nothing about the program: the checker's, of `ExitStack` and of conditions."""
+    return (
+        code.co_filename.startswith(_HERE) or code.co_filename == _CONTEXTS or code in _METHODS_OF_CONDITIONS
+    )
 
 
 def caller() -> FrameType | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .holding import Grip, LockIdentity, Unit
     from .sessions import Session
 
-__all__ = ["entered", "fold", "let_go", "many_members", "step", "step_from"]
+__all__ = ["entered", "fold", "here", "let_go", "many_members", "step", "step_from"]
 
 WIDTH_MAX: Final = 65_536
 """So many nestings are remembered below one place of a trie."""
@@ -49,6 +49,17 @@ def step_from(unit: Unit, grip: Grip, frame: FrameType | None) -> Node:
         )
     finally:
         unit.inside = False
+
+
+def here(unit: Unit, grip: Grip, after: Node) -> Node:
+    """Return the place of an acquisition in the trie where it is known, maybe from elsewhere in the code.
+
+    The checked locks do the same in line where they are entered by `with`.
+    """
+    frame = caller()
+    if frame is None or (after.code is frame.f_code and after.instruction == frame.f_lasti):
+        return after
+    return step_from(unit, grip, frame)
 
 
 def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None) -> Node:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from .errors import LockUsageError
 from .findings import Kind, Rung
 from .holding import Node, held_nodes
-from .runtime import LATCH, local, runtime
+from .runtime import LATCH, go_on_as, local, runtime
 from .stacks import caller, capture
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def unit(name: str) -> Iterator[None]:
         session.running_units.add(name)
         if name not in session.named_units:
             session.named_units[name] = runtime.new_unit(name)
-        local.unit = session.named_units[name]
+        go_on_as(session.named_units[name])
     try:
         yield
     finally:
         if runtime.ended is not None:
             runtime.ended(local.unit)
-        local.unit = before
+        go_on_as(before)
         session.running_units.discard(name)
 
 

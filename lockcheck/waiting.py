@@ -1,9 +1,8 @@
 """Real deadlocks: who waits for whom in this run, found while they wait, and broken.
 
 An acquisition that finds its lock free pays nothing for this. One that does not, waits in slices, and
-between two of them looks along the waits: from itself to whom it waits for, and on. A waiting unit does
-not change what it holds. So a circle that is seen twice, with the same waits, stood there in between, all
-at once. It is reported, and one of those in it is made to raise where it waits.
+between two of them looks along the waits: from itself to whom it waits for, and on (`circles.py`). A
+circle is reported, and one of those in it is made to raise where it waits.
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+from .circles import circle_of
 from .errors import DeadlockError
 from .findings import Edge, Finding, Kind, Rung, fingerprint_of
-from .holding import held_nodes
+from .holding import held_nodes, nesting_of
+from .reactions import react
 from .report import finding_text
 from .runtime import LATCH, runtime
 from .stacks import caller, capture, resolve
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .holding import Grip, Node, Unit, Wait
     from .sessions import Session
 
-__all__ = ["LockWait", "VictimPolicy", "circle_of", "least_held", "wait_in_slices", "wait_noted", "youngest"]
+__all__ = ["LockWait", "VictimPolicy", "least_held", "wait_in_slices", "wait_noted", "youngest"]
 
 SLICE_SECONDS: Final = 0.02
 """How long a waiter sleeps between two looks: a deadlock is found within two of them."""
@@ -48,10 +49,14 @@ class LockWait:
 
     __slots__ = ("breakable", "endless", "grip")
 
-    def __init__(self, grip: Grip, *, endless: bool) -> None:
+    def __init__(self, grip: Grip, *, endless: bool, breakable: bool = True) -> None:
         self.grip = grip
         self.endless = endless
-        self.breakable = True
+        self.breakable = breakable
+
+    def needs(self, waiting: Unit) -> list[list[Unit]]:
+        """Return each that has to let go before the lock can be had."""
+        return [[unit] for unit in self.blockers(waiting)]
 
     def blockers(self, waiting: Unit) -> list[Unit]:
         """Return all that hold the lock against this wait, and writers that a reader stands behind."""
@@ -89,9 +94,9 @@ def wait_in_slices(unit: Unit, wait: Wait, attempt: Callable[[float], bool], tim
     """
     session = runtime.session
     began = time.monotonic()
-    unit.stack = capture(caller())
-    unit.wait = wait
-    stalled = False
+    stalls = isinstance(wait, LockWait) and session is not None and session.timeout_seconds is not None
+    outer = unit.wait, unit.stack  # a finalizer or a signal handler may wait in the middle of a wait
+    unit.wait, unit.stack = wait, capture(caller())
     try:
         while True:
             waited = time.monotonic() - began
@@ -102,58 +107,29 @@ def wait_in_slices(unit: Unit, wait: Wait, attempt: Callable[[float], bool], tim
                 return False
             if session is not None and not unit.inside:
                 _look(session, unit)
-                if not stalled and session.timeout_seconds is not None and waited > session.timeout_seconds:
-                    stalled = True
-                    _report_stall(session, unit, wait, waited)
+                if stalls and _has_stalled(session, unit, wait, waited):
+                    stalls = False
     finally:
-        unit.wait = None
+        unit.wait, unit.stack = outer
 
 
-def wait_noted(unit: Unit, after: Node, attempt: Callable[[float], bool], timeout_seconds: float) -> bool:
+def wait_noted(
+    unit: Unit,
+    after: Node,
+    attempt: Callable[[float], bool],
+    timeout_seconds: float,
+    *,
+    breakable: bool = True,
+) -> bool:
     """Wait for a lock as `wait_in_slices` does, and note how long it took."""
     assert after.grip is not None, "please report: a wait for nothing"
-    wait = LockWait(after.grip, endless=timeout_seconds < 0)
+    wait = LockWait(after.grip, endless=timeout_seconds < 0, breakable=breakable)
     began = time.perf_counter_ns()
     try:
         return wait_in_slices(unit, wait, attempt, timeout_seconds)
     finally:
         if after.tally is not None:
             after.tally.waits.append(time.perf_counter_ns() - began)
-
-
-def circle_of(unit: Unit) -> list[Unit]:
-    """Return units that wait for each other in a circle, beginning with one that is given; or none.
-
-    Waits that end by themselves close no circle.
-    """
-    first = _find_circle(unit)
-    if not first:
-        return []
-    waits = [member.wait for member in first]
-    again = _find_circle(unit)
-    return first if first == again and all(m.wait is w for m, w in zip(first, waits, strict=True)) else []
-
-
-def _find_circle(start: Unit) -> list[Unit]:
-    path: list[Unit] = []
-    seen: set[int] = set()
-
-    def walk(unit: Unit) -> bool:
-        wait = unit.wait
-        if wait is None or not wait.endless:
-            return False
-        path.append(unit)
-        for other in wait.blockers(unit):
-            if other is start:
-                return True
-            if other.serial not in seen:
-                seen.add(other.serial)
-                if walk(other):
-                    return True
-        path.pop()
-        return False
-
-    return path if walk(start) else []
 
 
 def _look(session: Session, unit: Unit) -> None:
@@ -175,56 +151,65 @@ def _gives_way(unit: Unit) -> bool:
 
 def _break_circle(session: Session, unit: Unit) -> None:
     """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
+    circle = circle_of(unit)  # asks others for their locks, which may be held by who waits for the latch
+    waits = frozenset(member.wait for member in circle)
     with LATCH:
-        circle = circle_of(unit)
-        waits = frozenset(member.wait for member in circle)
         if not circle or waits in session.circles or any(map(_gives_way, circle)):
             return
         session.circles.add(waits)
-        finding = _finding(circle)
-        victim = session.victim(
-            [member for member in circle if member.wait is not None and member.wait.breakable]
-        )
-        wait = victim.wait
+        finding = session.note(_finding(circle))
+        can_give_way = [member for member in circle if member.wait is not None and member.wait.breakable]
+        if session.breaks_deadlocks and can_give_way:
+            _doom(session, session.victim(can_give_way), finding)
+    react(session, finding)
+
+
+def _doom(session: Session, victim: Unit, finding: Finding) -> None:
+    """Have a unit raise where it waits."""
     error = DeadlockError(f"{finding.text}; {victim.name} gives way", finding)
     error.add_note(finding_text(finding, session.graph.site_counts()))
-    if session.breaks_deadlocks(finding) and wait is not None:
-        victim.doomed = wait, error
+    if victim.wait is not None:
+        victim.doomed = victim.wait, error
 
 
 def _finding(circle: Sequence[Unit]) -> Finding:
     """Say the deadlock: each unit with what it holds, what it waits for, and both stacks."""
-    edges: list[Edge] = []
-    for place, unit in enumerate(circle):
-        wait, before = unit.wait, circle[place - 1].wait
-        blocker = circle[(place + 1) % len(circle)]
-        wanted = wait.describe() if wait is not None else "nothing"
-        held = list(held_nodes(unit.node))
-        if isinstance(before, LockWait):  # what is held in the way of the one before stands first
-            held.sort(key=lambda node: node.grip is None or node.grip.lock is not before.grip.lock)
-        edges.append(
-            Edge(
-                unit=unit.name,
-                held=", ".join(str(node.grip) for node in held) or None,
-                wanted=f"{wanted}, in the way is {blocker.name}",
-                all_held=tuple(str(node.grip) for node in held_nodes(unit.node))[::-1],
-                hold_stack=resolve(held[0].stack) if held else (),
-                want_stack=resolve(unit.stack),
-            )
-        )
+    edges = tuple(_edge(circle, place) for place in range(len(circle)))
     names = " -> ".join([unit.name for unit in circle] + [circle[0].name])
     wants = sorted(unit.wait.describe() for unit in circle if unit.wait is not None)
     return Finding(
         Rung.R5,
         Kind.DEADLOCK,
         f"these wait for each other: {names}",
-        tuple(edges),
+        edges,
         fingerprint=fingerprint_of("deadlock", *wants),
     )
 
 
-def _report_stall(session: Session, unit: Unit, wait: Wait, waited: float) -> None:
-    blockers = wait.blockers(unit)
+def _edge(circle: Sequence[Unit], place: int) -> Edge:
+    unit, blocker = circle[place], circle[(place + 1) % len(circle)]
+    wait, before = unit.wait, circle[place - 1].wait
+    held = list(held_nodes(unit.node))
+    if isinstance(before, LockWait):  # what is held in the way of the one before stands first
+        held.sort(key=lambda node: node.grip is None or node.grip.lock is not before.grip.lock)
+    holds = held[0].grip if held else None
+    wanted = wait.describe() if wait is not None else "nothing"
+    return Edge(
+        unit=unit.name,
+        held=", ".join(str(node.grip) for node in held) or None,
+        wanted=f"{wanted}, in the way is {blocker.name}",
+        all_held=tuple(str(node.grip) for node in held_nodes(unit.node))[::-1],
+        hold_stack=resolve(held[0].stack) if held else (),
+        want_stack=resolve(unit.stack),
+        nesting=nesting_of(holds, wait.grip) if holds is not None and isinstance(wait, LockWait) else None,
+    )
+
+
+def _has_stalled(session: Session, unit: Unit, wait: Wait, waited: float) -> bool:
+    """Report a wait for a lock that takes too long; tell whether it does."""
+    if session.timeout_seconds is None or waited <= session.timeout_seconds:
+        return False
+    blockers = [other for group in wait.needs(unit) for other in group]
     holders = ", ".join(other.name for other in blockers) or "nobody that is known"
     edge = Edge(
         unit.name,
@@ -238,3 +223,4 @@ def _report_stall(session: Session, unit: Unit, wait: Wait, waited: float) -> No
     session.report(
         Finding(Rung.R0, Kind.STALL, text, (edge,), fingerprint=fingerprint_of("stall", wait.describe()))
     )
+    return True

@@ -5,12 +5,18 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from random import Random
+from typing import TYPE_CHECKING
 
 from lock_corpus import RECORD
 
-from licorne.lockcheck import Lock, RWLock, session
+from licorne.lockcheck import Condition, Lock, RWLock, session
 from licorne.lockcheck.runtime import runtime
 from licorne.lockcheck.statistics import PENDING_MAX, Spread, limit_of, spread_of, together, usage_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from licorne.lockcheck.statistics import Usage
 
 
 def test_a_percentile_is_at_most_an_eighth_too_large() -> None:
@@ -56,9 +62,37 @@ def test_every_acquisition_is_counted_at_its_place_by_class_and_mode() -> None:
     usages = opened.summary().usages
 
     counts = sorted((usage.lock, usage.mode, usage.hold.count) for usage in usages)
-    assert [("plain", "W", PENDING_MAX + 11), ("shared", "R", 2), ("shared", "W", 1)] == counts
+    assert [
+        ("plain", "W", 1), ("plain", "W", PENDING_MAX + 10), *[("shared", "R", 1)] * 2, ("shared", "W", 1)
+    ] == counts  # fmt: skip
     assert all(0 < usage.hold.percentile(50) <= usage.hold.max for usage in usages)
     assert not any(usage.wait.count for usage in usages)
+
+
+def usages_begin(usages: Iterable[Usage]) -> int:
+    """Return the first line on which a lock was taken."""
+    return min(int(usage.site.rpartition(":")[2]) for usage in usages)
+
+
+def test_a_lock_that_is_taken_without_with_is_counted_where_it_is_taken() -> None:
+    """Not where it was taken before, whichever way; a condition is no place of its own."""
+    with session(on=RECORD) as opened:
+        lock, shared, changed = Lock("plain"), RWLock("shared"), Condition(name="changed")
+        for _ in range(3):
+            with lock, shared.read(), changed:
+                pass
+            lock.acquire()
+            shared.acquire_read()
+            shared.release_read()
+            lock.release()
+            with changed:
+                changed.wait(timeout=0.001)
+    usages = opened.summary().usages
+
+    assert [3] * 7 == [usage.hold.count for usage in usages]
+    assert {__file__} == {usage.site.rpartition(":")[0] for usage in usages}
+    lines = sorted(int(usage.site.rpartition(":")[2]) - usages_begin(usages) for usage in usages)
+    assert [0, 0, 0, 2, 3, 6, 7] == lines
 
 
 def test_a_wait_is_contention_at_the_place_that_waits() -> None:

@@ -1,0 +1,236 @@
+"""What else can be waited for: the end of a thread, and futures of thread pools.
+
+While a session is open, who waits for one of them without a limit waits in slices, and stands in circles
+of waiting like who waits for a lock. A future that no task of a pool is going to serve is nobody's: its
+waiter stands in no circle.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import threading
+import weakref
+from concurrent.futures import FIRST_COMPLETED
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
+
+from .hooks import Hooks
+from .runtime import local, runtime
+from .waiting import wait_in_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from .holding import Unit
+
+__all__ = ["HOOKS"]
+
+Result = TypeVar("Result")
+_Future: TypeAlias = "concurrent.futures.Future[object]"
+
+_JOIN: Final = threading.Thread.join
+_WAIT: Final = concurrent.futures.wait
+_EXCEPTION: Final = concurrent.futures.Future.exception
+"""As they are where nobody looks on: with limits, these wait by themselves."""
+
+
+@final
+class _Task:
+    """A task of a pool: which thread runs it, if one does."""
+
+    __slots__ = ("name", "over", "pool", "thread")
+
+    def __init__(self, name: str, pool: concurrent.futures.ThreadPoolExecutor) -> None:
+        self.name = name
+        self.pool = weakref.ref(pool)
+        self.thread: int | None = None
+        self.over = False
+
+    def workers(self) -> list[Unit]:
+        """Return the units one of which has to act before the task is over; none where that is not known."""
+        if self.over:
+            return []
+        if self.thread is not None:
+            return _units([self.thread])
+        pool = self.pool()
+        if pool is None:
+            return []
+        units = _units([worker.ident for worker in tuple(pool._threads)])  # noqa: SLF001 - a pool tells nobody
+        return units if len(units) == pool._max_workers else []  # noqa: SLF001 - likewise
+
+
+def _units(threads: Iterable[int | None]) -> list[Unit]:
+    """Return what runs on some threads, as far as it is known."""
+    found = (runtime.running.get(ident) for ident in threads if ident is not None)
+    return [unit for unit in found if unit is not None]
+
+
+_tasks: Final[weakref.WeakKeyDictionary[_Future, _Task]] = weakref.WeakKeyDictionary()
+
+
+@final
+class _JoinWait:
+    """The wait for the end of a thread."""
+
+    endless = True
+    breakable = True
+
+    def __init__(self, thread: threading.Thread) -> None:
+        self._thread = thread
+
+    def needs(self, waiting: Unit) -> list[list[Unit]]:  # noqa: ARG002 - whoever waits
+        """Return the unit that runs on the thread."""
+        return [_units([self._thread.ident])] if self._thread.is_alive() else []
+
+    def describe(self) -> str:
+        """Say what is waited for."""
+        return f"the end of {self._thread.name}"
+
+
+@final
+class _FutureWait:
+    """The wait for the results of tasks: for all of them, or for any."""
+
+    endless = True
+    breakable = True
+
+    def __init__(self, futures: Iterable[_Future], *, for_all: bool = True) -> None:
+        self._futures = list(futures)
+        self._for_all = for_all
+
+    def needs(self, waiting: Unit) -> list[list[Unit]]:  # noqa: ARG002 - whoever waits
+        """Return who works for each task that is not over."""
+        tasks = [_tasks.get(future) for future in self._futures if not future.done()]
+        groups = [task.workers() if task is not None else [] for task in tasks]
+        if self._for_all:
+            return [group for group in groups if group]
+        return [[unit for group in groups for unit in group]] if all(groups) else []
+
+    def describe(self) -> str:
+        """Say what is waited for."""
+        tasks = [_tasks.get(future) for future in self._futures]
+        names = list(dict.fromkeys(task.name if task is not None else "a promise" for task in tasks))
+        if len(tasks) == 1:
+            return f"the result of {names[0]}"
+        return f"{'all' if self._for_all else 'the first'} of {len(tasks)} results of {', '.join(names)}"
+
+
+def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def join(self: threading.Thread, timeout: float | None = None) -> None:
+        if timeout is None and self.is_alive() and self.ident != threading.get_ident():
+            wait_in_slices(local.unit, _JoinWait(self), lambda seconds: _ended(self, seconds), -1)
+        method(self, timeout)
+
+    return join
+
+
+def _ended(thread: threading.Thread, seconds: float) -> bool:
+    _JOIN(thread, seconds)
+    return not thread.is_alive()
+
+
+def _result(method: Callable[..., Result]) -> Callable[..., Result]:
+    @functools.wraps(method)
+    def result(self: _Future, timeout: float | None = None) -> Result:
+        if timeout is None and not self.done():
+            wait_in_slices(local.unit, _FutureWait([self]), lambda seconds: _done(self, seconds), -1)
+        return method(self, timeout)
+
+    return result
+
+
+def _done(future: _Future, seconds: float) -> bool:
+    try:
+        _EXCEPTION(future, seconds)
+    except TimeoutError:
+        return future.done()
+    except concurrent.futures.CancelledError:
+        return True
+    return True
+
+
+def _wait(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Wrap `concurrent.futures.wait`; with `FIRST_EXCEPTION` any of the tasks may end the wait."""
+
+    @functools.wraps(function)
+    def wait(
+        fs: Iterable[_Future],
+        timeout: float | None = None,
+        return_when: str = concurrent.futures.ALL_COMPLETED,
+    ) -> Result:
+        futures = list(fs)
+        if timeout is None and futures:
+            waited = _FutureWait(futures, for_all=return_when == concurrent.futures.ALL_COMPLETED)
+            wait_in_slices(local.unit, waited, lambda seconds: _satisfied(futures, seconds, return_when), -1)
+        return function(futures, timeout, return_when)
+
+    return wait
+
+
+def _satisfied(futures: list[_Future], seconds: float, return_when: str) -> bool:
+    done, left = _WAIT(futures, seconds, return_when)
+    if not left or (done and return_when == FIRST_COMPLETED):
+        return True
+    failed = (one for one in done if not one.cancelled() and one.exception() is not None)
+    return return_when == concurrent.futures.FIRST_EXCEPTION and any(failed)
+
+
+def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., Iterator[_Future]]:
+    @functools.wraps(function)
+    def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
+        left = set(fs)
+        found = function(list(left), timeout)
+        while left:
+            if timeout is None:
+                _await_first(left)
+            future = next(found)
+            left.discard(future)
+            yield future
+
+    return as_completed
+
+
+def _await_first(left: set[_Future]) -> None:
+    if not any(future.done() for future in left):
+        waited = _FutureWait(left, for_all=False)
+        wait_in_slices(local.unit, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1)
+
+
+def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:
+    @functools.wraps(method)
+    def submit(
+        self: concurrent.futures.ThreadPoolExecutor,
+        work: Callable[..., object],
+        /,
+        *given: object,
+        **named: object,
+    ) -> _Future:
+        task = _Task(getattr(work, "__qualname__", "a task"), self)
+
+        @functools.wraps(work)
+        def run() -> object:
+            task.thread = threading.get_ident()
+            try:
+                return work(*given, **named)
+            finally:
+                task.over = True
+
+        future = method(self, run)
+        _tasks[future] = task
+        return future
+
+    return submit
+
+
+def _put_all() -> None:
+    future, pool = concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
+    HOOKS.put(threading.Thread, "join", _join(threading.Thread.join))
+    HOOKS.put(future, "result", _result(future.result))
+    HOOKS.put(future, "exception", _result(future.exception))
+    HOOKS.put(concurrent.futures, "wait", _wait(concurrent.futures.wait))
+    HOOKS.put(concurrent.futures, "as_completed", _as_completed(concurrent.futures.as_completed))
+    HOOKS.put(pool, "submit", _submit(pool.submit))
+
+
+HOOKS: Final = Hooks(_put_all)

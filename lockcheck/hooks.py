@@ -1,0 +1,52 @@
+"""Hooks in the standard library: put in while somebody wants them, and taken back after the last one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from .runtime import LATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Hooks"]
+
+_MISSING: Final = object()
+
+
+@final
+class Hooks:
+    """Replaced functions and methods, and how often they are wanted.
+
+    Args:
+        put_all: replaces them, by `put`.
+    """
+
+    def __init__(self, put_all: Callable[[], None]) -> None:
+        self._put_all = put_all
+        self._wanted = 0
+        self._before: list[tuple[object, str, object]] = []
+
+    def put(self, owner: object, name: str, method: object) -> None:
+        """Replace a function or method, and remember the one that was there."""
+        self._before.append((owner, name, vars(owner).get(name, _MISSING)))
+        setattr(owner, name, method)
+
+    def install(self) -> None:
+        """Hook in, unless another session has already."""
+        with LATCH:
+            self._wanted += 1
+            if self._wanted == 1:
+                self._put_all()
+
+    def uninstall(self) -> None:
+        """Take the hooks back, if no other session wants them."""
+        with LATCH:
+            self._wanted -= 1
+            if self._wanted == 0:
+                for owner, name, method in reversed(self._before):
+                    if method is _MISSING:
+                        delattr(owner, name)
+                    else:
+                        setattr(owner, name, method)
+                self._before.clear()

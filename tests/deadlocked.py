@@ -1,0 +1,52 @@
+"""Threads that run into a real deadlock, and which of them gave way."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from licorne.lockcheck import DeadlockError, Rung, session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from licorne.lockcheck import Finding
+    from licorne.lockcheck.sessions import Action, Session
+
+__all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "run_all"]
+
+WAIT_SECONDS_MAX: Final = 20.0
+LEAVE_ALONE: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
+
+
+@contextmanager
+def checked(level: str = "full") -> Iterator[Session]:
+    """Look on, break real deadlocks, and leave everything else alone."""
+    with session(level=level, on=LEAVE_ALONE) as opened:
+        yield opened
+    assert [] == opened.faults
+
+
+def deadlocks(opened: Session) -> list[Finding]:
+    """Return the real deadlocks that were found."""
+    return [finding for finding in opened.findings if finding.rung is Rung.R5]
+
+
+def run_all(**works: Callable[[], object]) -> list[str]:
+    """Run each in a thread of its own, all to their end; return the names of those that gave way."""
+    gave_way: list[str] = []
+
+    def run(name: str, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except DeadlockError:
+            gave_way.append(name)
+
+    threads = [threading.Thread(target=run, args=pair, name=pair[0], daemon=True) for pair in works.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_SECONDS_MAX)
+        assert not thread.is_alive(), f"{thread.name} never ends"
+    return gave_way

@@ -1,0 +1,290 @@
+"""Real deadlocks over ends of threads and futures of pools: found, and broken by one victim."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
+
+from licorne.lockcheck import DeadlockError, Lock, unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.lockcheck.factories import ExclusiveLock
+
+LEVELS = pytest.mark.parametrize("level", ["order", "full"])
+
+
+def joins_under_its_lock(lock: ExclusiveLock) -> list[str]:
+    """Join a thread while holding what it wants; return who gave way."""
+    gave_way: list[str] = []
+    held = threading.Event()
+
+    def wants_it() -> None:
+        try:
+            held.wait(WAIT_SECONDS_MAX)
+            with lock:
+                pass
+        except DeadlockError:
+            gave_way.append("worker")
+
+    worker = threading.Thread(target=wants_it, name="worker", daemon=True)
+
+    def joins() -> None:
+        worker.start()
+        with lock:
+            held.set()
+            worker.join()
+
+    gave_way += run_all(joiner=joins)
+    worker.join(WAIT_SECONDS_MAX)
+    assert not worker.is_alive()
+    return gave_way
+
+
+@LEVELS
+def test_a_join_under_the_lock_that_the_joined_thread_wants_is_broken(level: str) -> None:
+    """One of the two gives way, and the report says what each waits for."""
+    with checked(level) as opened:
+        assert 1 == len(joins_under_its_lock(Lock("shared")))
+
+    (finding,) = deadlocks(opened)
+    assert {"joiner", "worker"} == {edge.unit for edge in finding.edges}
+    (joiner,) = [edge for edge in finding.edges if edge.unit == "joiner"]
+    assert "the end of worker, in the way is worker" == joiner.wanted
+    assert "joins" in joiner.want_stack[0].function
+
+
+def test_it_is_found_within_100_milliseconds() -> None:
+    """As for locks: two looks at the most."""
+    took = []
+    for _ in range(3):
+        with checked():
+            began = time.perf_counter()
+            joins_under_its_lock(Lock("shared"))
+            took.append(time.perf_counter() - began)
+
+    assert min(took) < 0.1
+
+
+def test_threads_that_join_each_other_are_broken() -> None:
+    """No lock is needed for that."""
+    threads: dict[str, threading.Thread] = {}
+    both = threading.Barrier(2)
+
+    def joins(name: str) -> None:
+        threads[threading.current_thread().name] = threading.current_thread()
+        both.wait(WAIT_SECONDS_MAX)
+        threads[name].join()
+
+    with checked() as opened:
+        gave_way = run_all(one=lambda: joins("two"), two=lambda: joins("one"))
+
+    assert 1 == len(gave_way)
+    assert 1 == len(deadlocks(opened))
+
+
+def test_what_runs_as_another_unit_on_the_joined_thread_counts() -> None:
+    """The thread waits where its named unit does."""
+    lock, held = Lock("shared"), threading.Event()
+
+    def wants_it() -> None:
+        held.wait(WAIT_SECONDS_MAX)
+        with unit("inner"), pytest.raises(DeadlockError), lock:
+            pass
+
+    with checked() as opened:
+        lock = Lock("shared")
+        worker = threading.Thread(target=wants_it, daemon=True)
+        worker.start()
+        with lock:
+            held.set()
+            worker.join()
+
+    assert {"MainThread", "inner"} == {edge.unit for edge in deadlocks(opened)[0].edges}
+
+
+def result(future: Future[Any], _: ThreadPoolExecutor) -> None:
+    future.result()
+
+
+def exception(future: Future[Any], _: ThreadPoolExecutor) -> None:
+    error = future.exception()
+    if error is not None:
+        raise error
+
+
+def wait_for_all(future: Future[Any], pool: ThreadPoolExecutor) -> None:
+    both: list[Future[Any]] = [future, pool.submit(int)]
+    concurrent.futures.wait(both)
+    future.result()
+
+
+def wait_for_first(future: Future[Any], _: ThreadPoolExecutor) -> None:
+    concurrent.futures.wait([future], return_when=concurrent.futures.FIRST_COMPLETED)
+    future.result()
+
+
+def in_turn(future: Future[Any], _: ThreadPoolExecutor) -> None:
+    for one in concurrent.futures.as_completed([future]):
+        one.result()
+
+
+def shut_down(future: Future[Any], pool: ThreadPoolExecutor) -> None:
+    pool.shutdown()
+    future.result()
+
+
+@LEVELS
+@pytest.mark.parametrize(
+    "waits", [result, exception, wait_for_all, wait_for_first, in_turn, shut_down], ids=lambda f: f.__name__
+)
+def test_a_future_awaited_under_the_lock_that_its_task_wants_is_broken(
+    waits: Callable[[Future[Any], ThreadPoolExecutor], None], level: str
+) -> None:
+    """In whatever way it is awaited."""
+    with checked(level) as opened:
+        lock, held = Lock("shared"), threading.Event()
+
+        def task() -> None:
+            held.wait(WAIT_SECONDS_MAX)
+            with lock:
+                pass
+
+        def asks() -> None:
+            with ThreadPoolExecutor(2) as pool:
+                future = pool.submit(task)
+                with lock:
+                    held.set()
+                    waits(future, pool)
+
+        assert ["asker"] == run_all(asker=asks)  # its own wait was broken, or it gets the task's error
+
+    assert 1 == len(deadlocks(opened))
+
+
+@LEVELS
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_pool_whose_workers_all_wait_for_tasks_that_nobody_runs_is_broken(workers: int, level: str) -> None:
+    """A task waits for one that it has handed in, behind others that do the same."""
+    with checked(level) as opened:
+        ready = threading.Barrier(workers)
+
+        def task(pool: ThreadPoolExecutor) -> int:
+            ready.wait(WAIT_SECONDS_MAX)
+            return pool.submit(int).result()
+
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [pool.submit(task, pool) for _ in range(workers)]
+            outcomes = [future.exception() for future in futures]
+
+    errors = [error for error in outcomes if error is not None]
+    assert [DeadlockError] == [type(error) for error in errors]
+    assert 1 == len(deadlocks(opened))
+    assert workers == len(deadlocks(opened)[0].edges)
+
+
+def test_tasks_that_wait_for_each_other_are_broken() -> None:
+    """Each runs, and waits for the result of the other."""
+    with checked() as opened, ThreadPoolExecutor(2) as pool:
+        futures: list[Future[Any]] = []
+        known = threading.Event()
+
+        def task(other: int) -> object:
+            known.wait(WAIT_SECONDS_MAX)
+            return futures[other].result()
+
+        futures += [pool.submit(task, 1), pool.submit(task, 0)]
+        known.set()
+        outcomes = [type(future.exception()) for future in futures]
+
+    assert [DeadlockError, DeadlockError] == outcomes  # the other one gets the error of its victim
+    assert 1 == len(deadlocks(opened))
+
+
+def slow_task(pool: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
+    """Wait for a task that is queued behind one which takes its time, and holds a lock meanwhile."""
+    go_on = threading.Event()
+    busy = pool.submit(go_on.wait, WAIT_SECONDS_MAX)
+    with lock:
+        queued = pool.submit(int)
+        threading.Timer(0.06, go_on.set).start()
+        assert 0 == queued.result()
+    assert busy.result()
+
+
+def promised(_: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
+    """Wait for a future that somebody keeps who is not known."""
+    promise: Future[int] = Future()
+    threading.Timer(0.06, promise.set_result, [7]).start()
+    with lock:
+        assert 7 == promise.result()
+
+
+def any_of_two(pool: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
+    """One of two tasks wants the lock of who waits, and the other one comes first."""
+    with lock:
+        stuck = pool.submit(lock.acquire)
+        threading.Timer(0.06, (promise := Future[int]()).set_result, [7]).start()
+        both: list[Future[Any]] = [stuck, promise]
+        concurrent.futures.wait(both, return_when=concurrent.futures.FIRST_COMPLETED)
+        assert promise.done()
+        assert not stuck.done()
+    assert stuck.result()
+    lock.release()
+
+
+def for_a_while(pool: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
+    """Wait with a limit for what cannot be: that ends by itself."""
+    with lock:
+        stuck = pool.submit(lock.acquire)
+        with pytest.raises(TimeoutError):
+            stuck.result(timeout=0.06)
+        assert not concurrent.futures.wait([stuck], timeout=0.03).done
+    assert stuck.result()
+    lock.release()
+
+
+def cancelled(pool: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
+    """A task that was never run is cancelled while somebody waits for it."""
+    go_on = threading.Event()
+    busy = pool.submit(go_on.wait, WAIT_SECONDS_MAX)
+    queued = pool.submit(int)
+    threading.Timer(0.06, queued.cancel).start()
+    with lock, pytest.raises(concurrent.futures.CancelledError):
+        queued.result()
+    go_on.set()
+    assert busy.result()
+
+
+@pytest.mark.parametrize(
+    "work", [slow_task, promised, any_of_two, for_a_while, cancelled], ids=lambda f: f.__name__
+)
+def test_a_wait_that_somebody_ends_is_no_deadlock(
+    work: Callable[[ThreadPoolExecutor, ExclusiveLock], None],
+) -> None:
+    """However long it takes."""
+    with checked() as opened, ThreadPoolExecutor(1) as pool:
+        work(pool, Lock("shared", check="order"))
+
+    assert [] == deadlocks(opened)
+
+
+def test_methods_are_the_plain_ones_where_nobody_looks_on() -> None:
+    """Nothing is left behind."""
+    before = threading.Thread.join, Future.result, concurrent.futures.wait, ThreadPoolExecutor.submit
+    with checked():
+        assert before[0] is not threading.Thread.join
+
+    assert before == (
+        threading.Thread.join,
+        Future.result,
+        concurrent.futures.wait,
+        ThreadPoolExecutor.submit,
+    )
