@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium test check bench proto soak oracle pykka-contract clean
+.PHONY: run slapd chromium test lockcheck check bench proto soak oracle pykka-contract clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,6 +10,15 @@ run: $(VENV)/.ready
 
 test: $(VENV)/.ready $(LINKS) slapd chromium check pykka-contract
 	$(BIN)/pytest -n 2 -q
+
+# All tests with every lock checked, then the certificate; ends within half an hour, in minutes as a rule.
+LOCKS := .cache/lockcheck.json
+lockcheck: $(VENV)/.ready slapd chromium
+	mkdir -p .cache && rm -f $(LOCKS)
+	timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-json=$(LOCKS) \
+		--lockcheck-order=licorne.actors.guards:LOCK_ORDER
+	$(BIN)/licorne lockcheck prove $(LOCKS)
+	@echo 'lockcheck: nothing was found, and the certificate holds'
 
 # The directory server that tests of LDAP run against. Only root on a Debian can install it here (as a program: at
 # runlevel 1 no service is started). Others install it by hand, or have those tests skipped; in CI they are not.

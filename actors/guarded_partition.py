@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 
+from ..lockcheck import excludes, requires
 from ..model.cycle import CycleOutcome
 from ..model.marks import marked_methods
 from ..model.partition import Partition
@@ -81,6 +82,7 @@ class GuardedPartition(Guard):
                 blame(error, partition)
                 raise
 
+    @requires("lock")
     @contextmanager
     def without_lock(self) -> Iterator[None]:
         """Let go of the lock meanwhile.
@@ -97,6 +99,7 @@ class GuardedPartition(Guard):
         if turn != self._turn:
             raise WorldMovedError
 
+    @excludes()
     def flush(self) -> None:
         """Have the RM hear what was announced; no lock is held."""
         self._partition.flush()

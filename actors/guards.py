@@ -27,8 +27,19 @@ __all__ = ["LOCK_ORDER", "Guard", "guard"]
 
 Entity = TypeVar("Entity")
 
-LOCK_ORDER: Final = Order("cluster < partition < application < node")
-"""What the engine `threads` declares of its locks; see docs/threads.md."""
+LOCK_ORDER: Final = Order(
+    "registration < cluster < partition < application, partition < node, "
+    "registration < clock, registration < link, scheduling, look-ups, answers",
+    exclusive=["registration", "partition", "clock", "link", "scheduling", "look-ups", "answers"],
+    forbid=[
+        "registration -> cluster[R]",
+        "cluster[R] -> partition",
+        "cluster[R] -> application",
+        "cluster[R] -> node",
+    ],
+    walks=["cluster -> partition", "partition -> application", "partition -> node"],
+)
+"""What the engine `threads` and the scheduler around it declare of their locks; see docs/threads.md."""
 
 
 class Guard:

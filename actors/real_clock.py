@@ -7,6 +7,7 @@ import time
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, final
 
+from ..lockcheck import Condition, excludes
 from .log import Log
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class RealClock:
         self._log = log or Log()
         self._due: list[tuple[int, int, str, TimerAction]] = []
         self._serial = 0
-        self._changed = threading.Condition()
+        self._changed = Condition(name="clock")
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -57,6 +58,7 @@ class RealClock:
             elif self._due[0] is entry:
                 self._changed.notify()
 
+    @excludes()
     def close(self) -> None:
         """Let nothing fire any more, and end the thread."""
         with self._changed:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
+from ..lockcheck import Condition, excludes, leaf
 from .log import Log
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class RmLink:
         self._successors: list[RmLink] = []
         self._ended = False
         self._waiting: deque[Announcement] = deque()
-        self._changed = threading.Condition()
+        self._changed = Condition(name="link", key=name)
         self._sleeps = False
         self._closed = False
         self._congested = False
@@ -64,6 +65,7 @@ class RmLink:
         self._thread = threading.Thread(target=self._run, name=f"licorne-rm-{name}", daemon=True)
         self._thread.start()
 
+    @leaf
     def announce(self, announcement: Announcement) -> None:
         """Queue an announcement, to be delivered after the next `flush`.
 
@@ -86,6 +88,7 @@ class RmLink:
                 self._congested = True
             return self._congested
 
+    @excludes()
     def close(self) -> None:
         """Deliver what is queued, then end the thread; from a callback, without waiting for that."""
         with self._changed:

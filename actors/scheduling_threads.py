@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, final
 
+from ..lockcheck import Condition, excludes
 from ..model.errors import LicorneError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class SchedulingThreads:
     def __init__(self, count: int, work: Callable[[GuardedPartition], bool]) -> None:
         self._count = count
         self._work = work
-        self._changed = threading.Condition()
+        self._changed = Condition(name="scheduling")
         self._wanting: deque[GuardedPartition] = deque()
         self._worked_for: dict[GuardedPartition, bool] = {}
         """Partitions that have a thread, and whether they have wanted one since."""
@@ -40,6 +41,7 @@ class SchedulingThreads:
         self.closed = False
         """No thread runs any more; set once."""
 
+    @excludes()
     def want(self, partition: GuardedPartition) -> None:
         """Have a thread work for a partition soon, if one that works for it now has begun before."""
         with self._changed:
@@ -54,6 +56,7 @@ class SchedulingThreads:
         for thread in new:
             thread.start()
 
+    @excludes()
     def close(self) -> None:
         """End the threads after the slices that run.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast, final
 
-from ..lockcheck import blocking
+from ..lockcheck import blocking, excludes
 from ..model.errors import LicorneError, RequestError
 from .afterwards import Afterwards
 from .breakage import what_broke
@@ -102,6 +102,7 @@ class ThreadsEngine:
         door.ended = True
         door.flush()
 
+    @excludes()
     def tell(self, partition: Partition, method: str, *args: object) -> None:
         """Do it on the thread that calls; a scheduling thread does what follows.
 
@@ -142,6 +143,7 @@ class ThreadsEngine:
         door.flush()
         return more
 
+    @excludes("partition", "application", "node")
     def _isolate(self, door: GuardedPartition, error: Exception) -> None:
         """Put what broke into quarantine, and go on with the rest."""
         if isinstance(error, LicorneError):

@@ -1,7 +1,7 @@
 """The certificate: what was declared allows no deadlock, and what was observed lies inside of it.
 
 Both together say that no interleaving of what was observed deadlocks on its locks. Of what was never run they
-say nothing, so the certificate lists the declared nestings that nobody exercised.
+say nothing, so the certificate lists the declared nestings, and the contracts, that nobody exercised.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .order_proof import closed_path
 if TYPE_CHECKING:
     from .findings import Finding
     from .order_proof import Step
-    from .summaries import Nesting, Summary
+    from .summaries import Contract, Nesting, Summary
 
 __all__ = ["Certificate", "certify"]
 
@@ -37,6 +37,7 @@ class Certificate:
     """What was found on a rung that fails."""
     exercised: tuple[Step, ...]
     unexercised: tuple[Step, ...]
+    contracts: tuple[Contract, ...]
     faults: tuple[str, ...]
     """Errors of the checker, after which it may have missed something."""
     unchecked: int
@@ -55,6 +56,7 @@ class Certificate:
     def text(self) -> str:
         """Return the certificate in words."""
         every = len(self.declared)
+        idle = [contract for contract in self.contracts if not contract.checked]
         share = f"{100 * len(self.exercised) // every} %" if every else "none"
         lines = [
             f"The certificate {'holds' if self.holds else 'DOES NOT HOLD'}.",
@@ -68,6 +70,8 @@ class Certificate:
             f"Faults of the checker: {len(self.faults)}; acquisitions not looked at: {self.unchecked}.",
             f"Declared nestings exercised: {len(self.exercised)} of {every} ({share}); never exercised:",
             *(f"  {step} by {step.clause!r}" for step in self.unexercised),
+            f"Contracts checked: {len(self.contracts) - len(idle)} of {len(self.contracts)}; never checked:",
+            *(f"  {contract.name}" for contract in idle),
         ]
         if self.level != "full":
             lines.insert(1, f"At the level {self.level} nestings are not learned: check at the level full.")
@@ -101,6 +105,7 @@ def certify(summary: Summary) -> Certificate:
         findings=tuple(finding for finding in summary.findings if finding.rung in DEFAULT_FAIL_ON),
         exercised=tuple(step for name, step in steps.items() if name in observed),
         unexercised=tuple(step for name, step in steps.items() if name not in observed),
+        contracts=summary.contracts,
         faults=summary.faults,
         unchecked=summary.skipped,
         level=summary.level,

@@ -28,7 +28,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 _runs: dict[str, int] = {}
-"""How often each contract was checked, by function and contract."""
+"""How often each contract was checked, by function and contract. Each session counts what it looked on at."""
 
 
 def unexercised() -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def requires(
 
         @functools.wraps(method)
         def checked(*given: Given.args, **named: Given.kwargs) -> Result:
-            _runs[name] += 1
+            _count(name)
             assert_held(getattr(given[0], attribute), mode)
             return method(*given, **named)
 
@@ -72,7 +72,7 @@ def excludes(*classes: str) -> Callable[[Callable[Given, Result]], Callable[Give
 
         @functools.wraps(function)
         def checked(*given: Given.args, **named: Given.kwargs) -> Result:
-            _runs[name] += 1
+            _count(name)
             _check_excluded(name, classes)
             return function(*given, **named)
 
@@ -89,7 +89,7 @@ def leaf(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
     @functools.wraps(function)
     def checked(*given: Given.args, **named: Given.kwargs) -> Result:
-        _runs[name] += 1
+        _count(name)
         unit = local.unit
         outer, unit.leaf = unit.leaf, unit.leaf or function.__qualname__
         node = unit.node
@@ -109,7 +109,17 @@ def _declared(function: Callable[Given, Result], contract: str) -> str | None:
         return None
     name = f"{function.__module__}.{function.__qualname__}: {contract}"
     _runs.setdefault(name, 0)
+    if runtime.session is not None:
+        runtime.session.contracts.setdefault(name, 0)
     return name
+
+
+def _count(name: str) -> None:
+    """Count that a contract is checked."""
+    _runs[name] += 1
+    session = runtime.session
+    if session is not None:
+        session.contracts[name] = session.contracts.get(name, 0) + 1
 
 
 def _check_excluded(name: str, classes: tuple[str, ...]) -> None:

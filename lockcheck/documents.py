@@ -15,7 +15,7 @@ from .json_values import Fields, parse_object
 from .order_proof import Step
 from .report import scenario, suggestion
 from .statistics import Spread, Usage
-from .summaries import Declaration, Nesting, Summary
+from .summaries import Contract, Declaration, Nesting, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +54,9 @@ def from_json(text: str, where: str) -> Summary:
         nestings=fields.each("nestings", _read_nesting),
         orders=fields.each("orders", _read_declaration),
         usages=fields.each("usages", _read_usage),
+        contracts=fields.each(
+            "contracts", lambda contract: Contract(contract.text("name"), contract.number("checked"))
+        ),
         dependencies=fields.number("dependencies"),
         skipped=fields.number("skipped"),
         unexamined=fields.number("unexamined"),
@@ -85,6 +88,7 @@ def document_of(summary: Summary) -> dict[str, Json]:
         "nestings": [_nesting(nesting) for nesting in summary.nestings],
         "orders": [_declaration(order) for order in summary.orders],
         "usages": [_usage(usage) for usage in summary.usages],
+        "contracts": [{"name": one.name, "checked": one.checked} for one in summary.contracts],
         "dependencies": summary.dependencies,
         "skipped": summary.skipped,
         "unexamined": summary.unexamined,

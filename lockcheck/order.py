@@ -44,6 +44,10 @@ class Order:
         forbid: nestings that are not allowed although a chain or a clause of `allow` says so.
         leaves: classes under which nothing may be taken at all, declared or not.
         readers_first: classes whose locks let readers in while a writer waits.
+        exclusive: classes that are taken in one mode alone: locks that are not read/write locks, or are only
+            ever written. Nobody holds or wants one for reading.
+        walks: nestings, such as `queue -> application`, where members are visited one by one under a lock on
+            purpose. They deadlock no more than the nesting itself, but whoever wants the outer lock waits.
 
     Raises:
         OrderDeclarationError: a clause cannot be read, names a class that no chain has, contradicts
@@ -59,6 +63,8 @@ class Order:
         forbid: Iterable[str] = (),
         leaves: Collection[str] = (),
         readers_first: Collection[str] = (),
+        exclusive: Collection[str] = (),
+        walks: Iterable[str] = (),
     ) -> None:
         self.text = text
         self.chains = parse_chains(text)
@@ -66,8 +72,10 @@ class Order:
         self.same: Final = dict(same or {})
         self.allowed = tuple(parse_arrow(clause) for clause in allow)
         self.forbidden = tuple(parse_arrow(clause) for clause in forbid)
+        self.walks = tuple(parse_arrow(clause) for clause in walks)
         self.leaves = tuple(leaves)
         self.readers_first = frozenset(readers_first)
+        self.exclusive = frozenset(exclusive)
         self._before = self._close()
         self.ranks = {
             name: sum(name in self._before[other] for other in self.classes) for name in self.classes
@@ -75,6 +83,7 @@ class Order:
         self._check_names()
         self.steps = tuple(self._allowed_steps())
         self._check_allowed()
+        self._check_walks()
         self._prove()
 
     def __repr__(self) -> str:
@@ -96,11 +105,9 @@ class Order:
             return Objection(Kind.ORDER, text, f"leaves: {held_name}")
         if held_name not in self.ranks or name not in self.ranks:
             return None
-        for arrow in self.forbidden:
-            if arrow.covers(held_name, held_mode, name, mode):
-                return Objection(
-                    Kind.ORDER, f"{held_name}[{held_mode}] -> {name}[{mode}] is forbidden", arrow.text
-                )
+        clause = self._prohibition(held_name, held_mode, name, mode)
+        if clause is not None:
+            return Objection(Kind.ORDER, f"{held_name}[{held_mode}] -> {name}[{mode}] is forbidden", clause)
         if held_name == name:
             objection = self.rule_of(name).objection(held_key, key)
             if objection is None:
@@ -117,6 +124,10 @@ class Order:
     def rule_of(self, name: str) -> SameRule:
         """Return the rule for two locks of a class."""
         return self.same.get(name, FORBID)
+
+    def allows_walk(self, held: str, held_mode: Mode, wanted: str, wanted_mode: Mode) -> bool:
+        """Tell whether members of a class may be visited one by one under a lock."""
+        return any(walk.covers(held, held_mode, wanted, wanted_mode) for walk in self.walks)
 
     def describe(self) -> str:
         """Return the declaration as prose, and the same as a Mermaid diagram."""
@@ -140,12 +151,12 @@ class Order:
 
     def _check_names(self) -> None:
         """Refuse rules for classes that no chain has."""
-        for name in [*self.same, *self.readers_first]:
+        for name in [*self.same, *self.readers_first, *self.exclusive]:
             if name not in self.ranks:
                 raise OrderDeclarationError(
                     f"there is a rule for {name!r}, but no chain has it: {self.text!r}"
                 )
-        for arrow in (*self.allowed, *self.forbidden):
+        for arrow in (*self.allowed, *self.forbidden, *self.walks):
             for name in (arrow.held, arrow.wanted):
                 if name not in self.ranks:
                     reject(arrow.text, arrow.text.rindex(name), f"no chain has {name!r}")
@@ -155,14 +166,19 @@ class Order:
     def _allowed_steps(self) -> Iterable[Step]:
         """Yield every nesting of declared classes that the clauses allow."""
         for held, wanted, held_mode, mode in product(self.classes, self.classes, _MODES, _MODES):
-            if (
-                any(arrow.covers(held, held_mode, wanted, mode) for arrow in self.forbidden)
-                or held in self.leaves
-            ):
+            if held in self.leaves or self._prohibition(held, held_mode, wanted, mode) is not None:
                 continue
             clause = self._reason(held, held_mode, wanted, mode)
             if clause is not None:
                 yield Step(held, held_mode, wanted, mode, clause)
+
+    def _prohibition(self, held: str, held_mode: Mode, wanted: str, mode: Mode) -> str | None:
+        """Return the clause that forbids a nesting whatever the chains say, if there is one."""
+        for name, its_mode in ((held, held_mode), (wanted, mode)):
+            if its_mode == "R" and name in self.exclusive:
+                return f"exclusive: {name}"
+        covering = (arrow for arrow in self.forbidden if arrow.covers(held, held_mode, wanted, mode))
+        return next((arrow.text for arrow in covering), None)
 
     def _reason(self, held: str, held_mode: Mode, wanted: str, mode: Mode) -> str | None:
         if held == wanted:
@@ -179,6 +195,14 @@ class Order:
                 reject(arrow.text, 0, f"{clause!r} allows this already")
             if not any(step.clause == arrow.text for step in self.steps):
                 reject(arrow.text, 0, "other clauses forbid all that this one allows")
+
+    def _check_walks(self) -> None:
+        """Refuse a walk along a nesting that is not allowed."""
+        for arrow in self.walks:
+            if not any(
+                arrow.covers(step.held, step.held_mode, step.wanted, step.wanted_mode) for step in self.steps
+            ):
+                reject(arrow.text, 0, "no clause allows this nesting, so nobody walks along it")
 
     def _prove(self) -> None:
         path = closed_path(self.steps, self.readers_first)

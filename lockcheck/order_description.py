@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .same_class import FORBID
+
 if TYPE_CHECKING:
     from .order import Order
 
@@ -12,11 +14,23 @@ __all__ = ["diagram", "prose"]
 
 def prose(order: Order) -> str:
     """Say the order as a list of sentences, in Markdown."""
-    lines = [f"- Take {_in_words(chain.names)}; never the other way round." for chain in order.chains]
-    lines += [f"- {order.rule_of(name).describe(name)}" for name in order.classes]
+    lines = [
+        f"- Take {' before '.join(chain.names)}; never the other way round."
+        for chain in order.chains
+        if len(chain.names) > 1
+    ]
+    nesting = {name for chain in order.chains if len(chain.names) > 1 for name in chain.names}
+    nesting.update(name for arrow in order.allowed for name in (arrow.held, arrow.wanted))
+    alone = [name for name in order.classes if name not in nesting]
+    single = [name for name in order.classes if order.rule_of(name) is FORBID]
+    lines += _listed("Never together with a lock of another class", alone)
+    lines += _listed("Never two of one class", single)
+    lines += [f"- {order.rule_of(name).describe(name)}" for name in order.classes if name not in single]
     lines += [f"- Nothing is taken while {name} is held." for name in order.leaves]
     lines += [f"- Besides, `{arrow.text}` is allowed." for arrow in order.allowed]
     lines += [f"- But `{arrow.text}` is not." for arrow in order.forbidden]
+    lines += _listed("Never read", [name for name in order.classes if name in order.exclusive])
+    lines += _listed("Taken one by one, many under one lock", [f"`{walk.text}`" for walk in order.walks])
     lines += [f"- Readers of {name} go before waiting writers." for name in sorted(order.readers_first)]
     return "\n".join(lines)
 
@@ -35,5 +49,5 @@ def diagram(order: Order) -> str:
     return "\n".join(lines)
 
 
-def _in_words(names: tuple[str, ...]) -> str:
-    return " before ".join(names)
+def _listed(what: str, names: list[str]) -> list[str]:
+    return [f"- {what}: {', '.join(names)}."] if names else []

@@ -3,12 +3,13 @@
     pytest --lockcheck=full
 
 A session for the whole run lies around those of the tests, so that what tests do at import is seen too. The
-declared order comes from the marker of a test, class or module, `@pytest.mark.lockcheck(order=ORDER)`;
-`off=True` leaves a test unchecked.
+declared order comes from the marker of a test, class or module, `@pytest.mark.lockcheck(order=ORDER)`, else
+from `--lockcheck-order`; `off=True` leaves a test unchecked.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -22,11 +23,13 @@ from .findings import Finding, Rung, failing_from
 from .levels import Level, level_of
 from .order import Order
 from .page import to_html
+from .running import named_order
 from .sarif import to_sarif
 from .sessions import Session
 from .summaries import Summary, merged
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
     from datetime import date
 
@@ -41,6 +44,10 @@ _SUMMARY: Final = pytest.StashKey[Summary]()
 """Everything so far, where a report was asked for."""
 _USED: Final = pytest.StashKey[set[str]]()
 """Fingerprints of what other processes found."""
+_OUTSIDE: Final = pytest.StashKey[set[str]]()
+"""What failed while no test ran, in any process."""
+_RUNGS: Final = pytest.StashKey[Counter[str]]()
+"""How much was found in other processes, by rung."""
 _WORKER_KEY: Final = "lockcheck"
 _QUIET: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
@@ -55,6 +62,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--lockcheck", choices=("off", "order", "full"), default="off", help="how much is checked"
     )
     group.addoption(
+        "--lockcheck-order", metavar="ORDER", help='the declared order: "a < b < c", or module:NAME'
+    )
+    group.addoption(
         "--lockcheck-fail-on",
         choices=[rung.name for rung in Rung],
         default=Rung.R2.name,
@@ -67,21 +77,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--lockcheck-{kind}", metavar="FILE", help=f"write a report as {kind.upper()}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Open the session of the run, before anything of the program is imported: contracts are made then."""
+    _open(early_config, early_config.known_args_namespace)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Open the session of the run, before test modules make locks."""
+    """Be ready for the run; where the plugin came by a `conftest.py`, the session is opened only now."""
     config.addinivalue_line(
         "markers", "lockcheck(order=None, off=False): how the locks of a test are checked"
     )
     config.stash[_FOUND] = []
     config.stash[_EDGES] = set()
     config.stash[_USED] = set()
+    config.stash[_RUNGS] = Counter()
+    config.stash[_OUTSIDE] = set()
     config.stash[_BASELINE] = _baseline(config)
-    level = level_of(config.getoption("--lockcheck"))
-    if level is not Level.OFF:
-        opened = Session(level=level, on=_QUIET, name="outside of tests")
-        config.stash[_SESSION] = opened.__enter__()
-        if any(config.getoption(f"--lockcheck-{kind}") for kind in _KINDS):
-            config.stash[_SUMMARY] = Summary(level.name.lower())
+    _open(config, config.option)
+    opened = config.stash.get(_SESSION, None)
+    if opened is not None and any(config.getoption(f"--lockcheck-{kind}") for kind in _KINDS):
+        config.stash[_SUMMARY] = Summary(opened.level.name.lower())
+
+
+def _open(config: pytest.Config, options: Namespace) -> None:
+    level = level_of(options.lockcheck)
+    if level is Level.OFF or _SESSION in config.stash:
+        return
+    opened = Session(level=level, on=_QUIET, name="outside of tests")
+    config.stash[_SESSION] = opened.__enter__()
+    try:  # Inside of the session, so that what the module of the order makes is checked too.
+        opened.order = named_order(options.lockcheck_order) if options.lockcheck_order else None
+    except LockUsageError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -107,9 +135,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     outer = item.config.stash.get(_SESSION, None)
     marker = item.get_closest_marker("lockcheck")
     options = marker.kwargs if marker is not None else {}
-    if outer is None or options.get("off"):
+    if outer is None:
         return (yield)
-    order = options.get("order")
+    if options.get("off"):
+        with Session(level=Level.OFF, on=_QUIET, name=item.nodeid):  # what it finds, nobody asks
+            return (yield)
+    order = options.get("order", outer.order)
     if order is not None and not isinstance(order, Order):
         raise pytest.UsageError(f"{item.nodeid}: lockcheck(order={order!r}) is no Order")
     with Session(
@@ -156,11 +187,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     worker: _Worker | None = config if hasattr(config, "workeroutput") else None
     if worker is not None:
         worker.workeroutput[_WORKER_KEY] = to_json(summary) if summary is not None else ""
+        found = [*config.stash[_FOUND], *outer.findings]
         worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
+        worker.workeroutput[_WORKER_KEY + " rungs"] = [one.rung.name for one in found]
+        worker.workeroutput[_WORKER_KEY + " edges"] = sorted(_edges(config, outer))
+        worker.workeroutput[_WORKER_KEY + " outside"] = [str(one) for one in outer.failures]
         return
     if summary is not None:
         _write(config, summary)
-    if _complaints(config) and session.exitstatus == pytest.ExitCode.OK:
+    outside = config.stash[_OUTSIDE]
+    outside.update(str(finding) for finding in outer.failures)
+    if (_complaints(config) or outside) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -173,9 +210,16 @@ def pytest_testnodedown(node: object, error: object) -> None:
     if error is None and isinstance(text, str) and text:
         received = from_json(text, "a process of pytest-xdist")
         _add(config, lambda: received)
-    names = output.get(_WORKER_KEY + " found")
-    if isinstance(names, list):
-        config.stash[_USED].update(map(str, names))
+    config.stash[_USED].update(_texts(output, "found"))
+    config.stash[_RUNGS].update(_texts(output, "rungs"))
+    config.stash[_EDGES].update(_texts(output, "edges"))
+    config.stash[_OUTSIDE].update(_texts(output, "outside"))
+
+
+def _texts(output: Mapping[str, object], key: str) -> list[str]:
+    """Return one of the lists that another process has sent."""
+    sent = output.get(f"{_WORKER_KEY} {key}")
+    return list(map(str, sent)) if isinstance(sent, list) else []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -183,21 +227,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     outer = config.stash.get(_SESSION, None)
     if outer is None:
         return
-    found = [*config.stash[_FOUND], *outer.findings]
-    edges = config.stash[_EDGES] | {str(edge) for edge in outer.graph.classes}
-    counts = ", ".join(
-        f"{sum(one.rung is rung for one in found)} at {rung.name}"
-        for rung in Rung
-        if any(one.rung is rung for one in found)
-    )
+    found = config.stash[_RUNGS].copy()
+    found.update(one.rung.name for one in (*config.stash[_FOUND], *outer.findings))
+    edges = _edges(config, outer)
+    counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
     terminalreporter.section("lockcheck", sep="-")
     terminalreporter.line(
         f"level {outer.level.name.lower()}: {len(edges)} kinds of nestings, found {counts or 'nothing'}"
     )
     for complaint in _complaints(config):
         terminalreporter.line(complaint)
-    for finding in outer.failures:
+    outside = config.stash[_OUTSIDE]
+    for finding in sorted(outside):
         terminalreporter.line(f"outside of tests: {finding}")
+
+
+def _edges(config: pytest.Config, outer: Session) -> set[str]:
+    return config.stash[_EDGES] | {str(edge) for edge in outer.graph.classes}
 
 
 def _baseline(config: pytest.Config) -> Baseline:

@@ -100,6 +100,8 @@ class Session:
         self.graph = Graph()
         self.tallies: dict[tuple[str, Mode, CodeType, int], Tally] = {}
         """How long locks were held and waited for, by class, mode and place."""
+        self.contracts: dict[str, int] = {}
+        """How often each contract was checked that was declared or checked while it looked on."""
         self.skipped = 0
         """Acquisitions that were not looked at: the checker itself had triggered them."""
         self.faults: list[str] = []

@@ -175,6 +175,10 @@ def many_members(node: Node, after: Node) -> None:
     if len(members) <= session.members_max or node.grip is None:
         return
     node.visits = -(1 << 60)
+    if session.order is not None and session.order.allows_walk(
+        node.grip.lock.name, node.grip.mode, grip.lock.name, grip.mode
+    ):
+        return
     text = f"{len(members)} {grip.lock.name} locks were taken one by one while {node.grip} was held"
     advice = "copy the members under the lock, let go of it, and then visit them"
     node.unit.inside = True

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .order_proof import Step
     from .sessions import Session
 
-__all__ = ["Declaration", "Nesting", "Summary", "merged", "summary_of"]
+__all__ = ["Contract", "Declaration", "Nesting", "Summary", "merged", "summary_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,14 @@ class Declaration:
     text: str
     steps: tuple[Step, ...]
     readers_first: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A contract of a function, and how often it was checked."""
+
+    name: str
+    checked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ class Summary:
     orders: tuple[Declaration, ...] = ()
     usages: tuple[Usage, ...] = ()
     """How locks were used, by class, mode and place; at the level `full` alone."""
+    contracts: tuple[Contract, ...] = ()
+    """What was declared of functions, by name."""
     dependencies: int = 0
     """How many nestings of instances were looked at."""
     skipped: int = 0
@@ -97,6 +107,7 @@ def summary_of(session: Session) -> Summary:
             nestings=tuple(nestings),
             orders=(_declaration(session.order),) if session.order is not None else (),
             usages=_usages(session),
+            contracts=_contracts(list(session.contracts.items())),
             dependencies=len(graph),
             skipped=session.skipped,
             unexamined=graph.unexamined,
@@ -124,6 +135,9 @@ def merged(summaries: Iterable[Summary]) -> Summary:
         nestings=tuple(nestings[name] for name in sorted(nestings)),
         orders=tuple(dict.fromkeys(order for summary in everything for order in summary.orders)),
         usages=_usages_together(usage for summary in everything for usage in summary.usages),
+        contracts=_contracts(
+            (contract.name, contract.checked) for summary in everything for contract in summary.contracts
+        ),
         dependencies=sum(summary.dependencies for summary in everything),
         skipped=sum(summary.skipped for summary in everything),
         unexamined=sum(summary.unexamined for summary in everything),
@@ -150,6 +164,14 @@ def _together(known: Nesting, other: Nesting) -> Nesting:
         waits=known.waits or other.waits,
         sites=tuple(sorted({*known.sites, *other.sites})),
     )
+
+
+def _contracts(counts: Iterable[tuple[str, int]]) -> tuple[Contract, ...]:
+    """Add up what was counted for each contract."""
+    found: dict[str, int] = {}
+    for name, checked in counts:
+        found[name] = found.get(name, 0) + checked
+    return tuple(Contract(name, found[name]) for name in sorted(found))
 
 
 def _usages(session: Session) -> tuple[Usage, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
 from ..actors.rm_link import RmLink
+from ..lockcheck import excludes
 from ..model.errors import RequestError
 from ..model.partition import Partition
 from ..model.surroundings import LookAgain, Surroundings
@@ -231,6 +232,7 @@ class Managers:
         """Let a partition go, once nobody is sent to it any more; until then it answers that it has ended."""
         self._ended.append(partition)
 
+    @excludes()
     def dismiss_ended(self) -> None:
         """Let the partitions go that have ended and are no longer in the table."""
         ended, self._ended = self._ended, []

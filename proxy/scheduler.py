@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING, Final, Self, final
 
 from ..actors.real_clock import RealClock
+from ..lockcheck import Lock
 from ..model.clock import VirtualClock
 from ..model.cluster import Cluster
 from ..model.errors import LicorneError, RequestError
@@ -100,7 +100,7 @@ class Scheduler(Stepping, QuestionSide):
         self._managers.resolver_maker = ResolverMaker(
             resolver, ldap_folder, self._clock.now_ns, self._extra.log("core.security")
         )
-        self._registering = threading.Lock()
+        self._registering = Lock("registration")
         """One registration or configuration at a time; nobody calls back while it is held."""
         self._reader = reading.RequestReader()
         self._stopped = False
@@ -149,8 +149,10 @@ class Scheduler(Stepping, QuestionSide):
         """
         registration = reading.registration(request)
         self._managers.judging.refuse("a registration")
+        outlook = self._managers.resolver_maker.look(registration.configuration)  # Files, under no lock.
         with self._registering:
             self._check_running()
+            self._managers.resolver_maker.outlook = outlook
             manager = self._managers.join(registration.rm_id, callback)
             refusal: LicorneError | None = None
             queues: tuple[Problem, ...] = ()
@@ -178,8 +180,10 @@ class Scheduler(Stepping, QuestionSide):
             RequestError: the configuration is refused, and nothing has changed.
         """
         self._managers.judging.refuse("an update of the configuration")
+        outlook = self._managers.resolver_maker.look(request.config)
         with self._registering:
             self._check_running()
+            self._managers.resolver_maker.outlook = outlook
             try:
                 partitions = self._cluster.update_configuration(request.rmID, request.config)
             except LicorneError as error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
+from ...lockcheck import Lock
 from .resolver import ResolverUnavailableError, UserResolutionError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class CachedResolver:
         self._resolver = resolver
         self._now_ns = now_ns
         self._capacity = capacity
-        self._guard = threading.Lock()
+        self._guard = Lock("answers")
         self._answers: dict[str, _Answer] = {}
         """By user, the oldest first."""
         self._outage: _Answer | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ...model.configuration.problems import ConfigurationError, Finding, Problem
 from ...model.configuration.reader import DEFAULT_SOURCE
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from .ldap_settings import LdapSettings
     from .resolver import UserResolver
 
-__all__ = ["LDAP_FOLDER", "PartitionResolver", "ResolverMaker"]
+__all__ = ["LDAP_FOLDER", "Outlook", "PartitionResolver", "ResolverMaker"]
 
 LDAP_FOLDER: Final = Path("/run/secrets/ldap")
 _OPERATING_SYSTEM: Final = "os"
 _LDAP: Final = "ldap"
+
+
+Outlook: TypeAlias = "LdapSettings | ResolverSettingsError | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class ResolverMaker:
         log: Where it is said what is odd about the settings of the directory server.
     """
 
-    __slots__ = ("_instead", "_ldap_folder", "_log", "_now_ns")
+    __slots__ = ("_instead", "_ldap_folder", "_log", "_now_ns", "outlook")
 
     def __init__(
         self,
@@ -65,6 +68,21 @@ class ResolverMaker:
         self._instead = instead
         self._ldap_folder = ldap_folder
         self._now_ns = now_ns
+        self.outlook: Outlook = None
+        """What was read ahead for the configuration that is taken next."""
+
+    def look(self, configuration: str) -> Outlook:
+        """Read the settings of the directory server if a configuration may ask for it; no lock is held.
+
+        Returns:
+            The settings or what is wrong with them; `None` where nobody seems to ask for them.
+        """
+        if self._instead is not None or _LDAP not in configuration:
+            return None
+        try:
+            return read_ldap_settings(self._ldap_folder, self._log)
+        except ResolverSettingsError as error:
+            return error
 
     def make(
         self,
@@ -75,7 +93,8 @@ class ResolverMaker:
         """Make the resolvers of all partitions of a configuration, by the full names of the partitions.
 
         One of `present` stays, with what it remembers, where kind and settings are the same. The settings
-        of the directory server are read each time.
+        of the directory server are those of `outlook`; they are read here only where nobody could see that
+        the configuration asks for them, since it writes `ldap` with escapes.
 
         Raises:
             ConfigurationError: Resolvers cannot be made; the error has all problems, at their partitions.
@@ -100,7 +119,10 @@ class ResolverMaker:
         settings = None
         if kind == _LDAP:
             check_ldap_is_installed()
-            settings = read_ldap_settings(self._ldap_folder, self._log)
+            outlook = self.outlook or self.look(_LDAP)
+            if isinstance(outlook, ResolverSettingsError):
+                raise outlook
+            settings = outlook
         if present is not None and (present.kind, present.settings) == (kind, settings):
             return present
         source = OperatingSystemResolver() if settings is None else LdapResolver(settings)

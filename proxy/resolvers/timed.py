@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+from ...lockcheck import Lock, excludes
 from .resolver import ResolverUnavailableError
 
 if TYPE_CHECKING:
@@ -49,9 +50,10 @@ class TimedResolver:
         self._timeout_seconds = timeout_seconds
         self._look_ups_max = look_ups_max
         self._turns = threading.BoundedSemaphore(look_ups_max)
-        self._guard = threading.Lock()
+        self._guard = Lock("look-ups")
         self._running: dict[str, _LookUp] = {}
 
+    @excludes()
     def groups_of(self, user: str) -> tuple[str, ...]:
         """Return the groups of a user.
 

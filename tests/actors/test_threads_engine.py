@@ -38,7 +38,7 @@ def test_no_lock_is_held_while_the_manager_judges() -> None:
     judge = Judge()
     seen: list[tuple[str, ...]] = []
     judge.react = lambda text: seen.append(held()) if text.startswith("asked") else None
-    with session(LOCK_ORDER, members_max=1_000_000) as checked, running("threads", threads=1) as scheduler:
+    with session(LOCK_ORDER) as checked, running("threads", threads=1) as scheduler:
         begin(scheduler, judge)
         scheduler.update_allocation(ask_request(*keys(5)))
         judge.wait_for_count("placed ", 5)
@@ -59,13 +59,6 @@ def test_a_predicate_may_change_what_the_cycle_stands_in() -> None:
         judge.wait_for("accepted another")
 
     assert keys(3) == judge.all("asked to place ")
-
-
-def test_the_lock_order_is_the_declared_one_of_the_docs() -> None:
-    """From the cluster down to the node."""
-    assert ["cluster", "partition", "application", "node"] == sorted(
-        LOCK_ORDER.ranks, key=LOCK_ORDER.ranks.__getitem__
-    )
 
 
 def test_what_is_kept_happens_when_the_outermost_lock_is_let_go_of() -> None:

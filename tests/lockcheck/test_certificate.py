@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from lock_reports import a_closed_path, a_sound_program
 
+from licorne.lockcheck import excludes, leaf, session
 from licorne.lockcheck.certificate import certify
 from licorne.lockcheck.differences import differences
+from licorne.lockcheck.documents import from_json, to_json
 from licorne.lockcheck.order import Order
-from licorne.lockcheck.summaries import Declaration, Summary
+from licorne.lockcheck.summaries import Declaration, Summary, merged
 
 
 def test_it_holds_where_all_that_was_observed_is_declared() -> None:
@@ -51,6 +53,29 @@ def test_nothing_declared_faults_and_a_lower_level_prove_nothing() -> None:
     assert not certify(Summary("full")).holds
     assert not certify(replace(sound, faults=("KeyError: 1",))).holds
     assert not certify(replace(sound, level="order")).holds
+
+
+def test_contracts_are_counted_and_those_that_nobody_checked_are_listed() -> None:
+    """Of all that were declared while somebody looked on."""
+    with session() as checked:
+
+        @leaf
+        def quiet() -> None:
+            pass
+
+        @excludes()
+        def idle() -> None:
+            pass
+
+        quiet()
+        quiet()
+    summary = merged([checked.summary(), checked.summary()])
+    text = certify(summary).text()
+
+    assert [0, 4] == sorted(contract.checked for contract in summary.contracts)
+    assert summary == from_json(to_json(summary), "here")
+    assert "Contracts checked: 1 of 2; never checked:\n  " in text
+    assert text.endswith(f"{idle.__qualname__}: excludes all locks")
 
 
 def test_a_comparison_names_what_came_and_what_went() -> None:

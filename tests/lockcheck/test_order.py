@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -230,3 +231,31 @@ def test_an_order_describes_itself_as_prose_and_as_a_picture() -> None:
     assert "- Of two queue locks the ancestor's comes first, by path" in text
     assert "    application -. W to R .-> partition" in text
     assert "```mermaid\nflowchart LR\n    partition --> queue --> application --> node" in text
+
+
+def test_classes_alone_never_read_or_walked_are_described() -> None:
+    """Each kind in one line."""
+    order = Order("queue < application, clock", exclusive=["clock"], walks=["queue -> application"])
+    text = order.describe()
+
+    assert "- Never together with a lock of another class: clock." in text
+    assert "- Never read: clock." in text
+    assert "- Taken one by one, many under one lock: `queue -> application`." in text
+
+
+def test_a_class_that_nobody_reads_has_one_mode() -> None:
+    """Nestings in the other one are not declared, and are objected to."""
+    order = Order("a < b", exclusive=["a"])
+    objection = order.judge(("a", "R", None), ("b", "W", None))
+
+    assert ["a[W] -> b[R]", "a[W] -> b[W]"] == list(map(str, order.steps))
+    assert objection is not None
+    assert "exclusive: a" == objection.clause
+    assert order.judge(("a", "W", None), ("b", "R", None)) is None
+
+
+@pytest.mark.parametrize("walk", ["b -> a", "a[R] -> b", "a -> c"])
+def test_a_walk_that_no_clause_allows_is_refused(walk: str) -> None:
+    """Nobody walks along it."""
+    with pytest.raises(OrderDeclarationError, match=re.escape(walk)):
+        Order("a < b", exclusive=["a"], walks=[walk])

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from licorne.lockcheck import Rung
 from licorne.lockcheck.documents import read_document
 
@@ -50,9 +52,25 @@ def test_left_alone():
 """
 
 
-def run(folder: Path, *options: str) -> str:
-    """Run the module above; return what pytest says."""
-    (folder / "test_locks.py").write_text(MODULE, encoding="utf-8")
+AT_IMPORT = """
+from licorne.lockcheck import Lock, excludes
+
+@excludes()
+def call():
+    pass
+
+with Lock("held"):
+    call()
+
+def test_nested():
+    with Lock("outer"), Lock("inner"):
+        pass
+"""
+
+
+def run(folder: Path, *options: str, module: str = MODULE, code: int | None = None) -> str:
+    """Run the module above, or another one; return what pytest says."""
+    (folder / "test_locks.py").write_text(module, encoding="utf-8")
     command = [
         sys.executable,
         "-m",
@@ -69,6 +87,7 @@ def run(folder: Path, *options: str) -> str:
         check=False,
     )
     assert ran.stderr == ""
+    assert code in {None, ran.returncode}
     return ran.stdout
 
 
@@ -91,6 +110,24 @@ def test_at_the_level_order_only_declarations_count(tmp_path: Path) -> None:
     assert "ERROR test_locks.py::test_against_the_order" in said
     assert "the level `order` learns no nestings" in said
     assert "1 failed, 4 passed, 1 error" in said
+
+
+def test_one_order_for_all_tests_may_be_declared(tmp_path: Path) -> None:
+    """What a test declares for itself goes before; one that is left alone stays so."""
+    said = run(tmp_path, "--lockcheck=full", "--lockcheck-order=shared < inner, outer")
+
+    assert "ERROR test_locks.py::test_the_other_way_in_another_test" in said
+    assert "declared: shared < inner" in said
+    assert "5 passed, 3 errors" in said
+
+
+def test_what_fails_outside_of_tests_fails_the_run(tmp_path: Path) -> None:
+    """There is no test to blame: a module does it when it is imported."""
+    said = run(tmp_path, "--lockcheck=full", module=AT_IMPORT, code=pytest.ExitCode.TESTS_FAILED)
+
+    assert "1 passed" in said
+    assert "level full: 1 kinds of nestings, found 1 at R0" in said
+    assert "outside of tests: R0 contract: test_locks.call: excludes all locks, but held #" in said
 
 
 def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
@@ -137,7 +174,7 @@ def test_a_baseline_accepts_findings_and_fails_where_an_entry_is_too_many(tmp_pa
 def test_the_processes_of_xdist_make_one_report(tmp_path: Path) -> None:
     """Whichever of them ran a test."""
     (tmp_path / "test_locks.py").write_text(MODULE, encoding="utf-8")
-    subprocess.run(  # noqa: S603 - our own interpreter
+    ran = subprocess.run(  # noqa: S603 - our own interpreter
         [
             *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", "2"),
             *("--lockcheck=full", "--lockcheck-json=out.json", "test_locks.py"),
@@ -153,3 +190,4 @@ def test_the_processes_of_xdist_make_one_report(tmp_path: Path) -> None:
         map(str, summary.nestings)
     )
     assert "test_locks.py::test_both_ways" in {finding.test for finding in summary.findings}
+    assert b"level full: 5 kinds of nestings, found 1 at R0, 1 at R2" in ran.stdout

@@ -162,6 +162,7 @@ def test_what_is_held_when_a_session_begins_counts_in_it() -> None:
     assert [Kind.ORDER] == [finding.kind for finding in opened.findings if finding.rung is Rung.R0]
 
 
+@pytest.mark.lockcheck(off=True)  # else the session of the test run goes on looking
 def test_locks_live_on_when_their_session_has_ended() -> None:
     """They still work, unchecked."""
     with session():

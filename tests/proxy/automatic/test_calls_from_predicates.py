@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from listening import WAIT_SECONDS, Gate, Judge, Listener, once
@@ -80,7 +80,8 @@ def test_a_predicate_that_registers_does_not_wait_for_another_registration(sched
     assert gate.reached.wait(WAIT_SECONDS)
     again = threading.Thread(target=register, daemon=True)
     again.start()
-    while again.is_alive() and not scheduler._registering.locked():
+    registering = cast("threading.Lock", scheduler._registering)
+    while again.is_alive() and not registering.locked():
         again.join(timeout=0.001)  # On threads nothing waits for a predicate: it may be over at once.
     gate.open()
     again.join(WAIT_SECONDS)

@@ -1,0 +1,77 @@
+"""The declared order of the engine `threads`: what it says, and that the engine makes use of all of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from listening import Listener
+from manager_requests import ONE, TWO, application_request, ask_request, configuration_request, node_request
+from running_scheduler import begin, reserved_in, running
+
+from licorne import Scheduler
+from licorne.actors.guards import LOCK_ORDER
+from licorne.lockcheck import session
+from licorne.lockcheck.certificate import certify
+
+if TYPE_CHECKING:
+    from licorne.proxy.si import si_pb2 as si
+
+PAGE = Path(__file__).parents[2] / "docs" / "threads.md"
+
+
+def test_every_declared_nesting_is_made() -> None:
+    """What is declared and never done would let through what nobody means."""
+    with session(LOCK_ORDER) as checked:
+        end_a_partition_with_a_reservation()
+        register_again_while_something_runs()
+    certificate = certify(checked.summary())
+
+    assert certificate.holds, certificate.text()
+    assert () == certificate.unexercised, certificate.text()
+
+
+def end_a_partition_with_a_reservation() -> None:
+    """End it while an application that runs on one of its nodes has reserved the other one."""
+    with Scheduler(engine="threads", stepped=True) as scheduler:
+        scheduler.register("rm", Listener(), configuration=TWO)
+        scheduler.update_node(node_request("first", "second", memory=3, partition="second"))
+        scheduler.update_application(application_request("app", "stays", partition="second"))
+        scheduler.update_allocation(an_ask("placed", "app", "first"))
+        scheduler.update_allocation(an_ask("in the way", "stays", "second"))
+        scheduler.run_until_idle()
+        scheduler.update_allocation(an_ask("late", "app", "second"))
+        scheduler.run_until_idle()
+        assert 1 == reserved_in(scheduler)
+        scheduler.update_configuration(configuration_request(ONE))
+        assert 0 == reserved_in(scheduler)
+        scheduler.validate()
+
+
+def register_again_while_something_runs() -> None:
+    """Its end sets a timer."""
+    listener = Listener()
+    with running("threads", threads=1) as scheduler:
+        begin(scheduler, listener)
+        scheduler.update_allocation(ask_request("ask"))
+        listener.wait_for("placed ask")
+        scheduler.register("rm", listener, configuration=ONE)
+
+
+def an_ask(key: str, application: str, node_id: str) -> si.AllocationRequest:
+    request = ask_request(key, application=application, memory=2, partition="second")
+    request.allocations[0].allocationTags["yunikorn.apache.org/requiredNode"] = node_id
+    return request
+
+
+def test_what_an_application_has_reserved_is_freed_when_its_partition_ends() -> None:
+    """As part of the test run, so that the certificate of the run has this nesting."""
+    end_a_partition_with_a_reservation()
+
+
+def test_the_page_shows_the_declaration_as_it_describes_itself() -> None:
+    """Whoever changes it draws it again."""
+    (shown,) = re.findall(r"<!-- order -->\n(.*?)\n<!-- end -->", PAGE.read_text("utf-8"), re.DOTALL)
+
+    assert LOCK_ORDER.describe() == shown
