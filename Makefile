@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium test lockcheck check bench proto soak oracle pykka-contract clean
+.PHONY: run slapd chromium test lockcheck check bench proto soak oracle corpus pykka-contract clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -50,6 +50,10 @@ soak: $(VENV)/.ready
 # Lockcheck against a search through all schedules, for all small programs; goes on where it was stopped.
 oracle: $(VENV)/.ready
 	nice -n 15 $(BIN)/python tests/oracle_run.py
+
+# The known bugs and false alarms of locks: which case stands for which, and how many come out as they have to.
+corpus: $(VENV)/.ready
+	$(BIN)/python tests/lockcheck/corpus/counting.py
 
 # Pykka's own tests, fetched from its source distribution, on our runtime.
 pykka-contract: $(VENV)/.ready

@@ -71,11 +71,17 @@ def nest(who: str, *guards: Guard) -> None:
 
 @dataclass(frozen=True)
 class Bug:
-    """A bug of somebody, and what kind of finding it has to be at R0."""
+    """A bug of somebody, and what kind of finding it has to be at which rung."""
 
     name: str
     run: Callable[[Cluster], None]
     kind: Kind
+    sources: tuple[str, ...] = ()
+    """Where it is from; `sources.py` has them all."""
+    rung: Rung = Rung.R0
+    steps: int | None = None
+    """How long the path is that closes."""
+    order: Order | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ class Safe:
     explained: str = ""
     """Part of the reason that the R1 gives; empty where not even a path closes."""
     order: Order | None = None
+    sources: tuple[str, ...] = ()
 
 
 def look(run: Callable[[Cluster], None], order: Order | None) -> tuple[Session, tuple[Finding, ...]]:
