@@ -234,9 +234,12 @@ class Partition:
         if not self._stopped:
             preempt_over_quota(self._state)
 
-    @reads
+    @writes
     def next_look_ns(self) -> int | None:
-        """Return when time alone may let something be placed, `None` if only a change can."""
+        """Return when time alone may let something be placed, `None` if only a change can.
+
+        It brings the orders of the queues up to date on its way.
+        """
         rests = [queue.seats.rest for queue in self._state.tree.leaves_in_order()]
         due = [rest.until_ns for rest in rests if rest is not None and rest.until_ns is not None]
         reserved = self._state.reserved_rest

@@ -104,6 +104,10 @@ def shape_of(ask: Ask) -> AskShape:
     )
 
 
+_NOBODY: Final[OrderedList[AskRecord]] = OrderedList()
+"""What groups have in common that set none apart; nothing is ever added to it."""
+
+
 @final
 class AskGroup(OrderedList[AskRecord]):
     """The waiting asks of one shape, in order. Its own place is that of its first ask."""
@@ -121,9 +125,13 @@ class AskGroup(OrderedList[AskRecord]):
     @property
     def apart(self) -> OrderedList[AskRecord]:
         """Those for which preemption was tried, or a node reserved: no other one stands for them there."""
+        return _NOBODY if self._apart is None else self._apart
+
+    def set_apart(self, record: AskRecord) -> None:
+        """Have no other ask stand for this one."""
         if self._apart is None:
             self._apart = OrderedList()
-        return self._apart
+        self._apart.add(record)
 
     def share(self, record: AskRecord) -> None:
         """Have others of the shape stand for an ask again."""
@@ -264,7 +272,7 @@ class PendingAsks:
             return
         record.has_own_answer = True
         if record.group is not None:
-            record.group.apart.add(record)
+            record.group.set_apart(record)
 
     def _queue(self, record: AskRecord) -> None:
         shape = shape_of(record.ask)
@@ -278,7 +286,7 @@ class PendingAsks:
         group.add(record)
         record.group = group
         if record.has_own_answer:
-            group.apart.add(record)
+            group.set_apart(record)
 
     def _unqueue(self, record: AskRecord) -> None:
         group = record.group

@@ -1,0 +1,104 @@
+"""What is marked `@reads` changes nothing: the engine `threads` takes a lock for reading there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mark_audit import ENTITIES, watching
+from transcript_generator import random_transcript
+from transcript_witness import make_replay
+
+from licorne import RequestError
+from licorne.model.marks import marked_methods, reads
+from licorne.model.node import Node
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.transcript import read_transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pytest
+
+    from licorne import Scheduler
+    from licorne.model.partition import Partition
+    from licorne.proxy.transcript import Line
+
+SEEDS = (3, 5)
+LINES_BETWEEN_QUESTIONS = 10
+
+
+def test_no_reader_changes_its_entity() -> None:
+    """Each is looked at before and after, on random transcripts with all questions asked in between."""
+    with watching() as audit:
+        for seed in SEEDS:
+            replay = make_replay("direct", [])
+            lines = read_transcript("\n".join(random_transcript(seed)), "transcript")
+            with replay.scheduler as scheduler:
+                replay.run(questioned(scheduler, lines))
+
+    assert {} == audit.changed
+    assert readers() == audit.called
+
+
+def test_a_reader_that_keeps_what_it_found_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit can fail, however deep the change is."""
+    facts = Node.facts
+
+    def remembers(node: Node) -> object:
+        node._reservations["remembered"] = True
+        return facts(node)
+
+    monkeypatch.setattr(Node, "facts", reads(remembers))
+    replay = make_replay("direct", [])
+    with watching() as audit, replay.scheduler:
+        replay.run(read_transcript("\n".join(random_transcript(SEEDS[0])), "transcript"))
+
+    assert {"Node.facts": {"_reservations"}} == audit.changed
+
+
+def readers() -> set[str]:
+    return {
+        f"{entity.__name__}.{name}"
+        for entity in ENTITIES
+        for name, mark in marked_methods(entity).items()
+        if mark == "reads"
+    }
+
+
+def questioned(scheduler: Scheduler, lines: Iterable[Line]) -> Iterator[Line]:
+    """Ask everything now and then between the lines."""
+    for number, line in enumerate(lines):
+        if number % LINES_BETWEEN_QUESTIONS == LINES_BETWEEN_QUESTIONS - 1:
+            scheduler.validate()
+            scheduler.snapshot()
+            scheduler.quarantined()
+            scheduler._cluster.partition("default")
+            for partition in scheduler._cluster.partitions():
+                ask_everything(scheduler, partition)
+        yield line
+
+
+def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
+    partition.view()
+    for application_id in partition.application_ids():
+        explanation = partition.explain(application_id)
+        assert explanation is not None
+        for one in explanation.asks:
+            partition.explain_ask(application_id, one.allocation_key)
+        dry_run(scheduler, partition, ask=si.Allocation(allocationKey="new", applicationID=application_id))
+    dry_run(scheduler, partition, application=si.AddApplicationRequest(applicationID="new"))
+    for seat in partition._state.seats.values():
+        seat.application.refusals()
+        seat.application.swap_onto("anything")
+
+
+def dry_run(
+    scheduler: Scheduler,
+    partition: Partition,
+    *,
+    application: si.AddApplicationRequest | None = None,
+    ask: si.Allocation | None = None,
+) -> None:
+    with suppress(RequestError):  # Some of them are refused.
+        scheduler.dry_run(application=application, ask=ask, rm_id=partition.rm_id)
