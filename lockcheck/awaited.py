@@ -11,7 +11,7 @@ import concurrent.futures
 import functools
 import threading
 import weakref
-from concurrent.futures import FIRST_COMPLETED
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
 from .hooks import Hooks
@@ -94,15 +94,18 @@ class _FutureWait:
     endless = True
     breakable = True
 
-    def __init__(self, futures: Iterable[_Future], *, for_all: bool = True) -> None:
+    def __init__(self, futures: Iterable[_Future], return_when: str = ALL_COMPLETED) -> None:
         self._futures = list(futures)
-        self._for_all = for_all
+        self._return_when = return_when
 
     def needs(self, waiting: Unit) -> list[list[Unit]]:  # noqa: ARG002 - whoever waits
         """Return who works for each task that is not over."""
-        tasks = [_tasks.get(future) for future in self._futures if not future.done()]
+        left = [future for future in self._futures if not future.done()]
+        if self._return_when == FIRST_COMPLETED and len(left) < len(self._futures):
+            return []  # it is over, and the waiter has yet to notice
+        tasks = [_tasks.get(future) for future in left]
         groups = [task.workers() if task is not None else [] for task in tasks]
-        if self._for_all:
+        if self._return_when == ALL_COMPLETED:
             return [group for group in groups if group]
         return [[unit for group in groups for unit in group]] if all(groups) else []
 
@@ -112,7 +115,8 @@ class _FutureWait:
         names = list(dict.fromkeys(task.name if task is not None else "a promise" for task in tasks))
         if len(tasks) == 1:
             return f"the result of {names[0]}"
-        return f"{'all' if self._for_all else 'the first'} of {len(tasks)} results of {', '.join(names)}"
+        which = "all" if self._return_when == ALL_COMPLETED else "the first"
+        return f"{which} of {len(tasks)} results of {', '.join(names)}"
 
 
 def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
@@ -157,11 +161,11 @@ def _wait(function: Callable[..., Result]) -> Callable[..., Result]:
     def wait(
         fs: Iterable[_Future],
         timeout: float | None = None,
-        return_when: str = concurrent.futures.ALL_COMPLETED,
+        return_when: str = ALL_COMPLETED,
     ) -> Result:
         futures = list(fs)
         if timeout is None and futures:
-            waited = _FutureWait(futures, for_all=return_when == concurrent.futures.ALL_COMPLETED)
+            waited = _FutureWait(futures, return_when)
             wait_in_slices(local.unit, waited, lambda seconds: _satisfied(futures, seconds, return_when), -1)
         return function(futures, timeout, return_when)
 
@@ -193,7 +197,7 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
 
 def _await_first(left: set[_Future]) -> None:
     if not any(future.done() for future in left):
-        waited = _FutureWait(left, for_all=False)
+        waited = _FutureWait(left, FIRST_COMPLETED)
         wait_in_slices(local.unit, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1)
 
 

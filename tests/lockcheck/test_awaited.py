@@ -12,11 +12,13 @@ import pytest
 from deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
 
 from licorne.lockcheck import DeadlockError, Lock, unit
+from licorne.lockcheck.runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from licorne.lockcheck.factories import ExclusiveLock
+    from licorne.lockcheck.holding import Unit, Wait
 
 LEVELS = pytest.mark.parametrize("level", ["order", "full"])
 
@@ -288,3 +290,38 @@ def test_methods_are_the_plain_ones_where_nobody_looks_on() -> None:
         concurrent.futures.wait,
         ThreadPoolExecutor.submit,
     )
+
+
+def test_a_wait_for_the_first_result_needs_nobody_once_there_is_one() -> None:
+    """Also in the moment before the waiter notices, while the other task is stuck behind the waiter."""
+    promise, lock = Future[int](), Lock("shared", check="order")
+    with checked() as opened, ThreadPoolExecutor(1) as pool, lock:
+        stuck = pool.submit(_take_and_let_go, lock)
+        waiter = threading.Thread(
+            target=concurrent.futures.wait,
+            args=([stuck, promise],),
+            kwargs={"return_when": concurrent.futures.FIRST_COMPLETED},
+        )
+        waiter.start()
+        wait, unit_of_waiter = wait_of(waiter.name)
+        promise.set_result(7)
+
+        assert [] == wait.needs(unit_of_waiter)
+        waiter.join(WAIT_SECONDS_MAX)
+    assert not deadlocks(opened)
+
+
+def _take_and_let_go(lock: ExclusiveLock) -> None:
+    with lock:
+        pass
+
+
+def wait_of(name: str) -> tuple[Wait, Unit]:
+    """Wait until a thread waits; return for what."""
+    limit = time.monotonic() + WAIT_SECONDS_MAX
+    while time.monotonic() < limit:
+        for one in runtime.all_units():
+            if one.name == name and one.wait is not None:
+                return one.wait, one
+        time.sleep(0)
+    raise AssertionError(f"{name} never waits")
