@@ -16,15 +16,15 @@ from .baseline import Baseline, read_baseline
 from .certificate import certify
 from .diagrams import dot, mermaid
 from .differences import differences
-from .documents import read_document, to_json
+from .documents import read_document
 from .errors import LockCheckError
 from .findings import Rung, failing_from
 from .levels import Level, level_of
 from .page import to_html
 from .running import named_order, run_program
-from .sarif import to_sarif
 from .statistics import usage_table
 from .trace_command import add_commands
+from .writing import FORMS, write_reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,8 +65,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help="the rung from which on a finding fails (R2); R0 always does",
     )  # fmt: skip
     run.add_argument("--baseline", help="accepted findings (.toml)")
-    for kind in ("json", "sarif", "html"):
-        run.add_argument(f"--{kind}", metavar="FILE", help=f"write a report as {kind.upper()}")
+    for name, described in FORMS.items():
+        run.add_argument(f"--{name}", metavar="FILE", help=f"write a report as {described}; - for the output")
     run.set_defaults(work=_run)
     graph = commands.add_parser("graph", help="draw the learned graph of a report")
     graph.add_argument("report", help="what `run --json` wrote")
@@ -99,14 +99,11 @@ def _run(options: argparse.Namespace) -> int:
     level: Level = level_of(options.level)
     session, code = run_program(options.program, options.arguments, order, level)
     summary, today = session.summary(), _today()
-    if options.json:
-        Path(options.json).write_text(to_json(summary), encoding="utf-8")
-    if options.sarif:
-        text = to_sarif(summary, Path.cwd(), suppressed=baseline.reasons(today))
-        Path(options.sarif).write_text(text, encoding="utf-8")
-    if options.html:
-        Path(options.html).write_text(to_html(summary), encoding="utf-8")
-    verdict = baseline.judge(summary.findings, failing_from(Rung[options.fail_on]), today)
+    fail_on = failing_from(Rung[options.fail_on])
+    paths = {form: getattr(options, form) for form in FORMS}
+    reasons = baseline.reasons(today)
+    write_reports(paths, summary, root=Path.cwd(), fail_on=fail_on, accepted=reasons)
+    verdict = baseline.judge(summary.findings, fail_on, today)
     told = [session.report_text(), *verdict.complaints]
     if verdict.accepted:
         told.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
@@ -22,11 +21,10 @@ from .errors import LockUsageError
 from .findings import Finding, Rung, failing_from
 from .levels import Level, level_of
 from .order import Order
-from .page import to_html
 from .running import named_order
-from .sarif import to_sarif
 from .sessions import Session
 from .summaries import Summary, merged
+from .writing import FORMS, write_reports
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -52,9 +50,6 @@ _WORKER_KEY: Final = "lockcheck"
 _QUIET: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
 
-_KINDS: Final = ("html", "sarif", "json")
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("lockcheck", "the order of locks")
@@ -73,8 +68,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--lockcheck-baseline", metavar="FILE", help="accepted findings (.toml), with reasons and last days"
     )
-    for kind in _KINDS:
-        group.addoption(f"--lockcheck-{kind}", metavar="FILE", help=f"write a report as {kind.upper()}")
+    for form, described in FORMS.items():
+        group.addoption(
+            f"--lockcheck-{form}", metavar="FILE", help=f"write a report as {described}; - for the output"
+        )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -96,7 +93,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_BASELINE] = _baseline(config)
     _open(config, config.option)
     opened = config.stash.get(_SESSION, None)
-    if opened is not None and any(config.getoption(f"--lockcheck-{kind}") for kind in _KINDS):
+    if opened is not None and any(config.getoption(f"--lockcheck-{form}") for form in FORMS):
         config.stash[_SUMMARY] = Summary(opened.level.name.lower())
 
 
@@ -272,16 +269,15 @@ def _add(config: pytest.Config, summary: Callable[[], Summary]) -> None:
 
 
 def _write(config: pytest.Config, summary: Summary) -> None:
-    reasons = config.stash[_BASELINE].reasons(_today())
-    texts: dict[str, Callable[[], str]] = {
-        "html": lambda: to_html(summary),
-        "sarif": lambda: to_sarif(summary, config.rootpath, suppressed=reasons),
-        "json": lambda: to_json(summary),
-    }
-    for kind, text in texts.items():
-        path = config.getoption(f"--lockcheck-{kind}")
-        if path:
-            Path(path).write_text(text(), encoding="utf-8")
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    write_reports(
+        {form: config.getoption(f"--lockcheck-{form}") for form in FORMS},
+        summary,
+        root=config.rootpath,
+        fail_on=_failing(config),
+        accepted=config.stash[_BASELINE].reasons(_today()),
+        show=lambda text: reporter.write("\n" + text) if reporter is not None else None,
+    )
 
 
 def _today() -> date:

@@ -11,6 +11,7 @@ import pytest
 
 from licorne.lockcheck import judging
 from licorne.lockcheck.command import CLEAN, FAULT, FOUND, USAGE, main
+from licorne.lockcheck.writing import FORMS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,14 +56,20 @@ def test_findings_end_with_one_and_are_written_in_every_form(
 ) -> None:
     """The rung decides: at R5 an unguarded path does not fail."""
     program = written(tmp_path, BOTH_WAYS)
-    files = [f"--{kind}={tmp_path / kind}" for kind in ("json", "sarif", "html")]
+    files = [f"--{kind}={tmp_path / kind}" for kind in FORMS]
 
     assert FOUND == main(["run", *files, program])
     assert "R2 cycle: " in capsys.readouterr().err
     assert CLEAN == main(["run", "--fail-on=R5", program])
     assert "R2" == json.loads((tmp_path / "json").read_text("utf-8"))["findings"][0]["rung"]
-    assert (tmp_path / "sarif").exists()
-    assert (tmp_path / "html").exists()
+    assert all((tmp_path / form).stat().st_size > 0 for form in FORMS)
+
+
+def test_a_report_may_go_to_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where GitHub reads its annotations."""
+    main(["run", "--github=-", written(tmp_path, BOTH_WAYS)])
+
+    assert capsys.readouterr().out.startswith("::error file=")
 
 
 def test_a_declared_order_is_checked_and_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

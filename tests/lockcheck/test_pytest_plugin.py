@@ -140,10 +140,11 @@ def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
 
 def test_one_report_of_all_tests_is_written_in_every_form(tmp_path: Path) -> None:
     """The JSON has the nestings of all of them, each with the test that saw it first."""
-    run(
+    said = run(
         tmp_path,
         "--lockcheck=full",
-        *(f"--lockcheck-{kind}=out.{kind}" for kind in ("html", "sarif", "json")),
+        *(f"--lockcheck-{kind}=out.{kind}" for kind in ("html", "sarif", "json", "junit")),
+        "--lockcheck-github=-",
     )
     summary = read_document(str(tmp_path / "out.json"))
 
@@ -151,6 +152,8 @@ def test_one_report_of_all_tests_is_written_in_every_form(tmp_path: Path) -> Non
     assert "test_locks.py::test_in_order" in {nesting.test for nesting in summary.nestings}
     assert (tmp_path / "out.html").read_text("utf-8").startswith("<!doctype html>")
     assert '"version": "2.1.0"' in (tmp_path / "out.sarif").read_text("utf-8")
+    assert "<testsuites " in (tmp_path / "out.junit").read_text("utf-8")
+    assert "\n::error file=test_locks.py,line=" in said
 
 
 def test_a_baseline_accepts_findings_and_fails_where_an_entry_is_too_many(tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""Reports in every form, written where somebody asks for them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .annotations import to_annotations
+from .documents import to_json
+from .junit import to_junit
+from .page import to_html
+from .sarif import to_sarif
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from .findings import Rung
+    from .summaries import Summary
+
+__all__ = ["FORMS", "write_reports"]
+
+FORMS: Final = {
+    "html": "one HTML page",
+    "sarif": "SARIF 2.1.0",
+    "json": "JSON",
+    "junit": "JUnit XML",
+    "github": "annotations of GitHub's workflows",
+}
+"""The names of the forms, and what each is."""
+
+
+def write_reports(
+    paths: Mapping[str, str | None],
+    summary: Summary,
+    *,
+    root: Path,
+    fail_on: Collection[Rung],
+    accepted: Mapping[str, str],
+    show: Callable[[str], object] | None = None,
+) -> None:
+    """Write a summary in some forms.
+
+    Args:
+        paths: where each form goes, if anywhere; `-` is the standard output.
+        summary: what was found.
+        root: the folder that places in the code are told relative to.
+        fail_on: the rungs that fail.
+        accepted: the reasons of what a baseline accepts, by fingerprint.
+        show: what stands for the standard output, where it is captured.
+    """
+    texts: dict[str, Callable[[], str]] = {
+        "html": lambda: to_html(summary),
+        "sarif": lambda: to_sarif(summary, root, suppressed=accepted),
+        "json": lambda: to_json(summary),
+        "junit": lambda: to_junit(summary, fail_on, accepted=accepted),
+        "github": lambda: to_annotations(summary, root, fail_on, accepted=accepted),
+    }
+    for form in FORMS:
+        path = paths.get(form)
+        if path == "-":
+            (show or sys.stdout.write)(texts[form]())
+        elif path:
+            Path(path).write_text(texts[form](), encoding="utf-8")
