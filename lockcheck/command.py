@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from .baseline import Baseline, read_baseline
 from .certificate import certify
+from .confirm_command import add_confirm_commands
 from .diagrams import dot, mermaid
 from .differences import differences
 from .documents import read_document
@@ -85,6 +86,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     stats.add_argument("report")
     stats.set_defaults(work=_stats)
     add_commands(commands)
+    add_confirm_commands(commands)
     return parser
 
 

@@ -16,6 +16,7 @@ from .order_proof import Step
 from .report import scenario, suggestion
 from .statistics import Spread, Usage
 from .summaries import Contract, Declaration, Nesting, Summary
+from .witness_file import json_of_stop, read_stop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,6 +109,8 @@ def _finding(finding: Finding, sites: Mapping[str, int]) -> dict[str, Json]:
         "clause": finding.clause,
         "why": list(finding.why),
         "edges": [_edge(edge) for edge in finding.edges],
+        "stops": [json_of_stop(stop) for stop in finding.stops],
+        "replay": finding.replay,
         "scenario": list(scenario(finding)),
         "suggestion": suggestion(finding, sites),
     }
@@ -125,6 +128,8 @@ def _read_finding(fields: Fields) -> Finding:
         fingerprint=fields.text("fingerprint"),
         count=fields.number("count"),
         test=fields.text_or_none("test"),
+        stops=fields.each("stops", read_stop),
+        replay=fields.text_or_none("replay"),
     )
 
 

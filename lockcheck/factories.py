@@ -59,7 +59,7 @@ def Lock(name: str | None = None, *, key: object = None, check: Level | str | No
     level = level_for(check)
     if level is Level.OFF:
         return threading.Lock()
-    if level is Level.RECORD:
+    if level >= Level.RECORD:
         from .recorded import RecordedLock  # noqa: PLC0415 - likewise
 
         return RecordedLock(name or _name_here(), key=key)
@@ -73,7 +73,7 @@ def RLock(name: str | None = None, *, key: object = None, check: Level | str | N
     level = level_for(check)
     if level is Level.OFF:
         return threading.RLock()
-    if level is Level.RECORD:
+    if level >= Level.RECORD:
         from .recorded import RecordedRLock  # noqa: PLC0415 - likewise
 
         return RecordedRLock(name or _name_here(), key=key)
@@ -100,7 +100,7 @@ def RWLock(  # noqa: N802 - as its siblings
     level = level_for(check)
     if level is Level.OFF:
         return PlainRWLock(name or "rwlock", key=key, policy=policy)
-    if level is Level.RECORD:
+    if level >= Level.RECORD:
         from .recorded import RecordedRWLock  # noqa: PLC0415 - likewise
 
         return RecordedRWLock(name or _name_here(), key=key, policy=policy)

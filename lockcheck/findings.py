@@ -10,7 +10,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from .witness import Stop
 
 __all__ = [
     "DEFAULT_FAIL_ON",
@@ -118,6 +121,10 @@ class Finding:
     count: int = 1
     test: str | None = None
     """What the session was called when it was seen first: the test, under pytest."""
+    stops: tuple[Stop, ...] = ()
+    """From R2 on, where the units would be stuck, as another run can find these places again."""
+    replay: str | None = None
+    """At R4 the file that `replay` forces the deadlock with."""
 
     def __str__(self) -> str:
         return f"{self.rung.name} {self.kind.value}: {self.text}"

@@ -61,6 +61,17 @@ class Fields:
             raise self.error(name, found, "no whole number from 0 on")
         return found
 
+    def number_or_none(self, name: str) -> int | None:
+        """Return a number that is whole and not negative, or nothing where it is null."""
+        return None if self._get(name) is None else self.number(name)
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Return a list of numbers that are whole and not negative."""
+        found = self._list(name)
+        if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in found):
+            raise self.error(name, found, "no list of whole numbers from 0 on")
+        return tuple(one for one in found if isinstance(one, int))
+
     def flag(self, name: str) -> bool:
         """Return true or false."""
         found = self._get(name)

@@ -12,16 +12,17 @@ from .holding import nesting_of
 from .levels import Level
 from .runtime import LATCH
 from .stacks import resolve
+from .witness_making import stops_of_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from .cycles import Closed
     from .graph import ClassEdge
     from .holding import Node
     from .sessions import Session
 
-__all__ = ["edge_of_dependency", "judge"]
+__all__ = ["edge_of_dependency", "edges_of_path", "judge"]
 
 
 def judge(session: Session, node: Node, held: Sequence[Node]) -> bool:
@@ -112,27 +113,23 @@ def _learn(session: Session, node: Node, held: Sequence[Node]) -> None:
 
 def _cycle(closed: Closed) -> Finding:
     """Put a closed path into words."""
-    edges: list[Edge] = []
     steps: list[str] = []
     names: list[str] = []
-    previous = closed.path[-1]
-    for one in closed.path:
-        joint = next((held for held in one.held if held.grip.lock is previous.wanted.lock), None)
-        edges.append(edge_of_dependency(one, joint))
+    for one, joint in _with_joints(closed.path):
         steps.append(f"{joint.grip if joint else 'nothing'} -> {one.wanted}")
         names.append(
             f"{joint.grip.lock.name if joint else ''}[{joint.grip.mode if joint else ''}]"
             f"->{one.wanted.lock.name}[{one.wanted.mode}]"
         )
-        previous = one
     at = min(range(len(names)), key=lambda place: names[place:] + names[:place])
     return Finding(
         Rung.R1 if closed.reasons else Rung.R2,
         Kind.CYCLE,
         f"a closed path of {len(steps)} steps: " + ", then ".join(steps),
-        tuple(edges),
+        edges_of_path(closed.path),
         closed.reasons or _NOTHING_GUARDS,
         fingerprint=fingerprint_of("cycle", *names[at:], *names[:at]),
+        stops=() if closed.reasons else stops_of_path(closed.path),
     )
 
 
@@ -141,6 +138,16 @@ _NOTHING_GUARDS = (
     "they are different units, and none must have ended before another one begins",
     "every lock was known to others, and everybody waits without a limit",
 )
+
+
+def edges_of_path(path: Sequence[Dependency]) -> tuple[Edge, ...]:
+    """Return the edges of a closed path: what each unit holds of what the one before wants."""
+    return tuple(edge_of_dependency(one, joint) for one, joint in _with_joints(path))
+
+
+def _with_joints(path: Sequence[Dependency]) -> Iterator[tuple[Dependency, Held | None]]:
+    for one, before in zip(path, (path[-1], *path), strict=False):
+        yield one, next((held for held in one.held if held.grip.lock is before.wanted.lock), None)
 
 
 def edge_of_dependency(one: Dependency, joint: Held | None) -> Edge:

@@ -25,16 +25,19 @@ class Level(IntEnum):
     ORDER = 1  # declared order, recursion, releases, leaks, real deadlocks
     FULL = 2  # and the learned graph, blocking calls, iterations, stacks
     RECORD = 3  # and every event can be written to a trace
+    CONFIRM = 4  # and threads can be paused before they want a lock
 
 
 def level_of(text: Level | str) -> Level:
-    """Return the level of a name: `off`, `order`, `full` or `record`, in any case."""
+    """Return the level of a name: `off`, `order`, `full`, `record` or `confirm`, in any case."""
     if isinstance(text, Level):
         return text
     try:
         return Level[text.strip().upper()]
     except KeyError:
-        raise LockUsageError(f"{text!r} is no level of checking: off, order, full or record") from None
+        raise LockUsageError(
+            f"{text!r} is no level of checking: off, order, full, record or confirm"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

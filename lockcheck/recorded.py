@@ -1,4 +1,4 @@
-"""The locks of the level `record`: checked ones that also tell a recorder."""
+"""The locks of the levels `record` and `confirm`: checked ones that also tell a recorder or are steered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from .checked import CheckedLock, FullLock, FullRLock
 from .checked_rw import CheckedGuard, FullRWLock
 from .holding import Grip
-from .runtime import runtime
+from .runtime import local, runtime
 from .rwlock import FOREVER
 from .trace import EventKind
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from .holding import Attempt, LockIdentity
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
+
+
+def _asks(grip: Grip) -> None:
+    steering = runtime.steering
+    if steering is not None:
+        steering.wants(local.unit, grip)
 
 
 def _answered(grip: Grip, *, taken: bool) -> None:
@@ -48,6 +54,7 @@ class _Recording(CheckedLock):
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
         attempt: Attempt = "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed"
         grip = Grip(self.identity, "W", attempt)
+        _asks(grip)
         taken = super().acquire(blocking, timeout)
         _answered(grip, taken=taken)
         return taken
@@ -115,6 +122,7 @@ class RecordedRWLock(FullRWLock):
     def _ask(self, mode: Mode, timeout_seconds: float) -> bool:
         attempt: Attempt = "try" if timeout_seconds == 0 else "block" if timeout_seconds < 0 else "timed"
         grip = Grip(self.identity, mode, attempt)
+        _asks(grip)
         taken = self._acquire(mode, timeout_seconds)
         _answered(grip, taken=taken)
         return taken

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import threading
 import weakref
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from .signals import signals_heard
 from .stacks import caller, capture, resolve
 from .trace import NOWHERE, Event, EventKind, TracedLock, TracedUnit
 from .trace_file import SEGMENT_BYTES, SEGMENTS, TraceWriter
+from .witness import role_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,21 +30,10 @@ if TYPE_CHECKING:
     from .order import Order
     from .sessions import Action
 
-__all__ = ["NOTE_ALL", "Recorder", "recording", "role_of"]
-
-_NUMBERED: Final = re.compile(r"^Thread-\d+(?: \((?P<target>.*)\))?$|^(?P<pool>.*?)(?:[-_]\d+)+$")
-"""Names that `threading` and pools make: `Thread-3 (work)`, `ThreadPoolExecutor-0_1`."""
+__all__ = ["NOTE_ALL", "Recorder", "recording"]
 
 NOTE_ALL: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 """Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
-
-
-def role_of(name: str) -> str:
-    """Return the name of a unit without the numbers that differ from run to run."""
-    found = _NUMBERED.match(name)
-    if found is None:
-        return name
-    return found["target"] or found["pool"] or "Thread"
 
 
 @final

@@ -50,6 +50,8 @@ def _lines(finding: Finding, sites: Mapping[str, int]) -> Iterator[str]:
     if finding.why:
         yield "  it is safe, since:" if finding.rung is Rung.R1 else "  why:"
         yield from (f"    - {reason}" for reason in finding.why)
+    if finding.replay is not None:
+        yield f"  replay file: {finding.replay}"
     advice = suggestion(finding, sites)
     if advice is not None:
         yield f"  suggestion: {advice}"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import runpy
 import sys
+import threading
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import LockUsageError, OrderDeclarationError
+from .errors import DeadlockError, LockUsageError, OrderDeclarationError
 from .findings import Rung
 from .order import Order
 from .sessions import Session
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from .levels import Level
 
-__all__ = ["named_order", "run_program"]
+__all__ = ["execute", "named_order", "run_program"]
 
 
 def named_order(text: str) -> Order:
@@ -57,32 +58,66 @@ def run_program(
     Raises:
         LockUsageError: there is no such file.
     """
-    if not Path(path).is_file():
-        raise LockUsageError(f"{path}: there is no such program")
-    argv, paths = sys.argv, list(sys.path)
-    sys.argv = [path, *arguments]
-    sys.path.insert(0, str(Path(path).resolve().parent))
     session = Session(
         order, level=level, on={rung: "record" for rung in Rung if rung is not Rung.R5}, name=path
     )
-    try:
-        with session:
-            code = _run(path)
-    finally:
-        sys.argv = argv
-        sys.path[:] = paths
+    with session:
+        code = execute(path, arguments)
     return session, code
 
 
-def _run(path: str) -> int:
+def execute(program: str, arguments: Sequence[str], *, as_module: bool = False) -> int:
+    """Run a program as `python program arguments` would, and wait for the threads that it leaves running.
+
+    Args:
+        program: a file, or a module where `as_module` says so, as with `python -m`.
+        arguments: what the program finds in `sys.argv`.
+        as_module: whether it is a module.
+
+    Returns:
+        The code that the program ended with.
+
+    Raises:
+        LockUsageError: there is no such file or module.
+    """
+    if as_module and not _is_module(program):
+        raise LockUsageError(f"{program}: there is no such module")
+    if not as_module and not Path(program).is_file():
+        raise LockUsageError(f"{program}: there is no such program")
+    argv, paths, threads = sys.argv, list(sys.path), set(threading.enumerate())
+    sys.argv = [program, *arguments]
+    sys.path.insert(0, str(Path.cwd() if as_module else Path(program).resolve().parent))
     try:
-        runpy.run_path(path, run_name="__main__")
+        code = _run(program, as_module=as_module)
+        for thread in threading.enumerate():
+            if thread not in threads and not thread.daemon:
+                thread.join()
+    finally:
+        sys.argv = argv
+        sys.path[:] = paths
+    return code
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False
+
+
+def _run(program: str, *, as_module: bool) -> int:
+    try:
+        if as_module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(program, run_name="__main__")
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
         sys.stderr.write(f"{end.code}\n")
         return 1
-    except Exception:  # noqa: BLE001 - a program that fails still has something to report
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - a program that fails still has something to report
+        if not (isinstance(error, DeadlockError) and error.finding and error.finding.rung is Rung.R4):
+            traceback.print_exc()
         return 1
     return 0

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .recording import Recorder
     from .sessions import Session
+    from .steering import Steering
 
 __all__ = ["LATCH", "Runtime", "go_on_as", "local", "runtime"]
 
@@ -31,11 +32,12 @@ re-entrant, since the collector of garbage may run a finalizer in between that g
 class Runtime:
     """Which session looks on, and which units run."""
 
-    __slots__ = ("born", "ended", "recorder", "running", "session", "threads", "units")
+    __slots__ = ("born", "ended", "recorder", "running", "session", "steering", "threads", "units")
 
     def __init__(self) -> None:
         self.session: Session | None = None
         self.recorder: Recorder | None = None
+        self.steering: Steering | None = None
         self.units: dict[int, Unit] = {}
         self.running: dict[int, Unit] = {}
         """What runs on each thread now, by the thread's number; each thread writes its own entry."""

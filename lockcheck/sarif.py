@@ -82,7 +82,12 @@ def _result(finding: Finding, sites: Mapping[str, int], root: Path, reason: str 
         "partialFingerprints": {"lockcheck/v1": finding.fingerprint},
         "occurrenceCount": finding.count,
         "stacks": stacks,
-        "properties": {"rung": finding.rung.name, "test": finding.test, "clause": finding.clause},
+        "properties": {
+            "rung": finding.rung.name,
+            "test": finding.test,
+            "clause": finding.clause,
+            "replay": finding.replay,
+        },
     }
     if flows:
         result["codeFlows"] = [{"threadFlows": flows}]

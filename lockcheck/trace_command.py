@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import runpy
+import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 from .findings import Edge, Finding, Kind, Rung, fingerprint_of
 from .prediction import predict
 from .report import finding_text
+from .running import execute
 from .trace import NOWHERE, EventKind
 from .trace_file import read_trace
+from .witness_file import write_witness
+from .witness_making import stops_of_prediction, witness_of
 
 if TYPE_CHECKING:
-    import argparse
-
     from .prediction import Prediction, Stop
     from .trace import Event, Trace
 
@@ -31,11 +32,13 @@ _NO_FILTER: Final = (
 def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands; each sets `work`, which returns the exit code."""
     record = subparsers.add_parser("record", help="run a program and write down what its locks do")
-    record.add_argument("program", type=Path, help="a Python file, run as `__main__`")
     record.add_argument("--trace", type=Path, default=Path("locks.lct"), help="the file that is written")
+    record.add_argument("program", help="a Python file, run as `__main__`")
+    record.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     record.set_defaults(work=_record)
     analyze = subparsers.add_parser("analyze", help="predict deadlocks from a trace")
     analyze.add_argument("trace", type=Path, help="what `record` wrote")
+    analyze.add_argument("--witness", type=Path, metavar="DIR", help="write a witness of each deadlock there")
     analyze.set_defaults(work=_analyze)
 
 
@@ -43,9 +46,9 @@ def _record(given: argparse.Namespace) -> int:
     from .recording import recording  # noqa: PLC0415 - the analysis needs none of it
 
     with recording(given.trace):
-        runpy.run_path(str(given.program), run_name="__main__")
+        code = execute(given.program, given.arguments)
     sys.stdout.write(f"{given.trace} was written\n")
-    return CLEAN
+    return code
 
 
 def _analyze(given: argparse.Namespace) -> int:
@@ -57,6 +60,9 @@ def _analyze(given: argparse.Namespace) -> int:
         sys.stdout.write("note: the search was cut off at its bound: there may be more\n")
     for finding in findings:
         sys.stdout.write(finding_text(finding, {}) + "\n")
+        witness = witness_of(finding)
+        if given.witness is not None and witness is not None:
+            sys.stdout.write(f"  witness: {write_witness(given.witness, witness)}\n")
     sys.stdout.write(f"{len(trace.events)} events, {len(findings)} deadlocks predicted\n")
     return FINDINGS if findings else CLEAN
 
@@ -86,6 +92,7 @@ def _finding(trace: Trace, prediction: Prediction) -> Finding:
         tuple(edges),
         (_NO_FILTER.format(len(prediction.witness)),),
         fingerprint=fingerprint_of("predicted", *steps[first:], *steps[:first]),
+        stops=stops_of_prediction(trace, prediction),
     )
 
 

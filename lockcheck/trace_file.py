@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .holding import Attempt
     from .rwlock import Policy
 
-__all__ = ["TraceWriter", "read_trace"]
+__all__ = ["TraceWriter", "is_trace", "read_trace"]
 
 _MAGIC: Final = b"LOCKTRACE1\n\0\0\0\0\0"
 _FILE: Final = struct.Struct("<16sII")
@@ -139,6 +139,12 @@ class TraceWriter:
 def _cut(text: str) -> str:
     """Shorten a text: its end says more, of paths and of keys."""
     return text if len(text) <= _TEXT_LENGTH_MAX else "..." + text[3 - _TEXT_LENGTH_MAX :]
+
+
+def is_trace(path: Path) -> bool:
+    """Tell whether a file begins as a trace does."""
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
 
 
 def read_trace(path: Path) -> Trace:

@@ -157,7 +157,7 @@ def _break_circle(session: Session, unit: Unit) -> None:
         if not circle or waits in session.circles or any(map(_gives_way, circle)):
             return
         session.circles.add(waits)
-        finding = session.note(_finding(circle))
+        finding = session.note(_confirmed(circle) or _finding(circle))
         can_give_way = [member for member in circle if member.wait is not None and member.wait.breakable]
         if session.breaks_deadlocks and can_give_way:
             _doom(session, session.victim(can_give_way), finding)
@@ -170,6 +170,11 @@ def _doom(session: Session, victim: Unit, finding: Finding) -> None:
     error.add_note(finding_text(finding, session.graph.site_counts()))
     if victim.wait is not None:
         victim.doomed = victim.wait, error
+
+
+def _confirmed(circle: Sequence[Unit]) -> Finding | None:
+    """Return the finding at R4, if the units were steered into this deadlock."""
+    return runtime.steering.finding(circle) if runtime.steering is not None else None
 
 
 def _finding(circle: Sequence[Unit]) -> Finding:

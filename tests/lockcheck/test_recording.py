@@ -10,9 +10,10 @@ import pytest
 from licorne.lockcheck import LockUsageError, RLock, RWLock
 from licorne.lockcheck.command import main
 from licorne.lockcheck.prediction import predict
-from licorne.lockcheck.recording import recording, role_of
+from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace import EventKind, TraceFileError
 from licorne.lockcheck.trace_file import read_trace
+from licorne.lockcheck.witness import role_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,7 @@ def test_a_deadlock_that_did_not_happen_is_predicted(
     program, trace = tmp_path / "program.py", tmp_path / "locks.lct"
     program.write_text(REVERSED.format(after_start=after_start))
 
-    assert main(["record", str(program), "--trace", str(trace)]) == 0
+    assert main(["record", "--trace", str(trace), str(program)]) == 0
     assert code == main(["analyze", str(trace)])
     assert f"{code} deadlocks predicted" in capsys.readouterr().out
 

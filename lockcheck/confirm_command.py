@@ -1,0 +1,210 @@
+"""The commands `confirm` and `replay`: programs run again, steered into the deadlocks that were found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .confirmation import raised
+from .documents import read_document
+from .errors import LockUsageError
+from .findings import Rung, failing_from
+from .report import finding_text, text_report
+from .steered_runs import Program, first_run, observe_here, steer_here, steered_run
+from .steering import PAUSE_SECONDS
+from .stop_matching import ATTEMPTS_MAX
+from .summaries import Summary, merged
+from .trace_command import findings_of
+from .trace_file import is_trace, read_trace
+from .witness_file import read_witness
+from .witness_making import finding_of, witness_of
+from .writing import FORMS, write_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .confirmation import Outcome
+    from .findings import Finding
+    from .witness import Stop, Witness
+
+__all__ = ["FOLDER", "add_confirm_commands"]
+
+CLEAN, FOUND = 0, 1
+FOLDER: Final = Path("lockcheck-witnesses")
+"""Where replay files are written to, unless somebody says otherwise."""
+TIMEOUT_SECONDS: Final = 60.0
+
+
+def add_confirm_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands; each sets `work`, which returns the exit code."""
+    confirm = subparsers.add_parser("confirm", help="run a program again, steered into what was found")
+    confirm.add_argument(
+        "--witness", type=Path, action="append", default=[], metavar="FILE",
+        help="what to confirm: a witness, a folder of them, a trace, or a report as JSON; without any "
+        "the program runs unsteered first",
+    )  # fmt: skip
+    _add_runs(confirm)
+    confirm.add_argument(
+        "--into", type=Path, default=FOLDER, metavar="DIR", help=f"for replay files ({FOLDER})"
+    )
+    confirm.add_argument("program", help="the program, a file; before it may stand what to confirm")
+    confirm.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    confirm.add_argument(
+        "--fail-on", choices=[rung.name for rung in Rung], default=Rung.R2.name, metavar="RUNG",
+        help="the rung from which on a finding fails (R2)",
+    )  # fmt: skip
+    for name, described in FORMS.items():
+        confirm.add_argument(f"--{name}", metavar="FILE", help=f"write a report as {described}")
+    confirm.set_defaults(work=_confirm)
+    replay = subparsers.add_parser("replay", help="force a confirmed deadlock again")
+    _add_runs(replay)
+    replay.add_argument("witness", type=Path, help="the replay file")
+    replay.add_argument("program", help="the program, a file")
+    replay.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    replay.set_defaults(work=_replay)
+    run = subparsers.add_parser("steered-run")
+    run.add_argument("--folder", type=Path, required=True)
+    run.add_argument("--witness", type=Path)
+    run.add_argument("--kept", type=Path)
+    run.add_argument("--attempt", type=int, default=1)
+    run.add_argument("--pause", type=float, default=PAUSE_SECONDS)
+    run.add_argument("-m", dest="as_module", action="store_true")
+    run.add_argument("program")
+    run.add_argument("arguments", nargs=argparse.REMAINDER)
+    run.set_defaults(work=_run_here)
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pause", type=float, default=PAUSE_SECONDS, metavar="SECONDS",
+        help=f"how long a thread is paused at most in the first run ({PAUSE_SECONDS})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT_SECONDS, metavar="SECONDS",
+        help=f"a run that takes longer is ended ({TIMEOUT_SECONDS:g})",
+    )  # fmt: skip
+    parser.add_argument("-m", dest="as_module", action="store_true", help="the program is a module")
+
+
+def _confirm(given: argparse.Namespace) -> int:
+    sources, program = _sources_and_program(given)
+    before = _found(sources, program, given.timeout)
+    open_ones = _to_confirm(before.findings)
+    rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
+    tried = [_tried(finding, program, given) for finding in open_ones]
+    after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
+    fails = failing_from(Rung[given.fail_on])
+    paths = {form: getattr(given, form) for form in FORMS}
+    write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
+    confirmed = sum(finding.rung is Rung.R4 for finding in after.findings)
+    told = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
+    sys.stderr.write(f"{text_report(after)}\n{told}\n")
+    return FOUND if any(finding.rung in fails for finding in after.findings) else CLEAN
+
+
+def _replay(given: argparse.Namespace) -> int:
+    witness = read_witness(given.witness)
+    program = Program(given.program, tuple(given.arguments), given.as_module)
+    outcome, _ = _attempt(witness, program, given, 1, None)
+    finding = replace(raised(finding_of(witness), outcome), replay=str(given.witness))
+    sys.stderr.write(finding_text(finding, {}) + "\n")
+    return FOUND if outcome.finding is not None else CLEAN
+
+
+def _run_here(given: argparse.Namespace) -> int:
+    program = Program(given.program, tuple(given.arguments), given.as_module)
+    if given.witness is None:
+        return observe_here(program, given.folder)
+    return steer_here(
+        program, given.folder, given.witness, given.kept, attempt=given.attempt, pause=given.pause
+    )
+
+
+# ---------------------------------------------------------------------------------- what to confirm
+
+
+def _sources_and_program(given: argparse.Namespace) -> tuple[list[Path], Program]:
+    """Return what is to be confirmed, and the program: the former may stand before the latter."""
+    sources, words, as_module = list(given.witness), [given.program, *given.arguments], given.as_module
+    if not as_module and _is_source(Path(words[0])):
+        sources.append(Path(words.pop(0)))
+        if words[:1] == ["-m"]:
+            as_module = bool(words.pop(0))
+    if not words:
+        raise LockUsageError(f"{sources[-1]} is what to confirm, but by which program?")
+    return sources, Program(words[0], tuple(words[1:]), as_module)
+
+
+def _is_source(path: Path) -> bool:
+    return path.is_dir() or (path.is_file() and (path.suffix == ".json" or is_trace(path)))
+
+
+def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) -> Summary:
+    """Return what there is to confirm, and all else that was found with it."""
+    if sources:
+        return Summary("confirm", tuple(one for path in sources for one in _findings_in(path)))
+    learned, predicted = first_run(program, timeout_seconds)
+    return replace(learned, findings=(*predicted, *learned.findings))
+
+
+def _to_confirm(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings that have a witness, of those with the same one the strongest."""
+    found: dict[frozenset[Stop], Finding] = {}
+    for finding in sorted(findings, key=lambda one: -one.rung):
+        if witness_of(finding) is not None:
+            found.setdefault(_same_in_every_run(finding.stops), finding)
+    return list(found.values())
+
+
+def _same_in_every_run(stops: Iterable[Stop]) -> frozenset[Stop]:
+    """Return stops without what a trace and the learned graph say of them in different ways."""
+    return frozenset(
+        replace(
+            stop,
+            occurrence=None,
+            held=tuple(replace(held, number=0) for held in stop.held),
+            wanted=replace(stop.wanted, number=0),
+        )
+        for stop in stops
+    )
+
+
+def _findings_in(path: Path) -> Iterator[Finding]:
+    if path.is_dir():
+        for one in sorted(path.glob("*.json")):
+            yield finding_of(read_witness(one))
+    elif is_trace(path):
+        yield from findings_of(read_trace(path))[0]
+    elif '"licorne.lockcheck.report"' in path.read_text(encoding="utf-8")[:200]:
+        yield from read_document(str(path)).findings
+    else:
+        yield finding_of(read_witness(path))
+
+
+# --------------------------------------------------------------------------------------- trying it
+
+
+def _tried(finding: Finding, program: Program, given: argparse.Namespace) -> tuple[Finding, ...]:
+    """Return a finding after up to three attempts to confirm it, and deadlocks that happened besides."""
+    witness = witness_of(finding)
+    assert witness is not None, "please report: a finding without a witness"
+    besides: list[Finding] = []
+    attempt = 0
+    while True:
+        attempt += 1
+        outcome, happened = _attempt(witness, program, given, attempt, given.into.absolute())
+        besides += happened
+        if outcome.finding is not None or attempt == ATTEMPTS_MAX:
+            return raised(finding, outcome), *besides
+        witness = outcome.witness
+
+
+def _attempt(
+    witness: Witness, program: Program, given: argparse.Namespace, attempt: int, kept: Path | None
+) -> tuple[Outcome, tuple[Finding, ...]]:
+    return steered_run(
+        witness, program, kept, attempt=attempt, pause=given.pause, timeout_seconds=given.timeout
+    )

@@ -1,0 +1,211 @@
+"""Confirming a witness: the program runs again, steered, up to three times, until its threads are stuck.
+
+A deadlock that is confirmed is broken as any real one is: a victim raises `DeadlockError`, the others go on.
+The witness is written down again as it came true, so that `replay` can force the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from .errors import DeadlockError, LockUsageError
+from .findings import Finding, Rung
+from .judging import edges_of_path
+from .levels import Level
+from .recording import NOTE_ALL
+from .runtime import LATCH, runtime
+from .sessions import Session
+from .steering import PAUSE_SECONDS, Steering
+from .stop_matching import ATTEMPTS_MAX
+from .witness_file import write_witness
+from .witness_making import stops_of_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from .witness import Witness
+
+__all__ = ["Outcome", "confirm", "outcome_of", "raised", "steered"]
+
+OBSTACLES_MAX: Final = 4
+"""So many obstacles are told, the most frequent ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an attempt, or of several."""
+
+    finding: Finding | None
+    """At R4, where the threads were stuck."""
+    reasons: tuple[str, ...]
+    """Why they were not, where they were not."""
+    witness: Witness
+    """As the next attempt, or a replay, is to have it."""
+    attempts: int
+    seconds: float = 0.0
+    """From the first pause that led there until the threads were found to be stuck."""
+
+
+def confirm(
+    witness: Witness,
+    run: Callable[[], object],
+    *,
+    folder: Path | None = None,
+    name: str | None = None,
+    pause_seconds: float = PAUSE_SECONDS,
+) -> Outcome:
+    """Run something again, steered, until a witness is confirmed or the attempts are over.
+
+    Args:
+        witness: what is to come true.
+        run: makes the threads and waits for them; it may see a `DeadlockError`, which is passed over here.
+        folder: where the confirmed witness is written to; nowhere if there is none.
+        name: what the sessions are called.
+        pause_seconds: how long a thread is paused at most in the first attempt.
+    """
+    attempt = 0
+    while True:
+        attempt += 1
+        with steered(witness, attempt=attempt, folder=folder, name=name, pause_seconds=pause_seconds) as (
+            _,
+            steering,
+        ):
+            try:
+                run()
+            except DeadlockError as error:
+                if error.finding is None or not steering.stuck:
+                    raise
+        outcome = outcome_of(steering)
+        if outcome.finding is not None or attempt == ATTEMPTS_MAX:
+            return outcome
+        witness = outcome.witness
+
+
+@contextmanager
+def steered(
+    witness: Witness,
+    *,
+    attempt: int = 1,
+    folder: Path | None = None,
+    name: str | None = None,
+    pause_seconds: float = PAUSE_SECONDS,
+    confirmed: Callable[[Finding], None] = lambda _: None,
+) -> Iterator[tuple[Session, Steering]]:
+    """Open a session that steers what runs in it.
+
+    Args:
+        witness: what is to come true.
+        attempt: which attempt it is, from one.
+        folder: as for `confirm`.
+        name: as for `confirm`.
+        pause_seconds: as for `confirm`.
+        confirmed: called with the finding at R4, before a thread is made to give way.
+
+    Raises:
+        LockUsageError: another run is being steered.
+    """
+
+    def told(of: Steering) -> Finding:
+        finding = _finding(of, folder)
+        confirmed(finding)
+        return finding
+
+    steering = Steering(witness, told, attempt=attempt, pause_seconds=pause_seconds)
+    with LATCH:
+        if runtime.steering is not None:
+            raise LockUsageError("another run is being steered")
+        runtime.steering = steering
+    try:
+        with Session(level=Level.CONFIRM, on=NOTE_ALL, name=name) as opened, _victims_are_silent():
+            yield opened, steering
+    finally:
+        runtime.steering = None
+
+
+def outcome_of(steering: Steering) -> Outcome:
+    """Return what came of a run that was steered, or has come of it so far."""
+    witness = steering.witness
+    if steering.confirmed is not None:
+        confirmed = _came_true(steering)
+        return Outcome(steering.confirmed, (), confirmed, steering.attempt, steering.seconds)
+    stops = tuple(
+        replace(stop, late=stop.late or place in steering.late) for place, stop in enumerate(witness.stops)
+    )
+    aside = tuple(sorted({*witness.aside, *steering.aside}))
+    next_one = replace(witness, stops=stops, aside=aside)
+    return Outcome(None, tuple(_reasons(steering)), next_one, steering.attempt)
+
+
+def raised(finding: Finding, outcome: Outcome) -> Finding:
+    """Return a finding as attempts to confirm it leave it: at R4, or with the reasons why not."""
+    if outcome.finding is not None:
+        return replace(outcome.finding, test=finding.test, count=finding.count)
+    runs = "a steered re-run" if outcome.attempts == 1 else f"{outcome.attempts} steered re-runs"
+    told = f"not confirmed in {runs}" if outcome.attempts else "not confirmed"
+    return replace(finding, why=(*finding.why, told, *outcome.reasons))
+
+
+def _finding(steering: Steering, folder: Path | None) -> Finding:
+    witness = _came_true(steering)
+    path = write_witness(folder, witness) if folder is not None else None
+    return Finding(
+        Rung.R4,
+        witness.kind,
+        witness.text,
+        edges_of_path(steering.stuck),
+        (
+            f"in steered re-run {steering.attempt} the threads were stuck so, until one was made to give way",
+            f"they were stuck {steering.seconds * 1000:.0f} ms after the first of them was paused",
+        ),
+        fingerprint=witness.fingerprint,
+        stops=witness.stops,
+        replay=str(path) if path is not None else None,
+    )
+
+
+def _came_true(steering: Steering) -> Witness:
+    """Return the witness as it was when the threads were stuck."""
+    witness = steering.witness
+    stops = tuple(
+        replace(stop, late=before.late, occurrence=occurrence)
+        for stop, before, occurrence in zip(
+            stops_of_path(steering.stuck), witness.stops, steering.occurrences, strict=True
+        )
+    )
+    return replace(witness, rung=Rung.R4, stops=stops)
+
+
+def _reasons(steering: Steering) -> Iterator[str]:
+    """Say why threads were not stuck: who was missing, and what was in the way."""
+    came = {place for _, place in steering.came}
+    if steering.crew:
+        yield "they stood at their places, but did not wait for each other"
+    for place, stop in enumerate(steering.witness.stops):
+        if place not in came:
+            known = stop.role in steering.matching.roles
+            told = "never came to its place" if known else "never took a lock of these classes"
+            yield f"{stop.role} {told}, where it {stop.standing} at {stop.wanted.place}"
+    for obstacle, times in steering.obstacles.most_common(OBSTACLES_MAX):
+        yield obstacle if times == 1 else f"{obstacle} ({times} times)"
+    if len(came) == len(steering.witness.stops) and not steering.crew and not steering.obstacles:
+        yield "they all came to their places, but never at the same time"
+
+
+@contextmanager
+def _victims_are_silent() -> Iterator[None]:
+    """Let threads that give way end without a word: what they raise was wanted."""
+    before = threading.excepthook
+
+    def hook(given: threading.ExceptHookArgs) -> None:
+        if not isinstance(given.exc_value, DeadlockError):
+            before(given)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before

@@ -1,0 +1,168 @@
+"""Steered runs of a program, each in a process of its own: what runs in that process, and who waits for it.
+
+A process leaves what it found in a folder. A confirmed deadlock is there as soon as it was found, so that a
+program which hangs after one of its threads gave way can be ended.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .confirmation import Outcome, outcome_of, steered
+from .documents import read_document, to_json
+from .errors import LockUsageError
+from .findings import Rung
+from .recording import recording
+from .running import execute
+from .summaries import Summary
+from .trace_command import findings_of
+from .trace_file import read_trace
+from .witness_file import read_witness, write_witness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .findings import Finding
+    from .witness import Witness
+
+__all__ = ["Program", "first_run", "observe_here", "steer_here", "steered_run"]
+
+GRACE_SECONDS: Final = 3.0
+"""So long a program may go on after its deadlock was confirmed and broken."""
+LOOK_SECONDS: Final = 0.02
+_REPORT, _TRACE, _NEXT, _REASONS = "report.json", "locks.lct", "next", "reasons"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is run."""
+
+    name: str
+    arguments: tuple[str, ...]
+    as_module: bool
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """As a command line has it."""
+        return (*(("-m",) if self.as_module else ()), self.name, *self.arguments)
+
+
+# ---------------------------------------------------------------------------- in the process that runs
+
+
+def observe_here(program: Program, folder: Path) -> int:
+    """Run a program and leave in a folder what its locks do and what was learned of them."""
+    with recording(folder / _TRACE) as session:
+        code = execute(program.name, program.arguments, as_module=program.as_module)
+    (folder / _REPORT).write_text(to_json(session.summary()), encoding="utf-8")
+    return code
+
+
+def steer_here(
+    program: Program, folder: Path, path: Path, kept: Path | None, *, attempt: int, pause: float
+) -> int:
+    """Run a program steered to a witness; leave in a folder what came of it, in another one its replay."""
+
+    def confirmed(finding: Finding) -> None:
+        _leave(folder / _REPORT, to_json(Summary("confirm", (finding,))))
+
+    with steered(
+        read_witness(path), attempt=attempt, folder=kept, pause_seconds=pause, confirmed=confirmed
+    ) as (session, steering):
+        code = execute(program.name, program.arguments, as_module=program.as_module)
+    outcome = outcome_of(steering)
+    write_witness(folder / _NEXT, outcome.witness)
+    (folder / _REASONS).write_text("\n".join(outcome.reasons), encoding="utf-8")
+    _leave(folder / _REPORT, to_json(session.summary()))
+    return code
+
+
+def _leave(path: Path, text: str) -> None:
+    """Write a file so that nobody sees half of it."""
+    part = path.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+# ---------------------------------------------------------------------------- in the process that waits
+
+
+def first_run(program: Program, timeout_seconds: float) -> tuple[Summary, tuple[Finding, ...]]:
+    """Run a program unsteered; return what was learned of its locks, and what its trace predicts.
+
+    Raises:
+        LockUsageError: it did not come to its end in time, or could not be run.
+    """
+    with _folder() as folder:
+        _run([f"--folder={folder}"], program, folder, timeout_seconds)
+        if not (folder / _REPORT).exists():
+            raise LockUsageError(f"{program.name}: its first run left no report in {timeout_seconds:g} s")
+        predicted, _ = findings_of(read_trace(folder / _TRACE))
+        return read_document(str(folder / _REPORT)), predicted
+
+
+def steered_run(
+    witness: Witness,
+    program: Program,
+    kept: Path | None,
+    *,
+    attempt: int,
+    pause: float,
+    timeout_seconds: float,
+) -> tuple[Outcome, tuple[Finding, ...]]:
+    """Run a program steered to a witness; return what came of it, and deadlocks that happened besides.
+
+    Args:
+        witness: what is to come true.
+        program: what is run.
+        kept: the folder for the replay file; nowhere if there is none.
+        attempt: which attempt it is, from one.
+        pause: how long a thread is paused at most in the first attempt, in seconds.
+        timeout_seconds: a run that takes longer is ended.
+    """
+    with _folder() as folder:
+        path = write_witness(folder, witness)
+        options = [f"--folder={folder}", f"--witness={path}", f"--attempt={attempt}", f"--pause={pause}"]
+        options += [f"--kept={kept}"] if kept is not None else []
+        ended = _run(options, program, folder, timeout_seconds)
+        found = read_document(str(folder / _REPORT)).findings if (folder / _REPORT).exists() else ()
+        happened = tuple(one for one in found if one.rung is Rung.R5)
+        for one in found:
+            if one.rung is Rung.R4:
+                return Outcome(one, (), replace(witness, stops=one.stops), attempt), happened
+        if (folder / _REASONS).exists():
+            reasons = tuple((folder / _REASONS).read_text("utf-8").splitlines())
+            return Outcome(None, reasons, read_witness(folder / _NEXT / path.name), attempt), happened
+    told = "its process ended early" if ended else f"the program still ran after {timeout_seconds:g} s"
+    return Outcome(None, (told,), witness, attempt), ()
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="lockcheck-") as name:
+        yield Path(name)
+
+
+def _run(options: Sequence[str], program: Program, folder: Path, timeout_seconds: float) -> bool:
+    """Wait for a run, and end it where it takes too long; tell whether it ended by itself."""
+    command = [sys.executable, "-m", "licorne.lockcheck", "steered-run", *options, *program.words]
+    deadline = time.monotonic() + timeout_seconds
+    with subprocess.Popen(command) as process:  # noqa: S603 - our own interpreter
+        try:
+            while process.poll() is None:
+                if (folder / _REPORT).exists():
+                    deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
+                if time.monotonic() > deadline:
+                    return False
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK_SECONDS)
+        finally:
+            process.kill()
+    return True

@@ -1,0 +1,362 @@
+"""Steering: threads of a run are paused where a witness says, until they are all there; then they get stuck.
+
+A unit that comes to its stop holds its first lock and is about to want the second one. It is paused there,
+before it is in anybody's queue. As soon as units stand at all stops, and hold against each other what they
+want, they form the *crew*. They go on one by one, each when the one before waits in the queue of its lock,
+in the order of the witness: so a writer is there before the readers that have to stand behind it. Whether
+they are really stuck is for `waiting` to find out, which looks at the locks themselves. So nothing is
+confirmed that did not happen.
+
+Every pause has a limit, and all fruitless ones together have one. A pause ends at once where it cannot help:
+if nobody else runs who could come, or who should come waits for what the paused one holds. In the next
+attempt that one comes *late*: it is paused before it takes what it holds, until the others are there. And if
+other threads were in the way, they are kept *aside*: off the locks of the witness until the crew is together.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Final, final
+
+from .graph import Dependency, Held
+from .holding import held_nodes
+from .runtime import LATCH, runtime
+from .stacks import caller
+from .stop_matching import StopMatching
+from .waiting import LockWait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .findings import Finding
+    from .holding import Grip, LockIdentity, Unit
+    from .witness import Witness
+
+__all__ = ["PAUSE_SECONDS", "Steering"]
+
+PAUSE_SECONDS: Final = 0.5
+"""How long a unit is paused in the first attempt; twice as long in each further one."""
+PAUSES_MAX: Final = 4
+"""So many full pauses in vain, and a run goes on unsteered."""
+LOOK_SECONDS: Final = 0.001
+"""How often a paused unit looks whether it may go on, or whether its pause cannot help."""
+
+
+@final
+class _Paused:
+    """A unit at a stop, or at several that look the same, about to want a lock."""
+
+    __slots__ = ("began", "grip", "places", "times", "unit")
+
+    def __init__(self, unit: Unit, places: Sequence[int], grip: Grip, times: Sequence[int]) -> None:
+        self.unit = unit
+        self.places = places
+        self.times = dict(zip(places, times, strict=True))
+        """How often it came to each of them, this time included."""
+        self.grip = grip
+        self.began = time.monotonic()
+
+    def blocks(self, other: _Paused) -> bool:
+        """Tell whether the other one has to wait for what this one holds, or stands in the queue for."""
+        wanted = other.grip
+        for node in held_nodes(self.unit.node):
+            if node.grip is not None and node.grip.lock is wanted.lock:
+                return "W" in {node.grip.mode, wanted.mode}
+        same = self.grip.lock is wanted.lock and (self.grip.mode, wanted.mode) == ("W", "R")
+        return same and wanted.lock.policy == "writer"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in the queue of the lock that it wants."""
+        wait = self.unit.wait
+        return isinstance(wait, LockWait) and wait.grip.lock is self.grip.lock
+
+    def as_dependency(self) -> Dependency:
+        """Return what it holds and wants, as it waits."""
+        held = [
+            Held(node.grip, node.stack, fresh=False)
+            for node in held_nodes(self.unit.node)
+            if node.grip is not None
+        ]
+        unit = self.unit
+        return Dependency(
+            unit.serial, unit.name, unit.segment, tuple(held[::-1]), self.grip, unit.stack, fresh=False
+        )
+
+
+@final
+class Steering:
+    """Steers the threads of one run.
+
+    Args:
+        witness: where to.
+        attempt: which attempt it is, from one. In the first one a unit is paused no sooner than the witness
+            says, by how often it comes to its stop; for what the last one leaves out see `StopMatching`.
+        pause_seconds: how long a unit is paused in the first attempt.
+        told: makes the finding of units that are stuck at their stops, and is called once.
+    """
+
+    def __init__(
+        self,
+        witness: Witness,
+        told: Callable[[Steering], Finding],
+        *,
+        attempt: int = 1,
+        pause_seconds: float = PAUSE_SECONDS,
+    ) -> None:
+        self.witness = witness
+        self.attempt = attempt
+        self.confirmed: Finding | None = None
+        self.stuck: tuple[Dependency, ...] = ()
+        """What units hold and want that got stuck at their stops, in the order of the stops."""
+        self.occurrences: tuple[int, ...] = ()
+        """How often each of them had come to its stop."""
+        self.seconds = 0.0
+        """From the first pause of any of them until they were found to be stuck."""
+        self.late: set[int] = set()
+        """Stops that should come late in the next attempt."""
+        self.aside: set[str] = set()
+        """Roles of others that should be kept aside in the next attempt."""
+        self.obstacles: Counter[str] = Counter()
+        """What was in the way, and how often."""
+        self.came: Counter[tuple[int, int]] = Counter()
+        """How often each unit came to each stop."""
+        self.matching = StopMatching(witness, attempt)
+        self._told = told
+        self._pause_seconds = pause_seconds * 2 ** (attempt - 1)
+        self._left = self._pause_seconds * PAUSES_MAX
+        self._paused: list[_Paused] = []
+        self._beginning: list[int] = []
+        """Stops of units that come late, and wait before their first lock."""
+        self.crew: Sequence[_Paused] = ()
+        """Units that stood at their stops at the same time, and were let go on."""
+
+    def wants(self, unit: Unit, grip: Grip) -> None:
+        """Pause a unit that is about to want a lock, if that is where the witness wants it."""
+        if unit.inside or self.crew or not self.matching.knows(grip) or _holds(unit, grip.lock):
+            return
+        unit.inside = True
+        try:
+            frame = caller()
+            if unit.node.grip is None and self.matching.role(unit) in self.witness.aside:
+                self._wait_until(lambda: False, "was kept aside, but the others did not come", unit)
+            late = [
+                place for place in self.matching.begins(unit, grip, frame) if self.witness.stops[place].late
+            ]
+            if late:
+                self._let_others_come(unit, late)
+            places = self.matching.stops_at(unit, grip, frame)
+            if places:
+                self._stop(unit, places, grip)
+        finally:
+            unit.inside = False
+
+    def finding(self, circle: Sequence[Unit]) -> Finding | None:
+        """Return the finding of units that wait for each other, if they are stuck as the witness says."""
+        with LATCH:
+            if not self.crew:
+                names = ", ".join(unit.name for unit in circle)
+                self.obstacles[f"another deadlock came first, of {names}"] += 1
+                self._keep_aside_next(circle)
+            if not self.crew or self.stuck or not self._is_stuck():
+                return None
+            self.stuck = tuple(one.as_dependency() for one in self.crew)
+            self.occurrences = tuple(one.times[place] for place, one in enumerate(self.crew))
+            self.seconds = time.monotonic() - min(one.began for one in self.crew)
+            self.confirmed = self._told(self)
+            return self.confirmed
+
+    # ------------------------------------------------------------------------------------- pausing
+
+    def _stop(self, unit: Unit, places: Sequence[int], grip: Grip) -> None:
+        with LATCH:
+            self.came.update((unit.serial, place) for place in places)
+            if self.crew or self._left <= 0:
+                return
+            paused = _Paused(unit, places, grip, [self.came[unit.serial, place] for place in places])
+            self.crew = self._crew_with(paused)
+            if not self.crew and not any(self._is_time(unit, place) for place in places):
+                return
+            self._paused.append(paused)
+        try:
+            self._keep(paused)
+        finally:
+            with LATCH:
+                self._paused.remove(paused)
+
+    def _is_time(self, unit: Unit, place: int) -> bool:
+        """Tell whether a unit came to a stop often enough; who completes the crew need not have."""
+        occurrence = self.witness.stops[place].occurrence
+        return self.attempt > 1 or occurrence is None or self.came[unit.serial, place] >= occurrence
+
+    def _keep(self, paused: _Paused) -> None:
+        """Keep a unit until it may go with its crew, or its pause cannot help or is over."""
+        gate = _shut_gate()
+        deadline = paused.began + min(self._pause_seconds, self._left)
+        while True:
+            with LATCH:
+                if self.crew and (paused not in self.crew or self._has_turn(paused)):
+                    return
+                if time.monotonic() >= deadline:
+                    self._give_up(paused)
+                    return
+            if not self.crew and self._cannot_help(paused):
+                return
+            gate.acquire(timeout=LOOK_SECONDS)
+
+    def _give_up(self, paused: _Paused) -> None:
+        self._left -= time.monotonic() - paused.began
+        role = self.matching.role(paused.unit)
+        if self.crew:
+            self.obstacles[f"{role} stood at its place, but those before it did not begin to wait"] += 1
+            return
+        self.late.update(paused.places)
+        missing = [str(self.witness.stops[place]) for place in self._missing()]
+        told = "; ".join(f"nobody came to where {one}" for one in missing)
+        self.obstacles[f"{role} waited at its place: {told or 'the others had other locks'}"] += 1
+
+    def _let_others_come(self, unit: Unit, places: Sequence[int]) -> None:
+        """Keep a unit from its first lock until the others are at their stops, or before their first."""
+        with LATCH:
+            self._beginning += places
+        self._wait_until(
+            lambda: set(self._missing()) <= set(self._beginning),
+            "waited before its first lock, but the others did not come",
+            unit,
+        )
+
+    def _wait_until(self, ready: Callable[[], bool], in_vain: str, unit: Unit) -> None:
+        """Keep a unit from a lock until it may go, or all have come, or its pause is over."""
+        gate, began = _shut_gate(), time.monotonic()
+        while True:
+            with LATCH:
+                if self.crew or self._left <= 0 or ready():
+                    return
+                if time.monotonic() - began >= self._pause_seconds:
+                    self._left -= time.monotonic() - began
+                    self.obstacles[f"{self.matching.role(unit)} {in_vain}"] += 1
+                    return
+            gate.acquire(timeout=LOOK_SECONDS)
+
+    # --------------------------------------------------------------------------- who is not there yet
+
+    def _missing(self) -> list[int]:
+        """Return the stops at which nobody is."""
+        here = {place for one in tuple(self._paused) for place in one.places}
+        return [place for place in range(len(self.witness.stops)) if place not in here]
+
+    def _cannot_help(self, paused: _Paused) -> bool:
+        """Tell whether it cannot help to keep a unit paused, and note why."""
+        obstacle = self._obstacle(paused)  # asks others for their locks, which may wait for the latch
+        with LATCH:
+            if self.crew or obstacle is None:
+                return False
+            self.obstacles[obstacle] += 1
+            return True
+
+    def _obstacle(self, paused: _Paused) -> str | None:
+        """Say why it cannot help to keep a unit paused; nothing where it may."""
+        if threading.active_count() == 1:
+            return "only one thread runs, so nobody else can come to their place meanwhile"
+        stops = self.witness.stops
+        missing = [{stops[place].role} for place in self._missing()] or [{stop.role for stop in stops}]
+        for roles in missing:
+            obstacle = self._kept_away(roles, paused)
+            if obstacle is not None:
+                return obstacle
+        return None
+
+    def _kept_away(self, roles: set[str], paused: _Paused) -> str | None:
+        """Say what all that could come wait for, if a paused unit holds it."""
+        here = {one.unit for one in tuple(self._paused)}
+        coming = [
+            unit for unit in runtime.all_units() if unit not in here and self.matching.role(unit) in roles
+        ]
+        ways = [_way_to(paused.unit, unit) for unit in coming]
+        if not ways or not all(ways):
+            return None
+        self.late.update(paused.places)
+        if self.attempt > 1:
+            self._keep_aside_next(unit for way in ways for unit in way)
+        last = ways[0][-1]
+        waits = last.wait.describe() if last.wait is not None else "it"
+        who, holder = self.matching.role(last), self.matching.role(paused.unit)
+        return f"{who} waited for {waits}, which {holder} held at its place"
+
+    def _keep_aside_next(self, units: Iterable[Unit]) -> None:
+        """Keep those of some units aside in the next attempt that have no stop."""
+        self.aside |= {self.matching.role(unit) for unit in units}
+        self.aside -= {stop.role for stop in self.witness.stops}
+
+    # ------------------------------------------------------------------------------------ the crew
+
+    def _crew_with(self, newest: _Paused) -> Sequence[_Paused]:
+        """Return units at all stops that hold against each other what they want; the newest is one."""
+        count = len(self.witness.stops)
+
+        def chain(start: int, crew: list[_Paused]) -> list[_Paused]:
+            if len(crew) == count:
+                return crew if newest.blocks(crew[-1]) else []
+            place = (start + len(crew)) % count
+            for one in self._paused:
+                if place in one.places and one not in crew and one.blocks(crew[-1]):
+                    found = chain(start, [*crew, one])
+                    if found:
+                        return found
+            return []
+
+        for place in newest.places:
+            found = chain(place, [newest])
+            if found:
+                return found[count - place :] + found[: count - place]
+        return ()
+
+    def _has_turn(self, paused: _Paused) -> bool:
+        """Tell whether a unit may begin to wait: those before it in the order do."""
+        order = self.witness.order
+        before = order[: order.index(list(self.crew).index(paused))]
+        return all(self.crew[place].waits for place in before)
+
+    def _is_stuck(self) -> bool:
+        """Tell whether each of the crew waits for the next one, whatever else they wait for."""
+        for one, following in zip(self.crew, (*self.crew[1:], self.crew[0]), strict=True):
+            wait = one.unit.wait
+            if not isinstance(wait, LockWait) or wait.grip.lock is not one.grip.lock:
+                return False
+            if following.unit not in wait.blockers(one.unit):
+                return False
+        return True
+
+
+def _shut_gate() -> threading.Lock:
+    """Return a lock that nobody opens: to wait at for a moment, unheard by what `patches` replaces."""
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
+
+
+def _holds(unit: Unit, lock: LockIdentity) -> bool:
+    return any(node.grip is not None and node.grip.lock is lock for node in held_nodes(unit.node))
+
+
+def _way_to(paused: Unit, unit: Unit) -> list[Unit]:
+    """Return units of which each waits for the next one, from one to one that waits for a paused one."""
+    seen: set[int] = set()
+
+    def walk(at: Unit) -> list[Unit]:
+        wait = at.wait
+        if wait is None or at.serial in seen:
+            return []
+        seen.add(at.serial)
+        blockers = [one for group in wait.needs(at) for one in group]
+        if paused in blockers:
+            return [at]
+        for one in blockers:
+            way = walk(one)
+            if way:
+                return [at, *way]
+        return []
+
+    return walk(unit)

@@ -1,0 +1,169 @@
+"""Witnesses as files: JSON with a version, the schema of which is `witness.schema.json`.
+
+Nothing in it belongs to one process, one run or one version of Python: no thread ids, no byte code, no
+counts of instructions. The schedule is told for people too, step by step; `replay` forces it from `stops`
+and `order`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from .errors import LockUsageError
+from .findings import Kind, Rung
+from .json_values import Fields, parse_object
+from .witness import Grasp, Place, Stop, Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from .findings import Mode
+    from .json_values import Json
+
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "from_json",
+    "json_of_stop",
+    "read_stop",
+    "read_witness",
+    "to_json",
+    "write_witness",
+]
+
+FORMAT: Final = "licorne.lockcheck.witness"
+VERSION: Final = 1
+STOPS_MAX: Final = 64
+"""A file that names more threads is refused: no deadlock that anybody searches for has so many."""
+
+_MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
+_RUNGS: Final = {rung.name: rung for rung in (Rung.R2, Rung.R3, Rung.R4, Rung.R5)}
+_KINDS: Final = {kind.value: kind for kind in (Kind.CYCLE, Kind.DEADLOCK)}
+
+
+def to_json(witness: Witness) -> str:
+    """Return a witness as a document; the same witness gives the same text."""
+    return json.dumps(_document(witness), indent=1, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str, where: str) -> Witness:
+    """Return the witness of a document.
+
+    Raises:
+        LockUsageError: it is no such document, or one of another version; the message begins with `where`.
+    """
+    fields = parse_object(text, where)
+    form, version = fields.text("format"), fields.number("version")
+    if (form, version) != (FORMAT, VERSION):
+        raise LockUsageError(f"{where}: {form} of version {version} is not {FORMAT} of version {VERSION}")
+    stops = fields.each("stops", read_stop)
+    order = fields.numbers("order")
+    if not 2 <= len(stops) <= STOPS_MAX:
+        raise fields.error("stops", len(stops), f"no number of threads from 2 to {STOPS_MAX}")
+    if sorted(order) != list(range(len(stops))):
+        raise fields.error("order", list(order), f"no order of the {len(stops)} stops")
+    return Witness(
+        fingerprint=fields.text("fingerprint"),
+        rung=fields.choice("rung", _RUNGS),
+        kind=fields.choice("kind", _KINDS),
+        text=fields.text("text"),
+        stops=stops,
+        order=order,
+        aside=fields.texts("aside"),
+    )
+
+
+def read_witness(path: Path) -> Witness:
+    """Return the witness of a file.
+
+    Raises:
+        LockUsageError: the file cannot be read, or is no witness.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise LockUsageError(f"{path}: cannot be read: {error}") from None
+    return from_json(text, str(path))
+
+
+def write_witness(folder: Path, witness: Witness) -> Path:
+    """Write a witness to a folder, which is made where it is missing; return the file.
+
+    A file is called after its finding, so a witness that is confirmed stands in the place of the one before.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{witness.fingerprint}.json"
+    path.write_text(to_json(witness), encoding="utf-8")
+    return path
+
+
+def _document(witness: Witness) -> dict[str, Json]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "fingerprint": witness.fingerprint,
+        "rung": witness.rung.name,
+        "kind": witness.kind.value,
+        "text": witness.text,
+        "stops": [json_of_stop(stop) for stop in witness.stops],
+        "order": list(witness.order),
+        "aside": list(witness.aside),
+        "schedule": list(_schedule(witness)),
+    }
+
+
+def _schedule(witness: Witness) -> Iterable[Json]:
+    for at, grasp, taken in witness.steps:
+        yield f"{witness.stops[at].role} {'takes' if taken else 'waits for'} {grasp} at {grasp.place}"
+
+
+def json_of_stop(stop: Stop) -> dict[str, Json]:
+    """Return a stop as JSON values."""
+    return {
+        "unit": stop.unit,
+        "role": stop.role,
+        "held": [_grasp(held) for held in stop.held],
+        "wanted": _grasp(stop.wanted),
+        "occurrence": stop.occurrence,
+        "late": stop.late,
+    }
+
+
+def read_stop(fields: Fields) -> Stop:
+    """Return the stop of JSON values."""
+    return Stop(
+        unit=fields.text("unit"),
+        role=fields.text("role"),
+        held=fields.each("held", _read_grasp),
+        wanted=_read_grasp(fields.one("wanted")),
+        occurrence=fields.number_or_none("occurrence"),
+        late=fields.flag("late"),
+    )
+
+
+def _grasp(grasp: Grasp) -> dict[str, Json]:
+    place = grasp.place
+    return {
+        "number": grasp.number,
+        "lock": grasp.lock,
+        "key": grasp.key,
+        "mode": grasp.mode,
+        "file": place.file,
+        "function": place.function,
+        "source": place.source,
+        "line": place.line,
+    }
+
+
+def _read_grasp(fields: Fields) -> Grasp:
+    return Grasp(
+        number=fields.number("number"),
+        lock=fields.text("lock"),
+        key=fields.text_or_none("key"),
+        mode=fields.choice("mode", _MODES),
+        place=Place(
+            fields.text("file"), fields.text("function"), fields.text("source"), fields.number("line")
+        ),
+    )

@@ -1,0 +1,126 @@
+"""Witnesses of what was found: of a closed path that was learned, and of a deadlock that a trace predicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .findings import Edge, Finding, Frame, Rung
+from .stacks import resolve
+from .trace import NOWHERE, EventKind
+from .witness import Grasp, Place, Stop, Witness, key_text, role_of, standing_order
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .graph import Dependency
+    from .holding import Grip
+    from .prediction import Prediction
+    from .stacks import RawStack
+    from .trace import Event, Trace
+
+__all__ = ["finding_of", "stops_of_path", "stops_of_prediction", "witness_of"]
+
+
+def witness_of(finding: Finding) -> Witness | None:
+    """Return the witness of a finding, if there is one: what nothing guards, or what was predicted."""
+    if not finding.stops or finding.rung < Rung.R2:
+        return None
+    return Witness(
+        finding.fingerprint,
+        finding.rung,
+        finding.kind,
+        finding.text,
+        finding.stops,
+        standing_order(finding.stops),
+    )
+
+
+def finding_of(witness: Witness) -> Finding:
+    """Return the finding that a witness is of, as far as it tells; what was confirmed is to be shown anew."""
+    edges = tuple(
+        _edge(stop, stop.joint(before))
+        for stop, before in zip(witness.stops, (witness.stops[-1], *witness.stops), strict=False)
+    )
+    rung = Rung.R3 if witness.rung is Rung.R3 else Rung.R2
+    return Finding(
+        rung, witness.kind, witness.text, edges, fingerprint=witness.fingerprint, stops=witness.stops
+    )
+
+
+def _edge(stop: Stop, joint: Grasp | None) -> Edge:
+    return Edge(
+        unit=stop.unit,
+        held=str(joint) if joint is not None else None,
+        wanted=str(stop.wanted),
+        all_held=tuple(map(str, stop.held)),
+        hold_stack=(_frame(joint.place),) if joint is not None else (),
+        want_stack=(_frame(stop.wanted.place),),
+    )
+
+
+def stops_of_path(path: Sequence[Dependency]) -> tuple[Stop, ...]:
+    """Return where the units of a closed path would be stuck."""
+    numbers: dict[int, int] = {}
+
+    def grasp(grip: Grip, stack: RawStack) -> Grasp:
+        number = numbers.setdefault(grip.lock.serial, len(numbers))
+        frames = resolve(stack[:1])
+        return Grasp(
+            number,
+            grip.lock.name,
+            key_text(grip.lock.key),
+            grip.mode,
+            _place(frames[0] if frames else NOWHERE),
+        )
+
+    return tuple(
+        Stop(
+            unit=one.unit_name,
+            role=role_of(one.unit_name),
+            held=tuple(grasp(held.grip, held.stack) for held in one.held),
+            wanted=grasp(one.wanted, one.stack),
+        )
+        for one in path
+    )
+
+
+def stops_of_prediction(trace: Trace, prediction: Prediction) -> tuple[Stop, ...]:
+    """Return where the units of a prediction would be stuck; nothing where one of them waits for a join."""
+    if any(stop.wanted.kind is EventKind.JOIN for stop in prediction.stops):
+        return ()
+    numbers: dict[int, int] = {}
+
+    def grasp(event: Event) -> Grasp:
+        number = numbers.setdefault(event.object, len(numbers))
+        lock = trace.locks[event.object]
+        return Grasp(number, lock.name, lock.key, event.mode, _place(trace.sites.get(event.site, NOWHERE)))
+
+    return tuple(
+        Stop(
+            unit=trace.units[stop.wanted.unit].name,
+            role=trace.units[stop.wanted.unit].role,
+            held=tuple(map(grasp, stop.held)),
+            wanted=grasp(stop.wanted),
+            occurrence=1 + sum(_alike(event, stop.wanted) for event in prediction.witness),
+        )
+        for stop in prediction.stops
+    )
+
+
+def _alike(event: Event, wanted: Event) -> bool:
+    """Tell whether somebody came to a place before, and got through."""
+    return (event.kind, event.unit, event.object, event.mode, event.site) == (
+        wanted.kind,
+        wanted.unit,
+        wanted.object,
+        wanted.mode,
+        wanted.site,
+    )
+
+
+def _place(frame: Frame) -> Place:
+    return Place(frame.file, frame.function, frame.source, frame.line)
+
+
+def _frame(place: Place) -> Frame:
+    return Frame(place.file, place.line, place.function, place.source)

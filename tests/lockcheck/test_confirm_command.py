@@ -1,0 +1,124 @@
+"""The commands `confirm` and `replay`: programs are run again in processes of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from licorne.lockcheck import Rung
+from licorne.lockcheck.command import CLEAN, FOUND, USAGE, main
+from licorne.lockcheck.documents import read_document
+from licorne.lockcheck.witness_file import read_witness
+
+SCHEMA = Path(__file__).parents[2] / "lockcheck" / "report.schema.json"
+CROSSED = """
+import sys, threading
+from licorne.lockcheck import Lock
+a, b, gate = Lock("a"), Lock("b"), Lock("gate")
+def one():
+    with {gate}a, b:
+        pass
+def two():
+    with {gate}b, a:
+        pass
+threads = [threading.Thread(target=work) for work in (one, two)]
+for thread in threads:
+    thread.start()
+{rest}
+"""
+JOINS = "for thread in threads: thread.join()"
+
+
+def written(folder: Path, gate: str = "", rest: str = JOINS) -> str:
+    """Write a program; return its path."""
+    path = folder / "program.py"
+    path.write_text(CROSSED.format(gate=gate, rest=rest), "utf-8")
+    return str(path)
+
+
+def test_a_program_is_run_recorded_and_run_into_its_deadlock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With its arguments, and with its threads waited for; the reports know the rung and the replay file."""
+    monkeypatch.chdir(tmp_path)
+    program = written(tmp_path, rest="print(sys.argv[1:])")
+    code = main(["confirm", "--json=r.json", "--sarif=r.sarif", "--html=r.html", program, "--pause", "x"])
+    said = capfd.readouterr()
+    (finding,) = read_document("r.json").findings
+
+    assert FOUND == code
+    assert Rung.R4 is finding.rung
+    assert "['--pause', 'x']\n" * 2 == said.out
+    assert "R4 deadlock: " in said.err
+    assert f"replay file: {finding.replay}" in said.err
+    assert "Confirmed: 1 of 1." in said.err
+    assert finding.replay == str(tmp_path / "lockcheck-witnesses" / f"{finding.fingerprint}.json")
+    jsonschema.validate(json.loads(Path("r.json").read_text("utf-8")), json.loads(SCHEMA.read_text("utf-8")))
+    assert json.loads(Path("r.sarif").read_text("utf-8"))["runs"][0]["results"][0]["properties"]["replay"]
+    assert "R4 deadlock: " in Path("r.html").read_text("utf-8")
+
+
+def test_a_trace_is_analysed_confirmed_and_replayed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """From a witness of R3 to a replay file of R4, which works after the program was edited elsewhere."""
+    program, trace, folder = written(tmp_path), tmp_path / "locks.lct", tmp_path / "w"
+    assert CLEAN == main(["record", f"--trace={trace}", program])
+    assert FOUND == main(["analyze", str(trace), f"--witness={folder}"])
+    (path,) = folder.glob("*.json")
+    assert f"witness: {path}" in capfd.readouterr().out
+    assert Rung.R3 is read_witness(path).rung
+    assert FOUND == main(["confirm", f"--into={folder}", str(trace), program])
+    assert Rung.R4 is read_witness(path).rung
+    Path(program).write_text("# a remark\n\n" + Path(program).read_text("utf-8"), "utf-8")
+
+    assert FOUND == main(["replay", str(path), program])
+    assert f"replay file: {path}" in capfd.readouterr().err
+
+
+def test_what_cannot_come_true_any_more_is_said_with_the_reason(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A gate was put in front since the report was made."""
+    report = tmp_path / "r.json"
+    main(["run", f"--json={report}", written(tmp_path)])
+    program = written(tmp_path, gate="gate, ")
+    arguments = ["--pause=0.01", f"--into={tmp_path}", f"--witness={report}"]
+
+    assert CLEAN == main(["confirm", "--fail-on=R4", *arguments, program])
+    said = capfd.readouterr().err
+    assert "R2 cycle: " in said
+    assert "not confirmed in 3 steered re-runs" in said
+    assert "Confirmed: 0 of 1." in said
+
+
+def test_a_program_that_hangs_after_its_deadlock_was_broken_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The deadlock is confirmed all the same."""
+    monkeypatch.setattr("licorne.lockcheck.steered_runs.GRACE_SECONDS", 0.1)
+    report = tmp_path / "r.json"
+    main(["run", f"--json={report}", written(tmp_path)])
+    program = written(tmp_path, rest="threading.Event().wait()")
+
+    assert FOUND == main(["confirm", f"--into={tmp_path}", str(report), program])
+    assert "Confirmed: 1 of 1." in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["replay", "missing.json", "p.py"], "missing.json: cannot be read"),
+        (["confirm", "."], "by which program?"),
+        (["confirm", "--witness=missing.json", "p.py"], "missing.json"),
+    ],
+)
+def test_a_wrong_call_ends_with_two(
+    arguments: list[str], told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And says what is wrong."""
+    assert USAGE == main(arguments)
+    assert told in capfd.readouterr().err

@@ -1,0 +1,248 @@
+"""Steering: threads of a re-run get stuck where a witness says, or there is a reason why they do not."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import threading
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+from deadlocked import WAIT_SECONDS_MAX
+from lock_corpus import hold
+from lock_oracle import deadlocks
+from lock_programs import random_programs
+from order_bugs import ORDER_BUGS
+from steered_threads import joins_or_tries, nests_of, together, witnesses, works_of_bug, works_of_program
+
+from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
+from licorne.lockcheck.confirmation import Outcome, confirm, steered
+from licorne.lockcheck.witness_file import read_witness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from steered_threads import Works
+
+    from licorne.lockcheck.witness import Witness
+
+PAUSE_SECONDS = 0.2
+
+
+def both_ways() -> Mapping[str, Callable[[], object]]:
+    """Take two locks in both orders, three times."""
+    a, b = Lock("a"), Lock("b", key=1)
+    return nests_of({"one": [(a, b)] * 3, "two": [(b, a)] * 3})
+
+
+def ring() -> Mapping[str, Callable[[], object]]:
+    """Take locks of one class that have no keys in a ring."""
+    locks = [Lock("ring") for _ in range(4)]
+    return nests_of({f"worker-{n}": [(locks[n], locks[(n + 1) % 4])] for n in range(4)})
+
+
+def readers_and_writers() -> Mapping[str, Callable[[], object]]:
+    """Read two locks in both orders; two others write one each."""
+    a, b = RWLock("a"), RWLock("b")
+    return nests_of(
+        {
+            "one": [(a.read(), b.read())],
+            "two": [(b.read(), a.read())],
+            "writes a": [(a.write(),)],
+            "writes b": [(b.write(),)],
+        }
+    )
+
+
+def first_for_itself() -> Mapping[str, Callable[[], object]]:
+    """Take each lock alone before: who is there first must not keep the other one from getting there."""
+    a, b = Lock("a"), Lock("b")
+    return nests_of({"one": [(b,), (a, b)], "two": [(a,), (b, a)]})
+
+
+def confirmed(works: Works, folder: Path | None = None) -> Outcome:
+    """Confirm the one witness of some works."""
+    (witness,) = witnesses(works)
+    return confirm(witness, lambda: together(works), folder=folder, pause_seconds=PAUSE_SECONDS)
+
+
+@pytest.mark.parametrize("works", [both_ways, ring, readers_and_writers, first_for_itself])
+def test_a_deadlock_that_was_only_learned_of_comes_true_when_threads_are_steered(works: Works) -> None:
+    """All that stand at their stops are in the finding, each with both stacks; one of them gave way."""
+    outcome = confirmed(works)
+
+    assert outcome.finding is not None, outcome.reasons
+    assert outcome.finding.rung is Rung.R4
+    assert len(outcome.witness.stops) == len(outcome.finding.edges)
+    assert all(edge.want_stack for edge in outcome.finding.edges)
+    assert all(edge.hold_stack for edge in outcome.finding.edges if edge.held is not None)
+
+
+def test_what_was_confirmed_is_confirmed_again_from_its_file(tmp_path: Path) -> None:
+    """In the first run, at the same pass of each thread through its place."""
+    first = confirmed(both_ways, tmp_path)
+    assert first.finding is not None
+    path = tmp_path / f"{first.finding.fingerprint}.json"
+    witness = read_witness(path)
+    again = confirm(witness, lambda: together(both_ways))
+
+    assert (str(path), Rung.R4) == (first.finding.replay, witness.rung)
+    assert first.witness == witness
+    assert again.finding is not None
+    assert 1 == again.attempts
+    assert first.finding.fingerprint == again.finding.fingerprint
+    assert [stop.occurrence for stop in witness.stops] == [stop.occurrence for stop in again.witness.stops]
+
+
+def at_the_third_pass() -> Mapping[str, Callable[[], object]]:
+    """Take two locks three times in one order; the other thread begins after the second time."""
+    a, b, twice = Lock("a"), Lock("b"), threading.Event()
+
+    def one() -> None:
+        for number in range(3):
+            hold(a, b)
+            if number == 1:
+                twice.set()
+
+    def two() -> None:
+        assert twice.wait(WAIT_SECONDS_MAX)
+        hold(b, a)
+
+    return {"one": one, "two": two}
+
+
+def test_a_thread_is_paused_no_sooner_than_at_the_pass_that_the_witness_names() -> None:
+    """Where nobody knows which one it is, it is paused at each, and the first pauses are in vain."""
+    (witness,) = witnesses(at_the_third_pass)
+    stops = [replace(stop, occurrence=3 if stop.role == "one" else 1) for stop in witness.stops]
+    known = replace(witness, stops=tuple(stops))
+    with steered(known, pause_seconds=WAIT_SECONDS_MAX) as (_, steering):
+        together(at_the_third_pass)
+
+    assert {1, 3} == set(steering.occurrences)
+    assert confirmed(at_the_third_pass).finding is not None
+
+
+def gated() -> Mapping[str, Callable[[], object]]:
+    """Take two locks in both orders, now under a gate."""
+    gate, a, b = Lock("gate"), Lock("a"), Lock("b", key=1)
+    return nests_of({"one": [(gate, a, b)] * 3, "two": [(gate, b, a)] * 3})
+
+
+def in_one_order() -> Mapping[str, Callable[[], object]]:
+    """Take two locks in one order, now."""
+    a, b = Lock("a"), Lock("b", key=1)
+    return nests_of({"one": [(a, b)], "two": [(a, b)]})
+
+
+def one_thread() -> Mapping[str, Callable[[], object]]:
+    """Take two locks in one order on the only thread."""
+    a, b = Lock("a"), Lock("b", key=1)
+    return nests_of({"one": [(a, b)]})
+
+
+@pytest.mark.parametrize(
+    ("works", "reason"),
+    [
+        (gated, "waited for gate #"),
+        (in_one_order, "two never came to its place, where it holds b 1 [W] and wants a [W] at "),
+        (one_thread, "two never took a lock of these classes"),
+        (dict, "one never took a lock of these classes"),
+    ],
+)
+def test_what_cannot_come_true_is_left_at_its_rung_with_the_reason(works: Works, reason: str) -> None:
+    """A witness of the program as it was is tried on the program as it is: nothing is invented."""
+    (witness,) = witnesses(both_ways)
+    outcome = confirm(witness, lambda: together(works), pause_seconds=0.02)
+
+    assert outcome.finding is None
+    assert any(one.startswith(reason) or reason in one for one in outcome.reasons), outcome.reasons
+
+
+def test_units_of_one_thread_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no other thread runs, nobody can come: that is seen at once."""
+    monkeypatch.setattr(threading, "active_count", lambda: 1)  # those of pytest-xdist and others do not come
+    (witness,) = witnesses(both_ways)
+    outcome = confirm(witness, lambda: witnesses(both_ways), pause_seconds=20)
+
+    assert outcome.finding is None
+    assert any("only one thread runs" in one for one in outcome.reasons)
+
+
+def test_one_run_is_steered_at_a_time() -> None:
+    """The second one is refused, and the first one goes on."""
+    (witness,) = witnesses(both_ways)
+    with (
+        steered(witness),
+        pytest.raises(LockUsageError, match="another run is being steered"),
+        steered(witness),
+    ):
+        pass
+    with steered(witness) as (_, steering):
+        together(both_ways)
+
+    assert steering.confirmed is not None
+
+
+# ---------------------------------------------------------------------------------------- how many
+
+
+def programs(seed: int, count: int) -> Iterator[tuple[Witness, Works]]:
+    """Yield what is learned of random programs that come to a standstill in some schedule."""
+    chance = random.Random(seed)  # noqa: S311 - a seed to repeat
+    found = (one for one in random_programs(chance) if not joins_or_tries(one) and deadlocks(one))
+    for program in islice(found, count):
+        works = works_of_program(program)
+        for witness in witnesses(works):
+            yield witness, works
+
+
+def tried(cases: Iterable[tuple[Witness, Works]]) -> list[Outcome]:
+    """Try to confirm each."""
+    return [
+        confirm(witness, lambda works=works: together(works), pause_seconds=PAUSE_SECONDS)  # type: ignore[misc] # bound now
+        for witness, works in cases
+    ]
+
+
+def share(outcomes: list[Outcome]) -> float:
+    """Return how many of them were confirmed, of one."""
+    return sum(outcome.finding is not None for outcome in outcomes) / len(outcomes)
+
+
+def corpus() -> Iterator[tuple[Witness, Works]]:
+    """Yield what is learned of the known bugs that threads can really deadlock in."""
+    for bug in ORDER_BUGS:
+        if bug.rung is Rung.R2:
+            works = works_of_bug(bug)
+            for witness in witnesses(works):
+                yield witness, works
+
+
+def test_the_known_bugs_come_true_when_they_are_steered() -> None:
+    """Inversions, rings of locks, and readers with writers between them, each in threads of its own."""
+    outcomes = tried(corpus())
+
+    assert len(outcomes) >= sum(bug.rung is Rung.R2 for bug in ORDER_BUGS)
+    assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
+    assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05
+
+
+def test_random_programs_that_can_deadlock_do_so_when_they_are_steered() -> None:
+    """In at most three runs each, and most of them within 50 milliseconds of the first pause."""
+    outcomes = tried(programs(seed=3, count=20))
+
+    assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
+    assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05
+
+
+@pytest.mark.soak
+def test_many_random_programs_that_can_deadlock_do_so_when_they_are_steered() -> None:
+    """The same, for two hundred of them."""
+    outcomes = tried(programs(seed=4, count=200))
+
+    assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
+    assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05

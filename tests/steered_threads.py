@@ -1,0 +1,101 @@
+"""Threads that take locks inside each other: learned of one after the other, then run together."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+from unittest import mock
+
+import order_bugs
+from deadlocked import run_all
+from lock_corpus import RECORD, Cluster, hold
+from lock_programs import Take
+
+from licorne.lockcheck import RWLock, session, unit
+from licorne.lockcheck.witness_making import witness_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from lock_corpus import Bug, Guard
+    from lock_programs import Program
+
+    from licorne.lockcheck.rwlock import PlainRWLock
+    from licorne.lockcheck.witness import Witness
+
+__all__ = ["Works", "joins_or_tries", "nests_of", "together", "witnesses", "works_of_bug", "works_of_program"]
+
+Works: TypeAlias = "Callable[[], Mapping[str, Callable[[], object]]]"
+"""Makes the locks anew, and what each thread does with them, by the name of the thread."""
+
+
+def witnesses(works: Works) -> list[Witness]:
+    """Let one thread do what all would, one after the other; return witnesses of what nothing guards."""
+    with session(level="confirm", on=RECORD) as opened:
+        for name, work in works().items():
+            with unit(name):
+                work()
+    assert [] == opened.faults
+    found = [witness_of(finding) for finding in opened.findings]
+    return [witness for witness in found if witness is not None]
+
+
+def together(works: Works) -> list[str]:
+    """Run all threads to their end; return the names of those that gave way."""
+    return run_all(**works())
+
+
+def nests_of(paths: Mapping[str, Sequence[Sequence[Guard]]]) -> dict[str, Callable[[], object]]:
+    """Return works that take locks inside each other, one nest after the other."""
+
+    def work(nests: Sequence[Sequence[Guard]]) -> None:
+        for nest in nests:
+            hold(*nest)
+
+    return {name: partial(work, nests) for name, nests in paths.items()}
+
+
+def works_of_bug(bug: Bug) -> Works:
+    """Return what the units of a case of the corpus do, each to be a thread of its own."""
+
+    def works() -> Mapping[str, Callable[[], object]]:
+        paths: dict[str, list[Sequence[Guard]]] = {}
+        with mock.patch.object(order_bugs, "nest", lambda who, *nest: paths.setdefault(who, []).append(nest)):
+            bug.run(Cluster())
+        return nests_of(paths)
+
+    return works
+
+
+def works_of_program(program: Program) -> Works:
+    """Return what the threads of a small program do, which has no joins and waits without limits."""
+    policy = program.policy
+    assert policy is not None
+
+    def guard(take: object, locks: Sequence[PlainRWLock]) -> Guard:
+        assert isinstance(take, Take)
+        assert take.attempt == "block"
+        lock = locks[take.lock]
+        return lock.read() if take.mode == "R" else lock.write()
+
+    def works() -> Mapping[str, Callable[[], object]]:
+        locks = [RWLock("lock", key=number, policy=policy) for number in range(4)]
+        return nests_of(
+            {
+                f"t{number}": [
+                    [guard(take, locks) for take in part] for part in thread if not isinstance(part, int)
+                ]
+                for number, thread in enumerate(program.threads)
+            }
+        )
+
+    return works
+
+
+def joins_or_tries(program: Program) -> bool:
+    """Tell whether threads of a program wait for each other's end, or only try: such are not run here."""
+    takes = [
+        act for thread in program.threads for part in thread if not isinstance(part, int) for act in part
+    ]
+    joins = any(isinstance(part, int) for thread in program.threads for part in thread)
+    return joins or any(not isinstance(act, Take) or act.attempt != "block" for act in takes)
