@@ -38,7 +38,7 @@ _NOWHERE.unit.node = Node(_NOWHERE.unit, None, None, None)
 class CheckedLock:
     """A lock like `threading.Lock`, the order of which is checked."""
 
-    __slots__ = ("__weakref__", "_at", "_grip", "_release", "_try", "identity")
+    __slots__ = ("__weakref__", "_asking", "_at", "_grip", "_release", "_try", "identity")
 
     reentrant = False
     counts = False
@@ -51,6 +51,7 @@ class CheckedLock:
         self.identity = LockIdentity(name, key, reentrant=self.reentrant, policy=None)
         self.identity.reference = weakref.ref(self)
         self._grip = Grip(self.identity, "W")
+        self._asking: dict[Attempt, Grip] = {"block": self._grip}
         self._at = _NOWHERE
 
     def __repr__(self) -> str:
@@ -85,7 +86,9 @@ class CheckedLock:
         )
 
     def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
-        grip = self._grip if attempt == "block" else Grip(self.identity, "W", attempt)
+        grip = self._asking.get(attempt) or self._asking.setdefault(
+            attempt, Grip(self.identity, "W", attempt)
+        )
         unit = local.unit
         after = unit.node.next.get(grip)
         if after is None:

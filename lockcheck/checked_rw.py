@@ -116,9 +116,9 @@ class CheckedRWLock(PlainRWLock):
         super().__init__(name, key=key, policy=policy)
         self.identity = LockIdentity(name, key, reentrant=False, policy=policy)
         self.identity.reference = weakref.ref(self)
-        self._grips: dict[Mode, Grip] = {"R": Grip(self.identity, "R"), "W": Grip(self.identity, "W")}
-        self._reading = self.guard(self, self._grips["R"])  # type: ignore[assignment] # same use
-        self._writing = self.guard(self, self._grips["W"])  # type: ignore[assignment] # same use
+        self._grips: dict[tuple[Mode, Attempt], Grip] = {}
+        self._reading = self.guard(self, self._grip("R", "block"))  # type: ignore[assignment] # same use
+        self._writing = self.guard(self, self._grip("W", "block"))  # type: ignore[assignment] # same use
 
     def acquire_read(self, timeout_seconds: float = FOREVER) -> bool:
         """Take the lock for reading, after a look at the order; see `PlainRWLock.acquire_read`."""
@@ -154,14 +154,18 @@ class CheckedRWLock(PlainRWLock):
                 after.tally.waits.append(perf_counter_ns() - began)
 
     def _await_gate(self, waiter: Waiter, timeout_seconds: float) -> bool:
-        wait = LockWait(self._grips[waiter.mode], endless=timeout_seconds < 0)
+        wait = LockWait(self._grip(waiter.mode, "block"), endless=timeout_seconds < 0)
         return wait_in_slices(
             local.unit, wait, lambda seconds: waiter.gate.acquire(timeout=seconds), timeout_seconds
         )
 
+    def _grip(self, mode: Mode, attempt: Attempt) -> Grip:
+        asked = mode, attempt
+        return self._grips.get(asked) or self._grips.setdefault(asked, Grip(self.identity, mode, attempt))
+
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
         attempt: Attempt = "try" if timeout_seconds == 0 else "block" if timeout_seconds < 0 else "timed"
-        grip = self._grips[mode] if attempt == "block" else Grip(self.identity, mode, attempt)
+        grip = self._grip(mode, attempt)
         unit = local.unit
         after = unit.node.next.get(grip)
         if after is None:

@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from .stacks import RawStack
     from .statistics import Tally
 
-__all__ = ["Attempt", "Grip", "LockIdentity", "Node", "Unit", "Wait", "held_nodes", "nesting_of"]
+__all__ = ["SWEEP_MIN", "Attempt", "Grip", "LockIdentity", "Node", "Unit", "Wait", "held_nodes", "nesting_of"]
 
 Attempt: TypeAlias = Literal["block", "timed", "try"]
 """How a lock is asked for: waiting for ever, for a time, or not at all."""
+
+SWEEP_MIN: Final = 1024
+"""So many nestings at least are remembered below one place of a trie before any are forgotten."""
 
 _serials: Final = count(1)
 
@@ -99,6 +102,7 @@ class Node:
         "parent_since",
         "since",
         "stack",
+        "sweep_at",
         "tally",
         "unit",
         "visits",
@@ -113,6 +117,8 @@ class Node:
         """The session that judged the node."""
         self.next: dict[object, Node] = {}
         """By grip the nesting that was seen last, and by grip and place in the code all of them."""
+        self.sweep_at = SWEEP_MIN
+        """When there are so many, those of locks that are gone are forgotten."""
         self.code: CodeType | None = None
         self.instruction = -1
         self.stack: RawStack = ()

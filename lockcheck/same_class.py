@@ -41,9 +41,9 @@ class _Tree:
     def objection(self, held: object, wanted: object) -> str | None:
         if not isinstance(held, str) or not isinstance(wanted, str):
             return f"a {self.what} is missing: {held!r} is held, {wanted!r} is wanted"
-        outer, inner = held.split(self.separator), wanted.split(self.separator)
-        if inner[: len(outer)] == outer and inner != outer:
+        if wanted.startswith(held + self.separator):
             return None
+        outer, inner = held.split(self.separator), wanted.split(self.separator)
         if outer[: len(inner)] == inner:
             return f"{wanted} is above {held}, not below it"
         if not self.siblings:

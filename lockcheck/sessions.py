@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final
 
 from . import awaited, patches
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from .waiting import VictimPolicy
 
 __all__ = ["Action", "Session", "ambient", "session"]
+
+FAULTS_MAX: Final = 1000
+"""So many errors of the checker itself are kept."""
 
 Action: TypeAlias = Literal["raise", "warn", "log", "record", "break"]
 Result = TypeVar("Result")
@@ -105,7 +109,7 @@ class Session:
         self.skipped = 0
         """Acquisitions that were not looked at: the checker itself had triggered them."""
         self.faults: list[str] = []
-        """Errors of the checker itself; the program went on as if it were not there."""
+        """Errors of the checker itself, the first of them; the program went on as if it were not there."""
         self.searches_given_up = 0
         self.circles: set[frozenset[Wait | None]] = set()
         """Real deadlocks that were reported: which waits stood in them."""
@@ -254,7 +258,8 @@ class Session:
         except (LockCheckError, LockOrderWarning) as error:
             raise error from None
         except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the program
-            self.faults.append(f"{type(error).__name__}: {error}")
+            if len(self.faults) < FAULTS_MAX:
+                self.faults.append(f"{type(error).__name__}: {error}")
             return fallback()
 
 
@@ -292,9 +297,13 @@ def _thread_ended(unit: Unit) -> None:
         return
     unit.inside = True
     for node in held_nodes(unit.node):
-        text = f"{unit.name} ended while it held {node.grip}"
-        name = fingerprint_of("leak", node.grip.lock.name if node.grip is not None else "")
-        finding = Finding(Rung.R0, Kind.LEAK, text, (edge_of(node, node, ()),), fingerprint=name)
-        error = react(looks_on, looks_on.note(finding))
-        if error is not None:
-            looks_on.owe(error)
+        looks_on.guarded(partial(_report_leak, looks_on, node), lambda: None)
+
+
+def _report_leak(session: Session, node: Node) -> None:
+    text = f"{node.unit.name} ended while it held {node.grip}"
+    name = fingerprint_of("leak", node.grip.lock.name if node.grip is not None else "")
+    finding = Finding(Rung.R0, Kind.LEAK, text, (edge_of(node, node, ()),), fingerprint=name)
+    error = react(session, session.note(finding))
+    if error is not None:
+        session.owe(error)

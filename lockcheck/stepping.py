@@ -6,10 +6,10 @@ Also the slow way of a release: out of turn, in the wrong mode, or by who does n
 from __future__ import annotations
 
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from .findings import Kind, Rung
-from .holding import Node, held_nodes
+from .holding import SWEEP_MIN, Node, held_nodes
 from .runtime import LATCH, runtime
 from .stacks import caller, capture
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from .sessions import Session
 
 __all__ = ["entered", "fold", "here", "let_go", "many_members", "step", "step_from"]
-
-WIDTH_MAX: Final = 65_536
-"""So many nestings are remembered below one place of a trie."""
 
 
 def step(unit: Unit, grip: Grip) -> Node:
@@ -75,23 +72,32 @@ def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None) -> 
     if frame is not None:
         _place(node, session, frame)
     node.stack = session.captured(frame)
-    held = tuple(held_nodes(at))
-    again = [other for other in held if other.grip is not None and other.grip.lock is grip.lock]
-    if again and grip.lock.reentrant:
+    again = next(
+        (other for other in held_nodes(at) if other.grip is not None and other.grip.lock is grip.lock), None
+    )
+    if again is not None and grip.lock.reentrant:
         sound = True
-    elif again:
-        sound = _wants_again(session, node, again[0])
+    elif again is not None:
+        sound = _wants_again(session, node, again)
     else:
         if grip.lock.fresh_for not in {None, unit}:
             grip.lock.fresh_for = None
-        sound = session.judge(node, held)
+        sound = session.judge(node, tuple(held_nodes(at)))
     if sound and grip.lock.fresh_for is None:
         with LATCH:
             if runtime.session is session:
-                if len(at.next) >= WIDTH_MAX:
-                    at.next = {}  # of so many most are gone; what is still used is judged once more
+                if len(at.next) >= at.sweep_at:
+                    _sweep(at)
                 at.next[grip] = at.next[place] = node
     return node
+
+
+def _sweep(at: Node) -> None:
+    """Forget nestings of locks that are gone; what is left has to double before the next time."""
+    at.next = {
+        place: node for place, node in at.next.items() if node.grip is not None and node.grip.lock.alive
+    }
+    at.sweep_at = max(SWEEP_MIN, 2 * len(at.next))
 
 
 def _place(node: Node, session: Session, frame: FrameType) -> None:
@@ -163,8 +169,16 @@ def many_members(node: Node, after: Node) -> None:
     """Count the members of a class that were taken below one hold, and report a walk under a lock."""
     session = runtime.session
     grip = after.grip
-    if session is None or grip is None or node.unit.inside:
+    if session is None or grip is None or node.unit.inside or node.visits <= session.members_max:
         return
+    node.unit.inside = True
+    try:
+        session.guarded(lambda: _count_members(session, node, after, grip), lambda: None)
+    finally:
+        node.unit.inside = False
+
+
+def _count_members(session: Session, node: Node, after: Node, grip: Grip) -> None:
     members = {
         below.grip.lock.serial
         for below in list(node.next.values())
@@ -181,21 +195,15 @@ def many_members(node: Node, after: Node) -> None:
         return
     text = f"{len(members)} {grip.lock.name} locks were taken one by one while {node.grip} was held"
     advice = "copy the members under the lock, let go of it, and then visit them"
-    node.unit.inside = True
-    try:
-        session.guarded(
-            lambda: session.report_step(Rung.R0, Kind.ITERATION, text, after, [node], why=(advice,)),
-            lambda: None,
-        )
-    finally:
-        node.unit.inside = False
+    session.report_step(Rung.R0, Kind.ITERATION, text, after, [node], why=(advice,))
 
 
 def fold(node: Node) -> None:
     """Sort the times of a place into their histograms."""
-    if node.tally is not None:
+    session = runtime.session
+    if node.tally is not None and session is not None:
         with LATCH:
-            node.tally.fold()
+            session.guarded(node.tally.fold, node.holds.clear)
 
 
 def let_go(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:

@@ -8,6 +8,7 @@ circle is reported, and one of those in it is made to raise where it waits.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .circles import circle_of
@@ -107,7 +108,8 @@ def wait_in_slices(unit: Unit, wait: Wait, attempt: Callable[[float], bool], tim
                 return False
             if session is not None and not unit.inside:
                 _look(session, unit)
-                if stalls and _has_stalled(session, unit, wait, waited):
+                stalled = partial(_has_stalled, session, unit, wait, waited)
+                if stalls and session.guarded(stalled, lambda: True):
                     stalls = False
     finally:
         unit.wait, unit.stack = outer

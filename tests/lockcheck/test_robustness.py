@@ -273,7 +273,7 @@ def test_a_unit_runs_once_at_a_time() -> None:
 
 def test_a_lock_that_another_unit_released_is_free_for_who_took_it() -> None:
     """The wrong release is reported once, and nothing follows from it."""
-    with session(on=RECORD) as opened:
+    with session(on=RECORD, blocking={"handed over": {"join"}}) as opened:
         lock = Lock("handed over")
         lock.acquire()
         thread = threading.Thread(target=lock.release)

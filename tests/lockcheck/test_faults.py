@@ -1,0 +1,188 @@
+"""A bug of the checker, wherever it is, changes nothing in the program: it is counted and reported."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+from lock_corpus import RECORD, hold
+
+from licorne.lockcheck import (
+    Condition,
+    Kind,
+    Lock,
+    LockUsageError,
+    Order,
+    RLock,
+    RWLock,
+    blocking,
+    excludes,
+    held,
+    leaf,
+    note_write,
+    requires,
+    session,
+)
+from licorne.lockcheck.statistics import PENDING_MAX
+
+PARTS = (
+    "judging._keeps_leaf",
+    "judging._keeps_order",
+    "judging._learn",
+    "judging.close_path",
+    "judging.fingerprint_of",
+    "graph.Graph.add",
+    "order.Order.judge",
+    "sessions.Session.judge",
+    "sessions.Session.captured",
+    "sessions.Session.tally",
+    "sessions.Session.report_step",
+    "sessions.Session.note",
+    "sessions.react",
+    "sessions.fingerprint_of",
+    "stepping._place",
+    "stepping._wants_again",
+    "stepping._wrongly_released",
+    "stepping._count_members",
+    "statistics.Tally.fold",
+    "blocking._judge",
+    "contracts._report",
+    "units._report",
+    "checked_condition.capture",
+    "waiting._break_circle",
+    "waiting._has_stalled",
+)
+"""What the checker does, each in its own function."""
+
+
+def contracts() -> list[str]:
+    """Break every contract."""
+
+    class Guarded:
+        lock = Lock("guarded")
+
+        @requires("lock")
+        def demand(self) -> str:
+            return "demanded"
+
+        @excludes("guarded")
+        def refuse(self) -> str:
+            return "refused"
+
+        @leaf
+        def end(self) -> str:
+            with Lock("below a leaf"):
+                return "ended"
+
+    guarded = Guarded()
+    said = [guarded.demand(), guarded.end()]
+    with guarded.lock:
+        return [*said, guarded.refuse()]
+
+
+def program() -> list[object]:
+    """Make every mistake that does not hang, and return what was seen of it."""
+    seen: list[object] = []
+    outer, inner, again = RLock("outer"), Lock("inner"), RLock("again")
+    members, shared = [Lock("member", key=number) for number in range(5)], RWLock("shared")
+    hold(outer, inner)
+    hold(members[0], members[1])
+    hold(inner, outer, again, again, shared.read())
+    with outer:
+        for member in members:
+            hold(member)
+    seen.append(inner.acquire(blocking=False))
+    seen.append(inner.acquire(blocking=False))
+    seen.append(inner.acquire(timeout=0.001))
+    with blocking("ask"):
+        inner.release()
+    with pytest.raises(RuntimeError):
+        inner.release()
+    upgrades()
+    seen += [waits(), notifies(), ends_holding(), *contracts()]
+    for _ in range(PENDING_MAX + 2):
+        hold(inner)
+    return [*seen, held()]
+
+
+def waits() -> list[bool]:
+    """Wait for a lock in vain, long enough for several looks at who waits for whom."""
+    lock, got = RWLock("waited for"), []
+    thread = threading.Thread(target=lambda: got.append(lock.acquire_read(0.08)))
+    with lock.write():
+        thread.start()
+        thread.join(10)
+    return got
+
+
+def upgrades() -> None:
+    """Write where only reading is safe, and want to write while reading."""
+    lock = RWLock("read")
+    note_write(lock, "something")
+    with lock.read():
+        note_write(lock, "something")
+        with pytest.raises(LockUsageError):
+            lock.acquire_write(0.01)
+
+
+def notifies() -> bool:
+    """Wait on a condition until it is notified, and notify without its lock."""
+    condition, seen = Condition(name="condition"), []
+
+    def wake() -> None:
+        with condition:
+            seen.append(1)
+            condition.notify()
+
+    with condition:
+        thread = threading.Thread(target=wake)
+        thread.start()
+        woken = condition.wait_for(lambda: bool(seen), 10)
+    thread.join(10)
+    with pytest.raises(RuntimeError):
+        condition.notify()
+    return woken
+
+
+def ends_holding() -> bool:
+    """End a thread that holds a lock."""
+    lock = Lock("forgotten")
+    thread = threading.Thread(target=lock.acquire)
+    thread.start()
+    thread.join(10)
+    return not lock.acquire(blocking=False)
+
+
+def checked() -> tuple[list[object], list[str]]:
+    """Return what the program saw under a session, and the faults of that."""
+    with session(Order("outer < inner < member"), on=RECORD, timeout_seconds=0.001) as opened:
+        seen = program()
+    return seen, opened.faults
+
+
+def test_the_program_makes_every_mistake() -> None:
+    """Otherwise a part that is broken would not run; and unchecked it sees the same."""
+    with session(Order("outer < inner < member"), on=RECORD, timeout_seconds=0.001) as opened:
+        seen = program()
+
+    assert set(Kind) - {finding.kind for finding in opened.findings} == {Kind.DEADLOCK}
+    assert seen == program()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_the_checker_may_be_broken(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program sees what it sees without."""
+    unbroken = program()
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    module, _, name = part.partition(".")
+    owner, _, name = name.rpartition(".")
+    there = sys.modules[f"licorne.lockcheck.{module}"]
+    monkeypatch.setattr(getattr(there, owner) if owner else there, name, broken)
+    seen, faults = checked()
+
+    assert unbroken == seen
+    assert {"ZeroDivisionError: on purpose"} == set(faults)
