@@ -15,7 +15,7 @@ from .json_values import Fields, parse_object
 from .order_proof import Step
 from .report import scenario, suggestion
 from .statistics import Spread, Usage
-from .summaries import Contract, Declaration, Nesting, Summary
+from .summaries import Contract, Declaration, Nesting, Role, Summary
 from .witness_file import json_of_stop, read_stop
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ def from_json(text: str, where: str) -> Summary:
         level=fields.text("level"),
         findings=fields.each("findings", _read_finding),
         nestings=fields.each("nestings", _read_nesting),
+        roles=fields.each(
+            "roles", lambda role: Role(role.text("name"), role.each("nestings", _read_nesting))
+        ),
         orders=fields.each("orders", _read_declaration),
         usages=fields.each("usages", _read_usage),
         contracts=fields.each(
@@ -87,6 +90,10 @@ def document_of(summary: Summary) -> dict[str, Json]:
         "level": summary.level,
         "findings": [_finding(finding, summary.sites) for finding in summary.findings],
         "nestings": [_nesting(nesting) for nesting in summary.nestings],
+        "roles": [
+            {"name": role.name, "nestings": [_nesting(nesting) for nesting in role.nestings]}
+            for role in summary.roles
+        ],
         "orders": [_declaration(order) for order in summary.orders],
         "usages": [_usage(usage) for usage in summary.usages],
         "contracts": [{"name": one.name, "checked": one.checked} for one in summary.contracts],
@@ -173,6 +180,7 @@ def _nesting(nesting: Nesting) -> dict[str, Json]:
         "wanted_mode": nesting.wanted_mode,
         "count": nesting.count,
         "waits": nesting.waits,
+        "endless": nesting.endless,
         "sites": list(nesting.sites),
         "test": nesting.test,
         "example": _edge(nesting.example),
@@ -187,6 +195,7 @@ def _read_nesting(fields: Fields) -> Nesting:
         wanted_mode=fields.choice("wanted_mode", _MODES),
         count=fields.number("count"),
         waits=fields.flag("waits"),
+        endless=fields.flag("endless"),
         sites=fields.texts("sites"),
         test=fields.text_or_none("test"),
         example=_read_edge(fields.one("example")),

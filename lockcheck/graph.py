@@ -91,6 +91,8 @@ class Graph:
         """Where the second lock is wanted, one frame each."""
         self.waited: set[ClassEdge] = set()
         """Those that were not only tried, of locks that others knew."""
+        self.endless: set[ClassEdge] = set()
+        """Of those the ones that were waited for without a limit."""
         self.unexamined = 0
         """How many occurrences were left out."""
         self._known: set[tuple[object, ...]] = set()
@@ -174,6 +176,8 @@ class Graph:
             self.sites[edge].add(dependency.stack[:1])
             if wanted.attempt != "try" and not dependency.fresh:
                 self.waited.add(edge)
+                if wanted.attempt == "block":
+                    self.endless.add(edge)
             if edge not in self.examples:
                 self.examples[edge] = dependency
                 yield edge

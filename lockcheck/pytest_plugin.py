@@ -4,7 +4,8 @@
 
 A session for the whole run lies around those of the tests, so that what tests do at import is seen too. The
 declared order comes from the marker of a test, class or module, `@pytest.mark.lockcheck(order=ORDER)`, else
-from `--lockcheck-order`; `off=True` leaves a test unchecked.
+from `--lockcheck-order`; `off=True` leaves a test unchecked. What tests of one `role="..."` do, the program
+does at the same time.
 """
 
 from __future__ import annotations
@@ -19,27 +20,29 @@ from .baseline import Baseline, Verdict, read_baseline
 from .documents import from_json, to_json
 from .errors import LockUsageError
 from .findings import Finding, Rung, failing_from
+from .gathering import Gathered
 from .levels import Level, level_of
 from .order import Order
 from .running import named_order
 from .sessions import Session
-from .summaries import Summary, merged
 from .writing import FORMS, write_reports
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
+    from collections.abc import Generator, Iterable, Mapping, MutableMapping
     from datetime import date
 
     from .sessions import Action
+    from .summaries import Summary
 
 _SESSION: Final = pytest.StashKey[Session]()
 _OPENED: Final = pytest.StashKey[Session]()
 _FOUND: Final = pytest.StashKey[list[Finding]]()
 _EDGES: Final = pytest.StashKey[set[str]]()
 _BASELINE: Final = pytest.StashKey[Baseline]()
-_SUMMARY: Final = pytest.StashKey[Summary]()
-"""Everything so far, where a report was asked for."""
+_GATHERED: Final = pytest.StashKey[Gathered]()
+_APART: Final = pytest.StashKey[tuple[Finding, ...]]()
+"""What closes over several tests and over none of them alone."""
 _USED: Final = pytest.StashKey[set[str]]()
 """Fingerprints of what other processes found."""
 _OUTSIDE: Final = pytest.StashKey[set[str]]()
@@ -83,7 +86,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Be ready for the run; where the plugin came by a `conftest.py`, the session is opened only now."""
     config.addinivalue_line(
-        "markers", "lockcheck(order=None, off=False): how the locks of a test are checked"
+        "markers", "lockcheck(order=None, off=False, role=None): how the locks of a test are checked"
     )
     config.stash[_FOUND] = []
     config.stash[_EDGES] = set()
@@ -92,9 +95,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_OUTSIDE] = set()
     config.stash[_BASELINE] = _baseline(config)
     _open(config, config.option)
+    config.stash[_APART] = ()
     opened = config.stash.get(_SESSION, None)
-    if opened is not None and any(config.getoption(f"--lockcheck-{form}") for form in FORMS):
-        config.stash[_SUMMARY] = Summary(opened.level.name.lower())
+    if opened is not None:
+        config.stash[_GATHERED] = Gathered(opened.level.name.lower())
 
 
 def _open(config: pytest.Config, options: Namespace) -> None:
@@ -140,14 +144,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     order = options.get("order", outer.order)
     if order is not None and not isinstance(order, Order):
         raise pytest.UsageError(f"{item.nodeid}: lockcheck(order={order!r}) is no Order")
+    role = options.get("role")
+    if role is not None and not isinstance(role, str):
+        raise pytest.UsageError(f"{item.nodeid}: lockcheck(role={role!r}) is no string")
     with Session(
-        order, level=outer.level, on=_QUIET, fail_on=_failing(item.config), name=item.nodeid
+        order, level=outer.level, on=_QUIET, fail_on=_failing(item.config), name=item.nodeid, role=role
     ) as opened:
         item.stash[_OPENED] = opened
         result = yield
     item.config.stash[_FOUND].extend(opened.findings)
     item.config.stash[_EDGES].update(str(edge) for edge in opened.graph.classes)
-    _add(item.config, opened.summary)
+    item.config.stash[_GATHERED].add(opened.summary())
     return result
 
 
@@ -179,22 +186,23 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     outer = config.stash.get(_SESSION, None)
     if outer is None:
         return
-    _add(config, outer.summary)
-    summary = config.stash.get(_SUMMARY, None)
+    config.stash[_GATHERED].add(outer.summary())
     worker: _Worker | None = config if hasattr(config, "workeroutput") else None
     if worker is not None:
-        worker.workeroutput[_WORKER_KEY] = to_json(summary) if summary is not None else ""
+        worker.workeroutput[_WORKER_KEY] = to_json(config.stash[_GATHERED].summary())
         found = [*config.stash[_FOUND], *outer.findings]
         worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
         worker.workeroutput[_WORKER_KEY + " rungs"] = [one.rung.name for one in found]
         worker.workeroutput[_WORKER_KEY + " edges"] = sorted(_edges(config, outer))
         worker.workeroutput[_WORKER_KEY + " outside"] = [str(one) for one in outer.failures]
         return
-    if summary is not None:
-        _write(config, summary)
+    summary, apart = config.stash[_GATHERED].closed()
+    config.stash[_APART] = apart
+    _write(config, summary)
     outside = config.stash[_OUTSIDE]
     outside.update(str(finding) for finding in outer.failures)
-    if (_complaints(config) or outside) and session.exitstatus == pytest.ExitCode.OK:
+    failing = _complaints(config) or outside or _judged(config, apart).failures
+    if failing and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -205,8 +213,7 @@ def pytest_testnodedown(node: object, error: object) -> None:
     config: pytest.Config = node.config  # type: ignore[attr-defined] # a node of xdist has one
     text = output.get(_WORKER_KEY)
     if error is None and isinstance(text, str) and text:
-        received = from_json(text, "a process of pytest-xdist")
-        _add(config, lambda: received)
+        config.stash[_GATHERED].add(from_json(text, "a process of pytest-xdist"))
     config.stash[_USED].update(_texts(output, "found"))
     config.stash[_RUNGS].update(_texts(output, "rungs"))
     config.stash[_EDGES].update(_texts(output, "edges"))
@@ -225,18 +232,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if outer is None:
         return
     found = config.stash[_RUNGS].copy()
-    found.update(one.rung.name for one in (*config.stash[_FOUND], *outer.findings))
+    apart = config.stash[_APART]
+    found.update(one.rung.name for one in (*config.stash[_FOUND], *outer.findings, *apart))
     edges = _edges(config, outer)
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
     terminalreporter.section("lockcheck", sep="-")
     terminalreporter.line(
         f"level {outer.level.name.lower()}: {len(edges)} kinds of nestings, found {counts or 'nothing'}"
     )
+    if apart:
+        terminalreporter.line(f"{len(apart)} of them over several tests")
+    for finding in _judged(config, apart).failures:
+        terminalreporter.line(f"over several tests: {finding} [{finding.fingerprint}]")
     for complaint in _complaints(config):
         terminalreporter.line(complaint)
     outside = config.stash[_OUTSIDE]
-    for finding in sorted(outside):
-        terminalreporter.line(f"outside of tests: {finding}")
+    for told in sorted(outside):
+        terminalreporter.line(f"outside of tests: {told}")
 
 
 def _edges(config: pytest.Config, outer: Session) -> set[str]:
@@ -257,15 +269,10 @@ def _judged(config: pytest.Config, findings: Iterable[Finding]) -> Verdict:
 
 def _complaints(config: pytest.Config) -> list[str]:
     """Say what is wrong with the baseline; unused entries only where no tests were selected."""
-    used = config.stash[_USED] | {one.fingerprint for one in config.stash[_FOUND]}
+    found = (*config.stash[_FOUND], *config.stash[_APART])
+    used = config.stash[_USED] | {one.fingerprint for one in found}
     everything = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("keyword")
     return list(config.stash[_BASELINE].complaints(used, _today(), whole=everything))
-
-
-def _add(config: pytest.Config, summary: Callable[[], Summary]) -> None:
-    before = config.stash.get(_SUMMARY, None)
-    if before is not None:
-        config.stash[_SUMMARY] = merged([before, summary()])
 
 
 def _write(config: pytest.Config, summary: Summary) -> None:

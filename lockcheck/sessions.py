@@ -66,6 +66,7 @@ class Session:
             and for a real deadlock `break`; rungs that are left out keep their default.
         fail_on: the rungs at which `failures` counts a finding.
         name: what the session is called in findings, such as the test that runs.
+        role: what sessions have in common the steps of which the program takes at the same time.
         members_max: how many locks of a class may be taken one by one while another lock is held.
         timeout_seconds: a wait for a lock that takes longer is reported; none for no limit.
         blocking: for each class of locks what may block while one of it is held, such as `{"rm": {"ask"}}`;
@@ -83,6 +84,7 @@ class Session:
         on: Mapping[Rung, Action] | None = None,
         fail_on: Collection[Rung] = DEFAULT_FAIL_ON,
         name: str | None = None,
+        role: str | None = None,
         members_max: int = 2,
         timeout_seconds: float | None = None,
         blocking: Mapping[str, Collection[str]] | None = None,
@@ -95,6 +97,7 @@ class Session:
         self.on = {**DEFAULT_ACTIONS, **(on or {})}
         self.fail_on = frozenset(fail_on)
         self.name = name
+        self.role = role
         self.members_max = members_max
         self.timeout_seconds = timeout_seconds
         self.blocking = {held: frozenset(kinds) for held, kinds in (blocking or {}).items()}

@@ -14,7 +14,7 @@ from .stacks import line_of, resolve
 from .statistics import Usage, together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from .findings import Edge, Finding, Mode
     from .graph import ClassEdge
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .order_proof import Step
     from .sessions import Session
 
-__all__ = ["Contract", "Declaration", "Nesting", "Summary", "merged", "summary_of"]
+__all__ = ["Contract", "Declaration", "Nesting", "Role", "Summary", "merged", "strongest_first", "summary_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ class Nesting:
     """How many different occurrences were learned."""
     waits: bool
     """Whether anybody waited for the wanted lock, or could have: not all only tried."""
+    endless: bool
+    """Whether anybody would have waited for ever."""
     sites: tuple[str, ...]
     """The places in the code that want the second lock, as file and line."""
     test: str | None
@@ -66,6 +68,14 @@ class Nesting:
 
 
 @dataclass(frozen=True, slots=True)
+class Role:
+    """What the program does at the same time, as far as tests of it were given one role."""
+
+    name: str
+    nestings: tuple[Nesting, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """All that a session has to say.
 
@@ -75,6 +85,8 @@ class Summary:
     level: str
     findings: tuple[Finding, ...] = ()
     nestings: tuple[Nesting, ...] = ()
+    roles: tuple[Role, ...] = ()
+    """By name; what they nest is in `nestings` too."""
     orders: tuple[Declaration, ...] = ()
     usages: tuple[Usage, ...] = ()
     """How locks were used, by class, mode and place; at the level `full` alone."""
@@ -103,8 +115,9 @@ def summary_of(session: Session) -> Summary:
         ]
         return Summary(
             level=session.level.name.lower(),
-            findings=_sorted(session.findings),
+            findings=strongest_first(session.findings),
             nestings=tuple(nestings),
+            roles=(Role(session.role, tuple(nestings)),) if session.role is not None else (),
             orders=(_declaration(session.order),) if session.order is not None else (),
             usages=_usages(session),
             contracts=_contracts(list(session.contracts.items())),
@@ -119,20 +132,17 @@ def summary_of(session: Session) -> Summary:
 def merged(summaries: Iterable[Summary]) -> Summary:
     """Return one summary of several: findings by fingerprint, nestings by classes and modes."""
     findings: dict[str, Finding] = {}
-    nestings: dict[str, Nesting] = {}
     everything = list(summaries)
     for summary in everything:
         for finding in summary.findings:
             known = findings.get(finding.fingerprint)
             findings[finding.fingerprint] = finding if known is None else _both(known, finding)
-        for nesting in summary.nestings:
-            before = nestings.get(str(nesting))
-            nestings[str(nesting)] = nesting if before is None else _together(before, nesting)
     levels = dict.fromkeys(summary.level for summary in everything)
     return Summary(
         level=", ".join(levels) or "off",
-        findings=_sorted(findings.values()),
-        nestings=tuple(nestings[name] for name in sorted(nestings)),
+        findings=strongest_first(findings.values()),
+        nestings=_nestings_together(nesting for summary in everything for nesting in summary.nestings),
+        roles=_roles_together([role for summary in everything for role in summary.roles]),
         orders=tuple(dict.fromkeys(order for summary in everything for order in summary.orders)),
         usages=_usages_together(usage for summary in everything for usage in summary.usages),
         contracts=_contracts(
@@ -146,7 +156,8 @@ def merged(summaries: Iterable[Summary]) -> Summary:
     )
 
 
-def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def strongest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings in the order of a summary."""
     return tuple(
         sorted(findings, key=lambda finding: (-finding.rung, finding.kind.value, finding.fingerprint))
     )
@@ -157,11 +168,28 @@ def _both(known: Finding, other: Finding) -> Finding:
     return replace(strongest, count=known.count + other.count, test=known.test)
 
 
+def _nestings_together(nestings: Iterable[Nesting]) -> tuple[Nesting, ...]:
+    found: dict[str, Nesting] = {}
+    for nesting in nestings:
+        before = found.get(str(nesting))
+        found[str(nesting)] = nesting if before is None else _together(before, nesting)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _roles_together(roles: Sequence[Role]) -> tuple[Role, ...]:
+    names = sorted({role.name for role in roles})
+    return tuple(
+        Role(name, _nestings_together(one for role in roles if role.name == name for one in role.nestings))
+        for name in names
+    )
+
+
 def _together(known: Nesting, other: Nesting) -> Nesting:
     return replace(
         known,
         count=known.count + other.count,
         waits=known.waits or other.waits,
+        endless=known.endless or other.endless,
         sites=tuple(sorted({*known.sites, *other.sites})),
     )
 
@@ -208,6 +236,7 @@ def _nesting(session: Session, edge: ClassEdge, count: int) -> Nesting:
         wanted_mode=edge.wanted_mode,
         count=count,
         waits=edge in graph.waited,
+        endless=edge in graph.endless,
         sites=tuple(sorted(f"{frame.file}:{frame.line}" for frame in places)),
         test=session.name,
         example=edge_of_dependency(example, joint),

@@ -38,10 +38,11 @@ _UNREAD: Final = "its text cannot be read from where this was written, and guess
 ABSENT: Final = {
     "19.40 MODE": "a write lock where a read lock would do is slow, and neither deadlocks nor breaks a contract",
     "Deloxide's nine": _UNREAD,
-    "node-v8#301": "paths that close over several tests are not looked for yet",
     **dict.fromkeys(("TSan#814", "TSan#1620", "TSan#1668", "TSan#1717", "TSan#1798", "TSan#1862"), _UNREAD),
 }
 """Why there is no case of an id."""
 
-ELSEWHERE: Final[dict[str, str]] = {}
+ELSEWHERE: Final = {
+    "node-v8#301": "tests/lockcheck/test_never_met.py::test_what_two_tests_do_is_shown_as_never_ran_together",
+}
 """Cases that are no single run, and thus tests of their own."""

@@ -1,0 +1,158 @@
+"""Closed paths whose steps were taken in different sessions, such as those of different tests.
+
+What two tests do never happens at the same time, and their locks are not the same ones. So such a path is R1:
+its steps never ran together. It is worth a look where both are parts of one program. Who knows that they
+are gives both tests one *role*: what tests of a role do, the program does at the same time. Then a lock is
+known again by class and key, by class alone where it has no key, and the path is R2 unless something that the
+summaries know of guards it: a gate, other keys, or that only readers meet.
+
+Nothing is known of the order of what different tests do, so no start and no join guards a path here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+from .findings import Finding, Kind, Rung, fingerprint_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .findings import Edge
+    from .summaries import Nesting, Summary
+
+__all__ = ["closed_apart"]
+
+_MODE: Final = re.compile(r" \[[RW]\]$")
+_SERIAL: Final = re.compile(r" #\d+$")
+"""What a lock without a key is called by, after its class; another run calls it otherwise."""
+
+
+def closed_apart(summary: Summary) -> tuple[Finding, ...]:
+    """Return what closes over the sessions of a summary, and over none of them alone."""
+    known = {finding.fingerprint for finding in summary.findings}
+    found: dict[str, Finding] = {}
+    for role in summary.roles:
+        for path in _paths(role.nestings):
+            _add(found, _finding(path, _guards(path), role.name))
+    for path in _paths(summary.nestings):
+        _add(found, _finding(path, [_never_met(path), *_readers(path)], None))
+    names = {_other_name(finding): finding for finding in found.values()}
+    return tuple(one for name, one in names.items() if not known & {name, one.fingerprint})
+
+
+def _add(found: dict[str, Finding], finding: Finding) -> None:
+    before = found.get(finding.fingerprint)
+    if before is None or before.rung < finding.rung:
+        found[finding.fingerprint] = finding
+
+
+def _finding(path: Sequence[Nesting], guards: list[str], role: str | None) -> Finding:
+    names = [str(one) for one in path]
+    return Finding(
+        Rung.R1 if guards else Rung.R2,
+        Kind.CYCLE,
+        "a closed path over tests: " + ", then ".join(names),
+        tuple(replace(one.example, unit=f"{one.example.unit} of {one.test}") for one in path),
+        tuple(guards) or (f"the program does this at the same time: the tests have the role {role}", _FREE),
+        fingerprint=fingerprint_of("classes", *names),
+    )
+
+
+_FREE: Final = "no lock is held in two of the steps in modes that exclude each other"
+
+
+def _other_name(finding: Finding) -> str:
+    """Return the fingerprint that a session gives to the same path, where it closes over instances."""
+    names = [str(edge.nesting).replace(" -> ", "->") for edge in finding.edges]
+    at = min(range(len(names)), key=lambda place: names[place:] + names[:place])
+    return fingerprint_of("cycle", *names[at:], *names[:at])
+
+
+# ------------------------------------------------------------------------------------------ paths
+
+
+def _paths(nestings: Sequence[Nesting]) -> Iterator[tuple[Nesting, ...]]:
+    """Yield a shortest closed path through each nesting, once each; strong ones where there are any."""
+    usable = [one for one in nestings if one.endless and one.held != one.wanted]
+    after: dict[str, list[Nesting]] = {}
+    for one in usable:
+        after.setdefault(one.held, []).append(one)
+    seen: set[tuple[str, ...]] = set()
+    for start in usable:
+        path = _closed(start, after, strong=True) or _closed(start, after, strong=False)
+        names = tuple(map(str, path))
+        if path and len({one.test for one in path}) > 1 and names not in seen:
+            seen.add(names)
+            yield path
+
+
+def _closed(start: Nesting, after: dict[str, list[Nesting]], *, strong: bool) -> tuple[Nesting, ...]:
+    """Return a shortest path from a nesting back to it, the least name first; empty if there is none."""
+    pending: deque[tuple[Nesting, ...]] = deque([(start,)])
+    seen = {str(start)}
+    while pending:
+        path = pending.popleft()
+        for following in after.get(path[-1].wanted, ()):
+            if strong and _readers_meet(path[-1], following):
+                continue
+            if following is start:
+                at = min(range(len(path)), key=lambda place: str(path[place]))
+                return (*path[at:], *path[:at])
+            if str(following) not in seen:
+                seen.add(str(following))
+                pending.append((*path, following))
+    return ()
+
+
+def _readers_meet(one: Nesting, following: Nesting) -> bool:
+    return "R" == one.wanted_mode == following.held_mode
+
+
+# ------------------------------------------------------------------------------------ what guards them
+
+
+def _never_met(path: Sequence[Nesting]) -> str:
+    steps = ", ".join(f"{one} in {one.test}" for one in path)
+    return f"its steps never ran together: {steps}"
+
+
+def _readers(path: Sequence[Nesting]) -> Iterator[str]:
+    for one, following in zip(path, (*path[1:], path[0]), strict=True):
+        if _readers_meet(one, following):
+            yield f"only readers meet at {one.wanted}, unless a writer comes between them"
+
+
+def _guards(path: Sequence[Nesting]) -> list[str]:
+    """Say what keeps the steps of a path from being a deadlock, though they run at the same time."""
+    reasons = list(_readers(path))
+    for one, following in zip(path, (*path[1:], path[0]), strict=True):
+        wanted, held = _lock(one.example.wanted), _lock(str(following.example.held))
+        if wanted != held and _keyed(one.example.wanted) and _keyed(str(following.example.held)):
+            reasons.append(f"one wants {wanted}, the other one held {held}")
+    for one, other in combinations(path, 2):
+        reasons += [f"guarded by {gate}, held in both" for gate in _gates(one.example, other.example)]
+        if (one.test, one.example.unit) == (other.test, other.example.unit):
+            reasons.append(f"one unit does both: {one.example.unit} of {one.test}")
+    return list(dict.fromkeys(reasons))
+
+
+def _gates(one: Edge, other: Edge) -> Iterator[str]:
+    theirs = {_lock(held): held for held in other.all_held}
+    for held in one.all_held:
+        again = theirs.get(_lock(held))
+        if again is not None and not (held.endswith(" [R]") and again.endswith(" [R]")):
+            yield _lock(held)
+
+
+def _lock(text: str) -> str:
+    """Return what a lock is known again by: class and key, or its class."""
+    return _SERIAL.sub("", _MODE.sub("", text))
+
+
+def _keyed(text: str) -> bool:
+    return _SERIAL.search(_MODE.sub("", text)) is None
