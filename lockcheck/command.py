@@ -23,8 +23,8 @@ from .findings import Rung, failing_from
 from .levels import Level, level_of
 from .page import to_html
 from .running import named_order, run_program
-from .statistics import usage_table
 from .trace_command import add_commands
+from .usage_tables import GROUPS, usage_table
 from .writing import FORMS, write_reports
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     run.add_argument("--baseline", help="accepted findings (.toml)")
     for name, described in FORMS.items():
         run.add_argument(f"--{name}", metavar="FILE", help=f"write a report as {described}; - for the output")
+    run.add_argument("--by-key", action="store_true", help="note times by the key of the lock too")
     run.set_defaults(work=_run)
     graph = commands.add_parser("graph", help="draw the learned graph of a report")
     graph.add_argument("report", help="what `run --json` wrote")
@@ -84,6 +85,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     prove.set_defaults(work=_prove)
     stats = commands.add_parser("stats", help="say how long locks were waited for and held, in microseconds")
     stats.add_argument("report")
+    stats.add_argument("--by", choices=GROUPS, default="site", help="what a line is (site)")
     stats.set_defaults(work=_stats)
     add_commands(commands)
     add_confirm_commands(commands)
@@ -91,7 +93,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    sys.stdout.write(usage_table(read_document(options.report).usages) + "\n")
+    sys.stdout.write(usage_table(read_document(options.report).usages, options.by) + "\n")
     return CLEAN
 
 
@@ -99,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     baseline = read_baseline(options.baseline) if options.baseline else Baseline()
     order = named_order(options.order) if options.order else None
     level: Level = level_of(options.level)
-    session, code = run_program(options.program, options.arguments, order, level)
+    session, code = run_program(options.program, options.arguments, order, level, by_key=options.by_key)
     summary, today = session.summary(), _today()
     fail_on = failing_from(Rung[options.fail_on])
     paths = {form: getattr(options, form) for form in FORMS}

@@ -235,6 +235,7 @@ def _usage(usage: Usage) -> dict[str, Json]:
         "lock": usage.lock,
         "mode": usage.mode,
         "site": usage.site,
+        "key": usage.key,
         "acquired": usage.hold.count,
         "contended": usage.wait.count,
         "hold": _spread(usage.hold),
@@ -247,6 +248,7 @@ def _read_usage(fields: Fields) -> Usage:
         fields.text("lock"),
         fields.choice("mode", _MODES),
         fields.text("site"),
+        fields.text_or_none("key"),
         _read_spread(fields.one("hold")),
         _read_spread(fields.one("wait")),
     )

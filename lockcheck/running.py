@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .levels import Level
+    from .sessions import Action
 
 __all__ = ["execute", "named_order", "run_program"]
 
@@ -45,12 +46,19 @@ def named_order(text: str) -> Order:
 
 
 def run_program(
-    path: str, arguments: Sequence[str], order: Order | None, level: Level
+    path: str, arguments: Sequence[str], order: Order | None, level: Level, *, by_key: bool = False
 ) -> tuple[Session, int]:
     """Run a program as `python path arguments` would, and look on.
 
     Nothing raises for a finding but a real deadlock, which is broken. A session that the program opens looks
     on in place of this one.
+
+    Args:
+        path: the program, a file.
+        arguments: what it finds in `sys.argv`.
+        order: the declared order, if any.
+        level: how much is looked at.
+        by_key: whether times are noted by key too.
 
     Returns:
         The session, and the code that the program ended with.
@@ -58,9 +66,8 @@ def run_program(
     Raises:
         LockUsageError: there is no such file.
     """
-    session = Session(
-        order, level=level, on={rung: "record" for rung in Rung if rung is not Rung.R5}, name=path
-    )
+    quiet: dict[Rung, Action] = {rung: "record" for rung in Rung if rung is not Rung.R5}
+    session = Session(order, level=level, on=quiet, name=path, by_key=by_key)
     with session:
         code = execute(path, arguments)
     return session, code

@@ -22,7 +22,7 @@ from .reactions import edge_of, react
 from .report import text_report
 from .runtime import LATCH, runtime
 from .stacks import caller, capture
-from .statistics import Tally
+from .statistics import KEYS_MAX, OTHER_KEYS, Tally
 from .summaries import summary_of
 from .waiting import youngest
 
@@ -74,6 +74,7 @@ class Session:
         victim: who gives way in a real deadlock.
         order_disabled: leave orders, recursion and closed paths alone.
         exits: end the process, with code 1, at the first finding that fails.
+        by_key: note times by the key of the lock too.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Session:
         victim: VictimPolicy = youngest,
         order_disabled: bool = False,
         exits: bool = False,
+        by_key: bool = False,
     ) -> None:
         self.order = order
         self.level = level_of(level)
@@ -104,9 +106,11 @@ class Session:
         self.victim = victim
         self.order_disabled = order_disabled
         self.exits = exits
+        self.by_key = by_key
+        self._keys: dict[str, set[str]] = {}
         self.graph = Graph()
-        self.tallies: dict[tuple[str, Mode, CodeType, int], Tally] = {}
-        """How long locks were held and waited for, by class, mode and place."""
+        self.tallies: dict[tuple[str, Mode, CodeType, int, str | None], Tally] = {}
+        """How long locks were held and waited for, by class, mode and place, and by key on request."""
         self.contracts: dict[str, int] = {}
         """How often each contract was checked that was declared or checked while it looked on."""
         self.skipped = 0
@@ -190,11 +194,22 @@ class Session:
         """Return where the times of a place are noted; nowhere but at the level `full`."""
         if self.level is not Level.FULL:
             return None
-        place = (grip.lock.name, grip.mode, frame.f_code, frame.f_lasti)
         with LATCH:
+            key = self._key(grip) if self.by_key else None
+            place = (grip.lock.name, grip.mode, frame.f_code, frame.f_lasti, key)
             if place not in self.tallies:
                 self.tallies[place] = Tally(*place)
             return self.tallies[place]
+
+    def _key(self, grip: Grip) -> str | None:
+        """Return what times are noted under, of one class so many keys at most."""
+        key = None if grip.lock.key is None else str(grip.lock.key)
+        known = self._keys.setdefault(grip.lock.name, set())
+        if key is not None and key not in known:
+            if len(known) >= KEYS_MAX:
+                return OTHER_KEYS
+            known.add(key)
+        return key
 
     def judge(self, node: Node, held: Sequence[Node]) -> bool:
         """Judge what is new; see `judging.judge`."""

@@ -19,10 +19,25 @@ if TYPE_CHECKING:
 
     from .findings import Mode
 
-__all__ = ["PENDING_MAX", "UNHEARD", "Spread", "Tally", "Usage", "spread_of", "together", "usage_table"]
+__all__ = [
+    "KEYS_MAX",
+    "OTHER_KEYS",
+    "PENDING_MAX",
+    "UNHEARD",
+    "Spread",
+    "Tally",
+    "Usage",
+    "spread_of",
+    "together",
+]
 
 PENDING_MAX: Final = 1024
 """So many times wait to be sorted."""
+
+KEYS_MAX: Final = 4096
+"""So many keys of a class are told apart, where that is asked for."""
+
+OTHER_KEYS: Final = "(others)"
 
 UNHEARD: Final[deque[int]] = deque(maxlen=0)
 """Where times go that nobody asks for; it keeps none."""
@@ -59,6 +74,8 @@ class Usage:
     mode: Mode
     site: str
     """File and line."""
+    key: str | None
+    """Which of its class, where that was asked for; `OTHER_KEYS` for those that were too many."""
     hold: Spread
     """One time for each acquisition that was let go of."""
     wait: Spread
@@ -67,12 +84,15 @@ class Usage:
 
 @final
 class Tally:
-    """The times of one class, mode and place."""
+    """The times of one class, mode and place, and of one key where that was asked for."""
 
-    __slots__ = ("_held", "_waited", "code", "holds", "instruction", "lock", "mode", "waits")
+    __slots__ = ("_held", "_waited", "code", "holds", "instruction", "key", "lock", "mode", "waits")
 
-    def __init__(self, lock: str, mode: Mode, code: CodeType, instruction: int) -> None:
+    def __init__(
+        self, lock: str, mode: Mode, code: CodeType, instruction: int, key: str | None = None
+    ) -> None:
         self.lock = lock
+        self.key = key
         self.mode: Mode = mode
         self.code = code
         self.instruction = instruction
@@ -129,28 +149,6 @@ def _drained(times: deque[int]) -> list[int]:
         for _ in range(len(times)):
             taken.append(times.popleft())  # noqa: PERF401 - a comprehension would lose what it has
     return taken
-
-
-def usage_table(usages: Iterable[Usage]) -> str:
-    """Return usages as a table, in microseconds, what was waited for longest first."""
-    rows: list[tuple[str, ...]] = [("lock", "taken", "contended", *_HEADS, "at")]
-    for usage in sorted(usages, key=lambda one: (-one.wait.total, -one.hold.total, one.lock, one.site)):
-        times = (time for spread in (usage.wait, usage.hold) for time in _times(spread))
-        counts = (str(usage.hold.count), str(usage.wait.count))
-        rows.append(
-            (f"{usage.lock}[{usage.mode}]", *counts, *(f"{time / 1000:.1f}" for time in times), usage.site)
-        )
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
-
-
-_HEADS: Final = ("wait p50", "p99", "max", "hold p50", "p99", "max")
-
-
-def _times(spread: Spread) -> tuple[int, int, int]:
-    return spread.percentile(50), spread.percentile(99), spread.max
 
 
 def limit_of(time: int) -> int:

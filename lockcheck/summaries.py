@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from .judging import edge_of_dependency
 from .runtime import LATCH
 from .stacks import line_of, resolve
-from .statistics import Usage, together
+from .statistics import Usage
+from .usage_tables import usages_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -89,7 +90,7 @@ class Summary:
     """By name; what they nest is in `nestings` too."""
     orders: tuple[Declaration, ...] = ()
     usages: tuple[Usage, ...] = ()
-    """How locks were used, by class, mode and place; at the level `full` alone."""
+    """How locks were used, by class, mode and place, and by key on request; at the level `full` alone."""
     contracts: tuple[Contract, ...] = ()
     """What was declared of functions, by name."""
     dependencies: int = 0
@@ -144,7 +145,7 @@ def merged(summaries: Iterable[Summary]) -> Summary:
         nestings=_nestings_together(nesting for summary in everything for nesting in summary.nestings),
         roles=_roles_together([role for summary in everything for role in summary.roles]),
         orders=tuple(dict.fromkeys(order for summary in everything for order in summary.orders)),
-        usages=_usages_together(usage for summary in everything for usage in summary.usages),
+        usages=usages_together(usage for summary in everything for usage in summary.usages),
         contracts=_contracts(
             (contract.name, contract.checked) for summary in everything for contract in summary.contracts
         ),
@@ -207,21 +208,8 @@ def _usages(session: Session) -> tuple[Usage, ...]:
     for tally in session.tallies.values():
         tally.fold()
         site = f"{tally.code.co_filename}:{line_of(tally.code, tally.instruction)}"
-        found.append(Usage(tally.lock, tally.mode, site, tally.held, tally.waited))
-    return _usages_together(found)
-
-
-def _usages_together(usages: Iterable[Usage]) -> tuple[Usage, ...]:
-    found: dict[tuple[str, str, str], Usage] = {}
-    for usage in usages:
-        place = (usage.lock, usage.mode, usage.site)
-        known = found.get(place)
-        if known is not None:
-            usage = replace(  # noqa: PLW2901 - the same, of both
-                usage, hold=together(known.hold, usage.hold), wait=together(known.wait, usage.wait)
-            )
-        found[place] = usage
-    return tuple(found[place] for place in sorted(found))
+        found.append(Usage(tally.lock, tally.mode, site, tally.key, tally.held, tally.waited))
+    return usages_together(found)
 
 
 def _nesting(session: Session, edge: ClassEdge, count: int) -> Nesting:

@@ -1,0 +1,70 @@
+"""How locks were used, put together by class, by place in the code or by key, and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from .errors import LockUsageError
+from .statistics import Spread, Usage, together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["GROUPS", "Group", "usage_table", "usages_together"]
+
+Group: TypeAlias = Literal["class", "site", "key"]
+GROUPS: Final[tuple[Group, ...]] = ("class", "site", "key")
+
+_SPREAD_HEADS: Final = ("total", "p50", "p99", "max")
+
+
+def usages_together(usages: Iterable[Usage]) -> tuple[Usage, ...]:
+    """Return usages with those of one class, mode, place and key put together, in order."""
+    found: dict[tuple[str, ...], Usage] = {}
+    for usage in usages:
+        place = (usage.lock, usage.mode, usage.site, usage.key or "")
+        known = found.get(place)
+        found[place] = usage if known is None else _both(known, usage)
+    return tuple(found[place] for place in sorted(found))
+
+
+def usage_table(usages: Iterable[Usage], by: Group = "site") -> str:
+    """Return usages as a table, in microseconds, what was waited for longest first.
+
+    Args:
+        usages: what was noted.
+        by: what a line is: a class, a place in the code, or a key, each by mode.
+
+    Raises:
+        LockUsageError: nothing was noted by key.
+    """
+    usages = list(usages)
+    if by == "key" and usages and all(usage.key is None for usage in usages):
+        raise LockUsageError("no times were noted by key: `run --by-key` does, and `session(by_key=True)`")
+    groups = usages_together(_of(usage, by) for usage in usages)
+    heads = (*(f"wait {head}" for head in _SPREAD_HEADS), *(f"hold {head}" for head in _SPREAD_HEADS))
+    where = {"class": "", "site": "at", "key": "key"}[by]
+    rows: list[tuple[str, ...]] = [("lock", "taken", "contended", *heads, where)]
+    for usage in sorted(groups, key=lambda one: (-one.wait.total, -one.hold.total, one.lock, one.site)):
+        times = (f"{time / 1000:.1f}" for spread in (usage.wait, usage.hold) for time in _times(spread))
+        counts = (str(usage.hold.count), str(usage.wait.count))
+        last = {"class": "", "site": usage.site, "key": usage.key or "(none)"}[by]
+        rows.append((f"{usage.lock}[{usage.mode}]", *counts, *times, last))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _of(usage: Usage, by: Group) -> Usage:
+    """Return a usage without what its group does not tell apart."""
+    return replace(usage, site=usage.site if by == "site" else "", key=usage.key if by == "key" else None)
+
+
+def _both(one: Usage, other: Usage) -> Usage:
+    return replace(one, hold=together(one.hold, other.hold), wait=together(one.wait, other.wait))
+
+
+def _times(spread: Spread) -> tuple[int, int, int, int]:
+    return spread.total, spread.percentile(50), spread.percentile(99), spread.max
