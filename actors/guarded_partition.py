@@ -7,7 +7,7 @@ applications are brought up to date when they are walked.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 
 from ..lockcheck import excludes, requires
 from ..model.cycle import CycleOutcome
@@ -15,15 +15,18 @@ from ..model.marks import marked_methods
 from ..model.partition import Partition
 from .breakage import blame
 from .guards import Guard
-from .judgements import Judgements, WorldMovedError
+from .judgements import Answers, Judgements, WorldMovedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from ..model.messages import AllocationSubmission, NodeUpdate
     from ..model.quarantine import BrokenKind
     from .afterwards import Afterwards
 
 __all__ = ["GuardedPartition"]
+
+T = TypeVar("T")
 
 
 @final
@@ -34,9 +37,10 @@ class GuardedPartition(Guard):
         partition: the partition.
         afterwards: what is to happen without a lock.
         isolate: is told of errors, when the lock has been let go of; `None` if they are the caller's alone.
+        call: has a thread that is free help; `None` if there is none ever.
     """
 
-    __slots__ = ("_isolate", "_turn", "ended", "name", "rm_id")
+    __slots__ = ("_call", "_isolate", "_judgements", "_turn", "ended", "name", "rm_id")
 
     lock_class: ClassVar[str] = "partition"
 
@@ -45,9 +49,13 @@ class GuardedPartition(Guard):
         partition: Partition,
         afterwards: Afterwards,
         isolate: Callable[[GuardedPartition, Exception], None] | None = None,
+        call: Callable[[GuardedPartition], None] | None = None,
     ) -> None:
         super().__init__(partition, partition.name, afterwards)
         self._isolate = isolate
+        self._call = call
+        predicates = partition.around.predicates
+        self._judgements = predicates if isinstance(predicates, Judgements) else None
         self.name = partition.name
         self.rm_id = partition.rm_id
         self.ended = False
@@ -83,39 +91,67 @@ class GuardedPartition(Guard):
                 raise
 
     @requires("lock")
-    @contextmanager
-    def without_lock(self) -> Iterator[None]:
-        """Let go of the lock meanwhile.
-
-        Raises:
-            WorldMovedError: when it is held again, and somebody else has had it.
-        """
+    def without_lock(self, question: Callable[[], T]) -> tuple[T, bool]:
+        """Ask with the lock let go of; return also whether somebody else has had it meanwhile."""
         turn = self._turn
         self.lock.release_write()
         try:
-            yield
+            answer = question()
         finally:
             self.lock.acquire_write()
-        if turn != self._turn:
-            raise WorldMovedError
+        return answer, turn != self._turn
+
+    def call_for_help(self) -> None:
+        """Have another thread work for the partition as well, if one is free."""
+        if self._call is not None:
+            self._call(self)
+
+    @property
+    def is_judged_slowly(self) -> bool:
+        """Whether its RM is being asked, and took its time before; a hint, for who does not hold the lock."""
+        return self._judgements is not None and self._judgements.is_slow
 
     @excludes()
     def flush(self) -> None:
         """Have the RM hear what was announced; no lock is held."""
         self._partition.flush()
 
+    def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
+        """Carry a request out; what was said of the nodes before counts no longer."""
+        with self.holding() as partition:
+            self._forget(node_ids=[update.node_id for update in updates])
+            partition.update_nodes(updates)
+
+    def update_allocations(self, submissions: Sequence[AllocationSubmission], *others: Any) -> None:
+        """Carry a request out; what was said of asks with these keys before counts no longer."""
+        with self.holding() as partition:
+            self._forget(keys=[entry.allocation_key for entry in submissions])
+            partition.update_allocations(submissions, *others)
+
     def cycle(self) -> CycleOutcome:
         """Run one cycle."""
-        judgements = self._partition.around.predicates
-        anew = False
+        if self._judgements is None:
+            with self.holding() as partition:
+                return partition.cycle()
+        outcome = self._judged_cycle(self._judgements, lambda _: True)
+        assert outcome is not None, "a cycle that is wanted is run: please report"
+        return outcome
+
+    def _judged_cycle(
+        self, judgements: Judgements, is_wanted: Callable[[Judgements], bool]
+    ) -> CycleOutcome | None:
+        """Run one cycle if it is wanted when the lock is held, as often anew as it is broken off."""
+        answers = Answers()
+        begun = False
         while True:
             try:
                 with self.holding() as partition:
-                    if isinstance(judgements, Judgements):
-                        judgements.begin(self, anew=anew)
-                    return partition.cycle()
+                    if not begun and not is_wanted(judgements):
+                        return None
+                    begun = True
+                    return judgements.run(self, answers, partition.cycle)
             except WorldMovedError:
-                anew = True
+                continue
 
     def run_cycles(self, count: int) -> int:
         """Run cycles until one gives no result, `count` at most; return how many gave one."""
@@ -124,12 +160,24 @@ class GuardedPartition(Guard):
                 return done
         return count
 
-    def work(self, cycles_max: int) -> bool:
-        """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more."""
+    def work(self, cycles_max: int, *, helps: bool = False) -> bool:
+        """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more.
+
+        Where the RM judges quickly one thread does that at a time; who finds another one at it leaves it all
+        to that. Who only helps begins only while another one waits for an answer.
+        """
         if self._partition.around.is_congested():
             return False
-        for _ in range(cycles_max):
-            if self.cycle() is CycleOutcome.NOTHING:
+        for number in range(cycles_max):
+            if self._judgements is None:
+                outcome: CycleOutcome | None = self.cycle()
+            elif helps and not number:
+                outcome = self._judged_cycle(self._judgements, Judgements.wants_help)
+            else:
+                outcome = self._judged_cycle(self._judgements, Judgements.has_use_for_one_more)
+            if outcome is None:
+                return False
+            if outcome is CycleOutcome.NOTHING:
                 with self.holding() as partition:
                     partition.rest()
                 return False
@@ -143,6 +191,10 @@ class GuardedPartition(Guard):
         with self.holding() as partition:
             partition.watch_quotas()
         return results
+
+    def _forget(self, *, keys: Sequence[str] = (), node_ids: Sequence[str] = ()) -> None:
+        if self._judgements is not None:
+            self._judgements.forget(frozenset(keys), frozenset(node_ids))
 
     @property
     def _partition(self) -> Partition:

@@ -1,7 +1,8 @@
 """Threads that run the cycles of partitions which have something to do.
 
-A partition is worked for by one thread at a time, slice by slice, so that its RM is never asked two
-questions for it at once. Several partitions are worked for at once, if there are several threads.
+A partition is worked for slice by slice. Several partitions are worked for at once, if there are several
+threads. Where an RM takes its time to judge, threads that are free help its partition meanwhile: they judge
+other asks of it (`licorne.actors.judgements`).
 """
 
 from __future__ import annotations
@@ -27,34 +28,47 @@ class SchedulingThreads:
 
     Args:
         count: how many threads; they start with the first partition that wants one.
-        work: works for a partition for a while and tells whether there is more to do; does not raise.
+        work: works for a partition for a while, or helps those that do, and tells whether there is more to
+            do; does not raise.
     """
 
-    def __init__(self, count: int, work: Callable[[GuardedPartition], bool]) -> None:
+    def __init__(self, count: int, work: Callable[[GuardedPartition, bool], bool]) -> None:
         self._count = count
         self._work = work
         self._changed = Condition(name="scheduling")
         self._wanting: deque[GuardedPartition] = deque()
-        self._worked_for: dict[GuardedPartition, bool] = {}
-        """Partitions that have a thread, and whether they have wanted one since."""
+        self._calling: deque[GuardedPartition] = deque()
+        """Partitions that are worked for and could do with one thread more; the others go first."""
+        self._workers: dict[GuardedPartition, int] = {}
+        """How many threads work for a partition."""
+        self._wanted_since: set[GuardedPartition] = set()
+        """Partitions that have wanted a thread while they had one, which had begun before."""
         self._threads: list[threading.Thread] = []
         self.closed = False
         """No thread runs any more; set once."""
 
     @excludes()
     def want(self, partition: GuardedPartition) -> None:
-        """Have a thread work for a partition soon, if one that works for it now has begun before."""
+        """Have a thread work for a partition soon, also if one that works for it now has begun before."""
         with self._changed:
             if self.closed:
                 return
             new = [] if self._threads else self._make_threads()
-            if partition in self._worked_for:
-                self._worked_for[partition] = True
-            elif partition not in self._wanting:
-                self._wanting.append(partition)
-                self._changed.notify()
+            if partition not in self._workers:
+                self._queue(self._wanting, partition)
+            else:
+                self._wanted_since.add(partition)
+                if partition.is_judged_slowly:
+                    self._call(partition)
         for thread in new:
             thread.start()
+
+    @excludes()
+    def call(self, partition: GuardedPartition) -> None:
+        """Have a thread that is free help a partition."""
+        with self._changed:
+            if not self.closed:
+                self._call(partition)
 
     @excludes()
     def close(self) -> None:
@@ -68,6 +82,7 @@ class SchedulingThreads:
                 raise LicorneError("a scheduling thread cannot stop its own scheduler")
             self.closed = True
             self._wanting.clear()
+            self._calling.clear()
             self._changed.notify_all()
             threads = list(self._threads)
         for thread in threads:
@@ -81,21 +96,35 @@ class SchedulingThreads:
         ]
         return self._threads
 
-    def _run(self) -> None:
-        while (partition := self._take()) is not None:
-            more = self._work(partition)
-            with self._changed:
-                if self._worked_for.pop(partition) or more:
-                    self._wanting.append(partition)
-                    self._changed.notify()
+    def _call(self, partition: GuardedPartition) -> None:
+        if self._count > 1:
+            self._queue(self._calling, partition)
 
-    def _take(self) -> GuardedPartition | None:
-        """Wait for a partition that wants a thread; `None` when they are to end."""
+    def _queue(self, queue: deque[GuardedPartition], partition: GuardedPartition) -> None:
+        if partition not in queue:
+            queue.append(partition)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while (taken := self._take()) is not None:
+            partition, helps = taken
+            more = self._work(partition, helps)
+            with self._changed:
+                self._workers[partition] -= 1
+                if not self._workers[partition]:
+                    del self._workers[partition]
+                if not self.closed and (more or partition in self._wanted_since):
+                    self._wanted_since.discard(partition)
+                    self._queue(self._wanting, partition)
+
+    def _take(self) -> tuple[GuardedPartition, bool] | None:
+        """Wait for a partition that wants a thread, or help; `None` when they are to end."""
         with self._changed:
-            while not self._wanting and not self.closed:
+            while not (self._wanting or self._calling or self.closed):
                 self._changed.wait()
             if self.closed:
                 return None
-            partition = self._wanting.popleft()
-            self._worked_for[partition] = False
-            return partition
+            helps = not self._wanting
+            partition = (self._calling if helps else self._wanting).popleft()
+            self._workers[partition] = self._workers.get(partition, 0) + 1
+            return partition, helps

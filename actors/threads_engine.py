@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, cast, final
 
 from ..lockcheck import blocking, excludes
@@ -65,13 +66,15 @@ class ThreadsEngine:
         def summarise(summary: Document) -> None:
             keep(partial(around.summarise, summary))
 
+        judgements = None if around.predicates is None else Judgements(around.predicates, perf_counter_ns)
         return replace(
             around,
             call_at=call_at,
             # Where partitions make their steps at once, they tell of them in the order of the partitions.
             announce=around.announce if self._stepping is None else announce,
             summarise=summarise,
-            predicates=None if around.predicates is None else Judgements(around.predicates),
+            predicates=judgements,
+            judged=around.judged if judgements is None else judgements.judged,
         )
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
@@ -80,10 +83,8 @@ class ThreadsEngine:
 
     def adopt_partition(self, partition: Partition) -> Partition:
         """Guard a partition."""
-        return cast(
-            "Partition",
-            GuardedPartition(partition, self._afterwards, self._isolate if self._automatic else None),
-        )
+        isolate, call = (self._isolate, self._threads.call) if self._automatic else (None, None)
+        return cast("Partition", GuardedPartition(partition, self._afterwards, isolate, call))
 
     def adopt_application(self, application: Application) -> Application:
         """Guard an application."""
@@ -135,11 +136,11 @@ class ThreadsEngine:
         if self._stepping is not None:
             self._stepping.close()
 
-    def _work(self, door: GuardedPartition) -> bool:
+    def _work(self, door: GuardedPartition, helps: bool) -> bool:  # noqa: FBT001 - as the threads have it
         """Run one slice of a partition's cycles; tell whether there is more to do."""
         more = False
         with suppress(Exception):  # What broke has been isolated, and the others go on.
-            more = door.work(CYCLES_PER_SLICE)
+            more = door.work(CYCLES_PER_SLICE, helps=helps)
         door.flush()
         return more
 

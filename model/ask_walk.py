@@ -17,6 +17,8 @@ from .refusals import Refusal, RefusalReason
 from .resources import fits_undefined_unlimited
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from .allocation import Ask
     from .pending_asks import AskGroup, AskOrder, AskRecord, PendingAsks
     from .reservations import Reservations
@@ -67,9 +69,12 @@ class AskWalk:
         "entries",
         "first",
         "is_whole",
+        "judged",
         "look_ns",
         "missed_for_all",
+        "notes",
         "now_ns",
+        "passed_over",
         "preemption",
         "queue_headroom",
         "queue_path",
@@ -94,6 +99,8 @@ class AskWalk:
         preemption: bool,
         backoff_count: int,
         reservations_on: bool = True,
+        judged: Collection[str] = (),
+        notes: list[tuple[str, str]] | None = None,
     ) -> None:
         self.now_ns = now_ns
         self.queue_path = queue_path
@@ -103,6 +110,11 @@ class AskWalk:
         self.preemption = preemption
         self.backoff_count = backoff_count
         self.reservations_on = reservations_on
+        self.judged = judged
+        """The keys of asks that are judged elsewhere: they are passed over."""
+        self.passed_over = False
+        self.notes = notes
+        """Takes keys and why they are refused; `None` if the logs of the asks are to take it at once."""
         self.entries: list[_Entry] | None = None
         self.first: AskGroup | None = None
         self.is_whole = False
@@ -122,6 +134,13 @@ class AskWalk:
         self.backoff_due = False
         self.skipped: list[AskGroup] = []
         self.refusals: list[Refusal] = []
+
+    def note(self, record: AskRecord, reason: RefusalReason) -> None:
+        """Count a refusal in the log of an ask."""
+        if self.notes is None:
+            record.note(reason.value, self.now_ns)
+        else:
+            self.notes.append((record.ask.allocation_key, reason.value))
 
     def refuse(
         self,
@@ -169,6 +188,8 @@ def next_candidate(
         first = asks.first_group()
         walk.first = first
         walk.entries = [] if first is None else [(first.order, None, first, None)]
+        if walk.judged:
+            _add_other_groups(walk, asks)
     elif walk.current is not None:
         if not walk.is_whole:
             _add_other_groups(walk, asks)
@@ -203,6 +224,9 @@ def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservatio
         record = group.find(order)
         if record is None:
             continue
+        if walk.judged and record.ask.allocation_key in walk.judged:
+            _pass_over(walk, record, group, kind, refused_to_ns)
+            continue
         if kind is None:
             kind = _judge(walk, record, group, task_groups)
         if kind is not None:
@@ -215,6 +239,16 @@ def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservatio
                 (ask, kind, reserved_node, record.preemption_triggered, record.preemption_checked_ns),
             )
     return None
+
+
+def _pass_over(
+    walk: AskWalk, record: AskRecord, group: AskGroup, kind: CandidateKind | None, refused_to_ns: int | None
+) -> None:
+    """Go on behind an ask that is judged elsewhere; the next one of its shape is judged by itself."""
+    walk.passed_over = True
+    following = next(iter(group.after(record.order)), None)
+    if following is not None and kind is None:
+        _push(walk, (following.order, None, group, refused_to_ns))
 
 
 def _judge(
@@ -230,12 +264,12 @@ def _judge(
         walk.refuse(RefusalReason.WAITS_FOR_PLACEHOLDER, shape.task_group_name, ask, None)
         return None
     if not fits_undefined_unlimited(walk.user_headroom, shape.resource):
-        record.note(RefusalReason.USER_QUOTA.value, walk.now_ns)
+        walk.note(record, RefusalReason.USER_QUOTA)
         walk.refuse(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom)
         return None
     record.attempted = True
     if not fits_undefined_unlimited(walk.queue_headroom, shape.resource):
-        record.note(RefusalReason.QUEUE_QUOTA.value, walk.now_ns)
+        walk.note(record, RefusalReason.QUEUE_QUOTA)
         walk.refuse(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, walk.queue_headroom)
         if walk.preemption and shape.allow_preempt_other:
             return CandidateKind.PREEMPTION

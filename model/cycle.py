@@ -28,6 +28,8 @@ from .resources import fits, fits_undefined_unlimited, strictly_greater_than_zer
 from .seat import Rest
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from .allocation import Ask
     from .ask_walk import Candidate
     from .node_order import NodeSeat
@@ -52,6 +54,17 @@ class CycleOutcome(Enum):
 
 def run_cycle(state: PartitionState) -> CycleOutcome:
     """Run one cycle."""
+    if not state.notes.kept:
+        return _run_passes(state)
+    state.notes.begin()
+    outcome = _run_passes(state)
+    if outcome is not CycleOutcome.NOTHING or not state.around.judged():
+        # Otherwise who judges elsewhere is given the answers, walks over the same asks and notes the same.
+        state.notes.count()
+    return outcome
+
+
+def _run_passes(state: PartitionState) -> CycleOutcome:
     root = state.tree.root
     if root.maximum is None or state.state is ObjectState.STOPPED:
         return CycleOutcome.NOTHING
@@ -99,10 +112,12 @@ class _LeafVisit:
         "attempts",
         "denied",
         "headroom",
+        "judged",
         "leaf",
         "may_preempt",
         "mixed",
         "now_ns",
+        "passed_over",
         "state",
         "until_ns",
     )
@@ -115,6 +130,10 @@ class _LeafVisit:
         self.attempts = AttemptBudget()
         self.may_preempt = state.preemption_enabled and queue_quota.has_guarantee(leaf)
         """Without a guarantee on the way up nothing is owed to any ask here: see `docs/preemption.md`."""
+        around = state.around
+        self.judged: Collection[str] = () if around.predicates is None else around.judged()
+        self.passed_over = False
+        """An ask was left to the cycle that judges it; what comes of it is not known yet."""
         self.denied = False
         """The RM's predicates stood in the way."""
         self.mixed = False
@@ -140,7 +159,11 @@ class _LeafVisit:
                     for level in self.leaf.above:
                         level.count_accepted(seat.application_id)
                 return outcome
-        self.leaf.seats.rest = Rest(
+        self.leaf.seats.rest = None if self.passed_over else self._rest()
+        return None
+
+    def _rest(self) -> Rest:
+        return Rest(
             until_ns=self.until_ns,
             mixed=self.mixed,
             denied=self.denied,
@@ -148,7 +171,6 @@ class _LeafVisit:
             node_changes=self.state.node_changes,
             gains=self.state.nodes.gains,
         )
-        return None
 
     def _wake_at(self, time_ns: int) -> None:
         if self.until_ns is None or time_ns < self.until_ns:
@@ -179,9 +201,11 @@ class _LeafVisit:
             preemption=self.may_preempt,
             backoff_count=settings.backoff_count,
             reservations_on=state.around.reservations_on,
+            judged=self.judged,
+            notes=[] if state.notes.kept else None,
         )
         application = seat.application
-        while (candidate := application.next_candidate(walk)) is not None:
+        while (candidate := self._next(seat, walk)) is not None:
             outcome = self._try(seat, walk, candidate)
             if outcome is not None:
                 if walk.skipped:
@@ -193,6 +217,12 @@ class _LeafVisit:
             self._wake_at(seat.backoff_until_ns)
         self._learn(walk)
         return None
+
+    def _next(self, seat: Seat, walk: AskWalk) -> Candidate | None:
+        candidate = seat.application.next_candidate(walk)
+        if walk.notes:
+            self.state.notes.take(seat.application, walk)
+        return candidate
 
     def _place_first(self, seat: Seat, user_headroom: Resource | None) -> bool:
         """Place the ask that goes first where nothing stands in its way: so most visits end.
@@ -211,6 +241,7 @@ class _LeafVisit:
 
     def _learn(self, walk: AskWalk) -> None:
         """Note what the walk says about when to look again."""
+        self.passed_over = self.passed_over or walk.passed_over
         if walk.look_ns is not None:
             self._wake_at(walk.look_ns)
         for refusal in walk.refusals:
@@ -247,7 +278,7 @@ class _LeafVisit:
                         return True
                     break
                 denied = reason
-                seat.application.note_refusal(ask.allocation_key, reason, self.now_ns)
+                self.state.notes.note(seat.application, ask.allocation_key, reason, self.now_ns)
         walk.missed_for_all = not denied and ask.resource in nodes.closed
         if denied:
             until_ns = self.now_ns + _WAITS_FOR_TIME_NS
@@ -320,7 +351,7 @@ class _LeafVisit:
                 return True
             if reason is not None:
                 denied = reason
-                seat.application.note_refusal(ask.allocation_key, reason, self.now_ns)
+                self.state.notes.note(seat.application, ask.allocation_key, reason, self.now_ns)
         if not candidate.reserved_node and reserve(state, seat, ask, node, required=True):
             return False
         if denied:

@@ -20,6 +20,7 @@ from .preemption_records import PreemptionLog
 from .quarantine import Quarantine, forget_quarantined
 from .queue_preemption_attempts import FruitlessAttempts
 from .queue_tree import QueueTree
+from .refusal_notes import RefusalNotes
 from .resource_combinations import prune
 from .resources import EMPTY, add, subtract, total_of
 from .seat import Seat
@@ -92,6 +93,7 @@ class PartitionState:
         self.preemptions = PreemptionLog()
         self.fruitless_preemptions = FruitlessAttempts()
         self.quarantine = Quarantine()
+        self.notes = RefusalNotes(kept=around.predicates is not None)
         self.preemption_claims: dict[str, str] = {}
         """Keys of asks whose victims go for a guarantee, and their applications; see `preemption_claims`."""
         self._serial = 0

@@ -31,7 +31,10 @@ def replace_placeholder(state: PartitionState) -> bool:
 def _try_application(state: PartitionState, seat: Seat) -> bool:
     walk = SwapWalk()
     first: SwapOffer | None = None
+    judged = state.around.judged()
     while (offer := seat.application.next_swap(walk)) is not None:
+        if judged and offer.ask.allocation_key in judged:
+            continue
         if not offer.fits:
             _cancel(state, seat, offer)
             continue

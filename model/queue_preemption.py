@@ -71,7 +71,7 @@ def preempt_for_queue(
     attempts.look_again_ns = attempts.refused_to_ns = None
     refusal = _refusal(state, seat, candidate, attempts, now_ns, nodes_tried=nodes_tried)
     if refusal:
-        _note(seat, candidate, refusal, now_ns)
+        _note(state, seat, candidate, refusal)
         return None
     attempts.left -= 1
     node = _attempt(state, seat, candidate, nodes_tried=nodes_tried)
@@ -82,7 +82,7 @@ def preempt_for_queue(
             attempts.refused_to_ns = _tried_for_ns(seat, candidate, now_ns)
         attempts.look_again_ns = now_ns + CHECK_INTERVAL_NS
         seat.application.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
-        _note(seat, candidate, node.text, now_ns)
+        _note(state, seat, candidate, node.text)
         return None
     return node
 
@@ -150,11 +150,10 @@ def _stamp(state: PartitionState) -> tuple[int, int, int]:
     return (state.changes, state.node_changes, state.allocations)
 
 
-def _note(seat: Seat, candidate: Candidate, text: str, now_ns: int) -> None:
+def _note(state: PartitionState, seat: Seat, candidate: Candidate, text: str) -> None:
     key = candidate.ask.allocation_key
-    if text != NO_HELP:
-        seat.application.note_refusal(key, text, now_ns)
-    seat.application.note_refusal(key, NO_HELP, now_ns)
+    for each in (NO_HELP,) if text == NO_HELP else (text, NO_HELP):
+        state.notes.note(seat.application, key, each, state.now_ns())
 
 
 # ------------------------------------------------------------------------------------- the attempt

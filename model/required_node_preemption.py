@@ -76,13 +76,13 @@ def preempt_for_required_node(state: PartitionState, seat: Seat, record: AskReco
         if before is not None and still_going(state, before):
             return False
     if not spoken_for(state, ask.allocation_key).leaves_room(seat.queue, ask.resource):
-        seat.application.note_refusal(ask.allocation_key, NO_HELP, state.now_ns())
+        state.notes.note(seat.application, ask.allocation_key, NO_HELP, state.now_ns())
         return False
     candidates = _on_node(state, node)
     while True:
         victims = choose_for_required_node(ask, node.available, candidates)
         if not victims:
-            seat.application.note_refusal(ask.allocation_key, NO_HELP, state.now_ns())
+            state.notes.note(seat.application, ask.allocation_key, NO_HELP, state.now_ns())
             return False
         going = mark_all(victims)
         if going is None:

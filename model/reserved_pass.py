@@ -85,7 +85,8 @@ class _Visit:
         self._state = state
         self._now_ns = state.now_ns()
         self.restless = False
-        """The answer of the RM's predicates, or of preemption, may be another one the next time."""
+        """The answer of the RM's predicates, or of preemption, may be another one the next time, or an ask is
+        judged elsewhere."""
         self.look_ns: int | None = None
         """When time alone may change the answer."""
 
@@ -107,11 +108,15 @@ class _Visit:
         queue_room = queue_quota.headroom(leaf)
         user_room = state.user_headroom(seat)
         elsewhere: list[Ask] = []
+        judged = state.around.judged()
         for reservation, record in seat.application.reserved_asks():
             if record is None:
                 unreserve(state, seat, reservation.allocation_key)
                 continue
             ask = record.ask
+            if judged and ask.allocation_key in judged:
+                self.restless = True
+                continue
             if not _within(queue_room, user_room, ask.resource):
                 self._expire(seat, reservation)
                 continue
@@ -137,7 +142,7 @@ class _Visit:
             if reason is not None:
                 self.restless = True
                 self._look_at(self._now_ns + _ASK_AGAIN_NS)
-                seat.application.note_refusal(ask.allocation_key, reason, self._now_ns)
+                state.notes.note(seat.application, ask.allocation_key, reason, self._now_ns)
                 return False
         return commit(state, seat, ask, node)
 

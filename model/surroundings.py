@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from .application import Application
     from .effects import TimerKind
@@ -83,6 +83,11 @@ def _tell_nobody(_: Document) -> None:
     """Let a summary pass."""
 
 
+def _nobody_judges() -> Collection[str]:
+    """Name no ask."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """All that a partition is given."""
@@ -99,6 +104,9 @@ class Surroundings:
     """Whether the RM is so far behind that nothing more should be placed for it."""
     predicates: Predicates | None
     """`None`: the RM takes every node."""
+    judged: Callable[[], Collection[str]] = _nobody_judges
+    """The keys of asks about which another cycle is asking the RM: this one passes over them. Passing over is
+    no refusal, and leaves nothing behind."""
     adopt_node: Callable[[Node], Node]
     """Make a handle of a node."""
     adopt_application: Callable[[Application], Application]

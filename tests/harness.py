@@ -50,7 +50,7 @@ from licorne.model.resources import EMPTY, Resource
 from licorne.model.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from licorne.model.application import Application
     from licorne.model.messages import Announcement
@@ -103,6 +103,8 @@ class Harness:
     ) -> None:
         self.announcements: list[Announcement] = []
         self.congested = False
+        self.judged: Collection[str] = ()
+        """The keys of asks that another cycle judges."""
         self.flushes = 0
         self.released_handles: list[object] = []
         self.clock = VirtualClock(self._fire)
@@ -115,6 +117,7 @@ class Harness:
             flush=self._flush,
             is_congested=lambda: self.congested,
             predicates=predicates,
+            judged=lambda: self.judged,
             adopt_node=lambda node: node,
             adopt_application=lambda application: application,
             release=self.released_handles.append,

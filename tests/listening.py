@@ -11,10 +11,14 @@ from licorne.proxy.si import si_pb2 as si
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["WAIT_SECONDS", "Gate", "Judge", "Listener", "once"]
+__all__ = ["WAIT_SECONDS", "Gate", "Judge", "Listener", "MeetingJudge", "once"]
 
 WAIT_SECONDS: Final = 10
 """How long a test waits for what is to happen; nothing that works comes near it."""
+
+
+_MOMENT_SECONDS: Final = 0.002
+"""How long somebody waits who does without what is waited for."""
 
 
 class Listener(ResourceManager):
@@ -89,6 +93,29 @@ class Judge(Listener):
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         self._hear([f"asked to {'place' if args.allocate else 'reserve for'} {args.allocationKey}"])
+
+
+class MeetingJudge(Judge):
+    """A judge that agrees to all, and gives other threads a moment to ask as well before it answers.
+
+    Attributes:
+        most: how many questions it has had at once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 0
+        self._inside = 0
+        self._meeting = threading.Condition()
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        super().predicates(args)
+        with self._meeting:
+            self._inside += 1
+            self.most = max(self.most, self._inside)
+            self._meeting.notify_all()
+            self._meeting.wait_for(lambda: self._inside > 1, _MOMENT_SECONDS)
+            self._inside -= 1
 
 
 class Gate:

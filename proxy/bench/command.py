@@ -39,7 +39,10 @@ def bench(
         int, typer.Option(min=1, help="Run each so often, and report the run in the middle.")
     ] = 1,
     locks: Annotated[
-        bool, typer.Option("--locks", help="Measure what checking locks costs, and no workload.")
+        bool,
+        typer.Option(
+            "--locks", help="Measure what checking locks costs and what threads bring, no workload."
+        ),
     ] = False,
 ) -> None:
     """Measure how fast the scheduler is, in units of what this machine allows."""
@@ -98,15 +101,22 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
 
 
 def _report_locks(*, as_json: bool) -> None:
-    from time import perf_counter  # noqa: PLC0415 - see above
+    from time import perf_counter, sleep  # noqa: PLC0415 - see above
 
     from rich.console import Console  # noqa: PLC0415 - see above
 
+    from .judged_pace import measure_judged_pace  # noqa: PLC0415 - see above
     from .lock_costs import measure_lock_costs  # noqa: PLC0415 - see above
-    from .report import lock_costs_json, lock_costs_table  # noqa: PLC0415 - see above
+    from .report import judged_pace_table, lock_costs_json, lock_costs_table  # noqa: PLC0415 - see above
 
     costs = measure_lock_costs(perf_counter)
+    try:
+        paces = measure_judged_pace(perf_counter, sleep)
+    except BenchError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from error
     if as_json:
-        typer.echo(lock_costs_json(costs))
+        typer.echo(lock_costs_json(costs, paces))
     else:
         Console().print(lock_costs_table(costs))
+        Console().print(judged_pace_table(paces))

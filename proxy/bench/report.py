@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .figures import figures_to_json
+from .judged_pace import JUDGEMENT_SECONDS
 from .targets import (
     BYTES_PER_APPLICATION_MAX,
     BYTES_PER_ASK_MAX,
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .figures import Figures
+    from .judged_pace import JudgedPace
     from .lock_costs import LockCost
 
-__all__ = ["lock_costs_json", "lock_costs_table", "report_json", "report_tables"]
+__all__ = ["judged_pace_table", "lock_costs_json", "lock_costs_table", "report_json", "report_tables"]
 
 _ABSENT = "-"
 
@@ -70,9 +72,24 @@ def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
         yield _comparison_table(runs)
 
 
-def lock_costs_json(costs: Sequence[LockCost]) -> str:
-    """Return what checking locks costs as one JSON document."""
-    return json.dumps({"lock_costs": [asdict(cost) | {"is_met": cost.is_met} for cost in costs]}, indent=2)
+def lock_costs_json(costs: Sequence[LockCost], paces: Sequence[JudgedPace] = ()) -> str:
+    """Return what checking locks costs, and what threads bring, as one JSON document."""
+    document = {
+        "lock_costs": [asdict(cost) | {"is_met": cost.is_met} for cost in costs],
+        "judged_pace": [asdict(pace) for pace in paces],
+    }
+    return json.dumps(document, indent=2)
+
+
+def judged_pace_table(paces: Sequence[JudgedPace]) -> Table:
+    """Return what scheduling threads bring where the resource manager judges slowly as a table."""
+    milliseconds = JUDGEMENT_SECONDS * 1_000
+    table = Table(title=f"Placing, each judged for {milliseconds:g} ms", title_justify="left")
+    for heading in ("threads", "per second", "x one thread"):
+        table.add_column(heading, justify="right")
+    for pace in paces:
+        table.add_row(str(pace.threads), _number(pace.per_second), _number(pace.ratio, digits=2))
+    return table
 
 
 def lock_costs_table(costs: Sequence[LockCost]) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from threads_stress import stress, switching_every
+from threads_stress import stress, stress_of_one_partition, switching_every
 
 from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import session
@@ -34,12 +34,24 @@ def test_invariants_hold_while_the_manager_judges(seeds: range, rounds: int, int
             assert stress(rounds, seed, judged=True) > 2
 
 
+@pytest.mark.parametrize(("seeds", "rounds", "interval"), RUNS)
+def test_invariants_hold_while_threads_judge_in_one_partition(
+    seeds: range, rounds: int, interval: float | None
+) -> None:
+    """Several cycles are under way at once, and each passes over what is another one's."""
+    with switching_every(interval):
+        for seed in seeds:
+            assert stress_of_one_partition(rounds, seed) > 1
+
+
 @pytest.mark.parametrize("rounds", [15, pytest.param(300, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("judged", [False, True])
 def test_the_lock_checker_finds_nothing(rounds: int, judged: bool) -> None:  # noqa: FBT001 - a parameter
     """Neither an order, nor blocking under a lock, nor a closed path."""
     with session(LOCK_ORDER) as checked:
         assert stress(rounds, seed=3, judged=judged) > 2
+        if judged:
+            assert stress_of_one_partition(rounds, seed=3) > 1
 
     assert [] == list(checked.findings), checked.report_text()
     assert [] == checked.faults

@@ -1,0 +1,51 @@
+"""What a cycle notes in the logs of asks.
+
+Where an RM judges, a cycle may be broken off between its steps and begin anew (`licorne.actors.judgements`).
+So that nothing is counted twice, what it notes is kept until it is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .ask_walk import AskWalk
+
+__all__ = ["RefusalNotes"]
+
+
+@final
+class RefusalNotes:
+    """The notes of the cycle that runs.
+
+    Args:
+        kept: they are kept until the cycle is over; otherwise each counts at once.
+    """
+
+    def __init__(self, *, kept: bool) -> None:
+        self.kept = kept
+        self._notes: list[tuple[Application, str, str, int]] = []
+
+    def begin(self) -> None:
+        """Forget what a cycle has noted that was broken off."""
+        self._notes.clear()
+
+    def note(self, application: Application, allocation_key: str, text: str, now_ns: int) -> None:
+        """Note a refusal."""
+        if self.kept:
+            self._notes.append((application, allocation_key, text, now_ns))
+        else:
+            application.note_refusal(allocation_key, text, now_ns)
+
+    def take(self, application: Application, walk: AskWalk) -> None:
+        """Note what the application itself has refused in a walk."""
+        if walk.notes:
+            self._notes += [(application, key, text, walk.now_ns) for key, text in walk.notes]
+            walk.notes.clear()
+
+    def count(self) -> None:
+        """Count all that was noted, now that the cycle is over."""
+        for application, allocation_key, text, now_ns in self._notes:
+            application.note_refusal(allocation_key, text, now_ns)
+        self._notes.clear()

@@ -1,0 +1,188 @@
+"""What cycles of one partition know of each other while the manager judges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+from builders import FakePredicates
+
+from licorne.actors.judgements import SLOW_NS, Answers, Judgements, WorldMovedError
+from licorne.model.cycle import CycleOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+RESULT, NOTHING = CycleOutcome.RESULT, CycleOutcome.NOTHING
+
+
+class Lock:
+    """Lets go of nothing, and lets the test do what others do meanwhile."""
+
+    def __init__(self) -> None:
+        self.meanwhile: Callable[[], None] | None = None
+        self.calls = 0
+
+    def without_lock(self, question: Callable[[], T]) -> tuple[T, bool]:
+        answer = question()
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return answer, meanwhile is not None
+
+    def call_for_help(self) -> None:
+        self.calls += 1
+
+
+class Scene:
+    """An RM that is asked by cycles which the test writes."""
+
+    def __init__(self) -> None:
+        self.rm = FakePredicates()
+        self.lock = Lock()
+        self.now_ns = 0
+        self.takes_ns = 0
+        self.judgements = Judgements(self.rm, self._clock_ns)
+
+    def _clock_ns(self) -> int:
+        self.now_ns += self.takes_ns
+        return self.now_ns
+
+    def run(self, *questions: str, answers: Answers | None = None, outcome: CycleOutcome = NOTHING) -> None:
+        """Run a cycle that asks about asks on the node."""
+
+        def cycle() -> CycleOutcome:
+            for key in questions:
+                self.judgements.refuse(key, "n", allocate=True)
+            return outcome
+
+        self.judgements.run(self.lock, answers or Answers(), cycle)
+
+    def break_off(self, *questions: str, meanwhile: Callable[[], None] = lambda: None) -> Answers:
+        """Run a cycle of which the last question is broken off; return its answers."""
+        answers = Answers()
+
+        def cycle() -> CycleOutcome:
+            for key in questions[:-1]:
+                self.judgements.refuse(key, "n", allocate=True)
+            self.lock.meanwhile = meanwhile
+            self.judgements.refuse(questions[-1], "n", allocate=True)
+            raise AssertionError("the world has moved")
+
+        with pytest.raises(WorldMovedError):
+            self.judgements.run(self.lock, answers, cycle)
+        return answers
+
+    def asked(self) -> list[str]:
+        """Return the keys that the RM has been asked about since the last time."""
+        keys = [key for key, _, _ in self.rm.asked]
+        self.rm.asked.clear()
+        return keys
+
+
+def test_what_was_answered_is_at_hand_when_a_cycle_begins_anew() -> None:
+    """But not to the next cycle, nor where a cycle asks the same twice by itself: `direct` asks as well."""
+    scene = Scene()
+    answers = scene.break_off("a", "b")
+    scene.run("a", "b", "c", "c", answers=answers)
+    scene.run("a")
+
+    assert ["a", "b", "c", "c", "a"] == scene.asked()
+
+
+def test_asks_of_a_cycle_under_way_are_judged_elsewhere_for_the_others() -> None:
+    """Those that it has asked about before as well; its own it sees itself."""
+    scene = Scene()
+    seen: list[set[str]] = []
+
+    def look() -> CycleOutcome:
+        seen.append(set(scene.judgements.judged()))
+        return RESULT
+
+    answers = scene.break_off("a", "b")
+    scene.judgements.run(scene.lock, Answers(), look)
+    scene.judgements.run(scene.lock, answers, look)
+    scene.judgements.run(scene.lock, Answers(), look)
+
+    assert [{"a", "b"}, set(), set()] == seen
+
+
+def test_a_cycle_in_vain_leaves_its_answers_to_those_under_way() -> None:
+    """So that the last one of them knows all, and nobody is asked twice."""
+    scene = Scene()
+    first = scene.break_off("a")
+    scene.run("b")
+    assert {"a", "b"} == first.keys
+    scene.run("a", "b", answers=first)
+
+    assert ["a", "b"] == scene.asked()
+
+
+def test_a_cycle_with_a_result_leaves_nothing() -> None:
+    """What it was refused is asked for again by the next one, as on `direct`."""
+    scene = Scene()
+    first = scene.break_off("a")
+    scene.run("b", outcome=RESULT)
+    scene.run("a", "b", answers=first)
+
+    assert ["a", "b", "b"] == scene.asked()
+
+
+def test_a_cycle_that_fails_is_under_way_no_longer() -> None:
+    """Its asks are everybody's again."""
+    scene = Scene()
+
+    def cycle() -> CycleOutcome:
+        scene.judgements.refuse("a", "n", allocate=True)
+        raise ValueError("on purpose")
+
+    with pytest.raises(ValueError, match="on purpose"):
+        scene.judgements.run(scene.lock, Answers(), cycle)
+
+    scene.run("b", outcome=RESULT)
+    assert set() == set(scene.judgements.judged())
+    assert scene.judgements.has_use_for_one_more()
+
+
+@pytest.mark.parametrize(("keys", "node_ids"), [({"a"}, set()), (set(), {"n"})])
+def test_what_has_come_anew_is_asked_about_anew(keys: set[str], node_ids: set[str]) -> None:
+    """Whether the answer was there already or on its way."""
+    scene = Scene()
+    on_its_way = scene.break_off("a", meanwhile=lambda: scene.judgements.forget(keys, node_ids))
+    scene.run("a", answers=on_its_way, outcome=RESULT)
+    there = scene.break_off("a")
+    scene.judgements.forget(keys, node_ids)
+    scene.run("a", answers=there)
+
+    assert ["a", "a", "a", "a"] == scene.asked()
+
+
+def test_help_is_called_for_until_answers_come_quickly() -> None:
+    """To change threads costs more than a quick answer; who finds another one at it leaves it to that."""
+    scene = Scene()
+    scene.run("a", "b")
+    assert 1 == scene.lock.calls
+    scene.takes_ns = SLOW_NS + 1
+    scene.run("a", "b", "c")
+    assert 3 == scene.lock.calls
+
+    scene.takes_ns = 0
+    scene.run("a")
+    first = scene.break_off("a")
+    assert not scene.judgements.has_use_for_one_more()
+    first.asked_ns = scene.now_ns - SLOW_NS - 1
+    assert scene.judgements.wants_help()
+    assert scene.judgements.has_use_for_one_more()
+
+
+def test_a_quick_answer_beside_one_that_is_out_counts_as_slow() -> None:
+    """The other one was asked before, and still waits."""
+    scene = Scene()
+    scene.run("quick")
+    first = scene.break_off("slow")
+    first.asked_ns = scene.now_ns
+    assert not scene.judgements.is_slow
+    scene.run("quick", outcome=RESULT)
+
+    assert scene.judgements.is_slow

@@ -1,0 +1,125 @@
+"""Asks about which another cycle is asking the RM are passed over: nothing is noted, nothing rests."""
+
+from __future__ import annotations
+
+from harness import FakePredicates, Harness, a_resource
+
+from licorne.model.cycle import CycleOutcome
+from licorne.model.messages import NodeAction
+
+
+def a_scene(queues: str = "- name: leaf", *, nodes: int = 1) -> Harness:
+    """Return a partition whose RM agrees to all, with nodes of ten and an application.
+
+    A large node that is cordoned gives the queues room enough.
+    """
+    h = Harness(queues, predicates=FakePredicates())
+    h.nodes("spare", capacity=a_resource(memory=1000), action=NodeAction.CREATE_DRAIN)
+    h.nodes(*[f"n{number}" for number in range(nodes)])
+    h.submit()
+    return h
+
+
+def log_of(h: Harness, key: str) -> dict[str, list[int]] | None:
+    record = h.application().ask_record(key)
+    assert record is not None
+    return record.log
+
+
+def test_the_next_ask_of_its_shape_is_placed() -> None:
+    """And the one that was passed over later, as if nothing had been."""
+    h = a_scene(nodes=2)
+    h.ask("a", "b")
+    h.judged = {"a"}
+    assert 1 == h.settle()
+    assert {"b": "n0"} == h.placements
+    assert log_of(h, "a") is None
+
+    h.judged = ()
+    assert 1 == h.settle()
+    assert {"b": "n0", "a": "n1"} == h.placements
+
+
+def test_the_order_of_the_others_is_kept() -> None:
+    """Also where the next one of its shape goes after one of another shape."""
+    h = a_scene(nodes=3)
+    h.ask("a", priority=5)
+    h.ask("first", priority=5, resource=a_resource(memory=3))
+    h.ask("second", priority=5)
+    h.judged = {"a"}
+    h.settle()
+
+    assert ["first", "second"] == list(h.placements)
+
+
+def test_a_leaf_in_which_an_ask_was_passed_over_does_not_rest() -> None:
+    """Who judges it comes back with an answer, and nothing else may have changed by then."""
+    h = a_scene()
+    h.ask("a")
+    h.judged = {"a"}
+    assert CycleOutcome.NOTHING is h.cycle()
+    assert h.queue().seats.rest is None
+    assert () == h.application().refusals()
+
+    h.judged = ()
+    assert CycleOutcome.RESULT is h.cycle()
+
+
+def test_passing_over_is_no_miss_for_a_back_off() -> None:
+    """It is the second ask without a node that has the application pause, if another one waits behind it."""
+    h = a_scene("- {name: leaf, properties: {application.unschedasks.backoff: '2'}}")
+    h.ask("a", "b", "c", resource=a_resource(memory=90))
+    h.judged = {"b"}
+    h.settle()
+    assert h.seat().backoff_until_ns is None
+
+    h.judged = ()
+    h.settle()
+    assert h.seat().backoff_until_ns is not None
+
+
+def test_a_reserved_ask_is_passed_over() -> None:
+    """And tried in the next cycle, although nothing has changed."""
+    h = a_scene()
+    h.ask("old")
+    h.settle()
+    h.ask("a")
+    h.advance(3)
+    h.settle()
+    assert h.node("n0").reservations
+    h.judged = {"a"}
+    h.release("old")
+    assert CycleOutcome.NOTHING is h.cycle()
+
+    h.judged = ()
+    assert CycleOutcome.RESULT is h.cycle()
+    assert {"old": "n0", "a": "n0"} == h.placements
+
+
+def test_a_member_of_a_gang_is_passed_over() -> None:
+    """Another one takes the place of the placeholder meanwhile."""
+    h = Harness(predicates=FakePredicates())
+    h.nodes("n")
+    h.submit(placeholder_ask=a_resource(memory=10))
+    h.ask("placeholder", task_group_name="tasks", placeholder=True)
+    h.settle()
+    h.ask("a", "b", task_group_name="tasks")
+    h.judged = {"a"}
+    h.settle()
+    h.confirm()
+
+    assert {"placeholder": "n", "b": "n"} == h.placements
+
+
+def test_a_cycle_in_vain_beside_others_counts_no_refusals() -> None:
+    """Who still judges sees the same asks again, and counts them."""
+    h = a_scene("- {name: leaf, resources: {max: {memory: 20}}}")
+    h.ask("a")
+    h.ask("large", resource=a_resource(memory=30))
+    h.judged = {"a"}
+    assert CycleOutcome.NOTHING is h.cycle()
+    assert log_of(h, "large") is None
+
+    h.judged = ()
+    h.settle()
+    assert log_of(h, "large") is not None
