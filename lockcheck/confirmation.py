@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from .order import Order
     from .witness import Witness
 
 __all__ = ["Outcome", "confirm", "outcome_of", "raised", "steered"]
@@ -55,8 +56,10 @@ def confirm(
     run: Callable[[], object],
     *,
     folder: Path | None = None,
+    order: Order | None = None,
     name: str | None = None,
     pause_seconds: float = PAUSE_SECONDS,
+    confirmed: Callable[[Finding], None] = lambda _: None,
 ) -> Outcome:
     """Run something again, steered, until a witness is confirmed or the attempts are over.
 
@@ -64,16 +67,23 @@ def confirm(
         witness: what is to come true.
         run: makes the threads and waits for them; it may see a `DeadlockError`, which is passed over here.
         folder: where the confirmed witness is written to; nowhere if there is none.
+        order: the declared order, if any.
         name: what the sessions are called.
         pause_seconds: how long a thread is paused at most in the first attempt.
+        confirmed: called with the finding at R4, before a thread is made to give way.
     """
     attempt = 0
     while True:
         attempt += 1
-        with steered(witness, attempt=attempt, folder=folder, name=name, pause_seconds=pause_seconds) as (
-            _,
-            steering,
-        ):
+        with steered(
+            witness,
+            attempt=attempt,
+            folder=folder,
+            order=order,
+            name=name,
+            pause_seconds=pause_seconds,
+            confirmed=confirmed,
+        ) as (_, steering):
             try:
                 run()
             except DeadlockError as error:
@@ -91,6 +101,7 @@ def steered(
     *,
     attempt: int = 1,
     folder: Path | None = None,
+    order: Order | None = None,
     name: str | None = None,
     pause_seconds: float = PAUSE_SECONDS,
     confirmed: Callable[[Finding], None] = lambda _: None,
@@ -101,9 +112,10 @@ def steered(
         witness: what is to come true.
         attempt: which attempt it is, from one.
         folder: as for `confirm`.
+        order: as for `confirm`.
         name: as for `confirm`.
         pause_seconds: as for `confirm`.
-        confirmed: called with the finding at R4, before a thread is made to give way.
+        confirmed: as for `confirm`.
 
     Raises:
         LockUsageError: another run is being steered.
@@ -120,7 +132,7 @@ def steered(
             raise LockUsageError("another run is being steered")
         runtime.steering = steering
     try:
-        with Session(level=Level.CONFIRM, on=NOTE_ALL, name=name) as opened, _victims_are_silent():
+        with Session(order, level=Level.CONFIRM, on=NOTE_ALL, name=name) as opened, _victims_are_silent():
             yield opened, steering
     finally:
         runtime.steering = None
@@ -152,11 +164,13 @@ def raised(finding: Finding, outcome: Outcome) -> Finding:
 def _finding(steering: Steering, folder: Path | None) -> Finding:
     witness = _came_true(steering)
     path = write_witness(folder, witness) if folder is not None else None
+    edges = edges_of_path(steering.stuck)
+    steps = ", then ".join(f"{edge.held or 'nothing'} -> {edge.wanted}" for edge in edges)
     return Finding(
         Rung.R4,
         witness.kind,
-        witness.text,
-        edges_of_path(steering.stuck),
+        f"{len(edges)} threads were stuck: {steps}",
+        edges,
         (
             f"in steered re-run {steering.attempt} the threads were stuck so, until one was made to give way",
             f"they were stuck {steering.seconds * 1000:.0f} ms after the first of them was paused",

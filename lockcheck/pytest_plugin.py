@@ -10,6 +10,7 @@ does at the same time.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
@@ -23,6 +24,7 @@ from .findings import Finding, Rung, failing_from
 from .gathering import Gathered
 from .levels import Level, level_of
 from .order import Order
+from .pytest_confirm import Confirming
 from .running import named_order
 from .sessions import Session
 from .writing import FORMS, write_reports
@@ -49,6 +51,10 @@ _OUTSIDE: Final = pytest.StashKey[set[str]]()
 """What failed while no test ran, in any process."""
 _RUNGS: Final = pytest.StashKey[Counter[str]]()
 """How much was found in other processes, by rung."""
+_CONFIRMING: Final = pytest.StashKey[Confirming]()
+_FOLLOWING: Final = pytest.StashKey["pytest.Item | None"]()
+"""The test that comes next, which shares fixtures."""
+_LEVELS: Final = ("off", "order", "full", "confirm")
 _WORKER_KEY: Final = "lockcheck"
 _QUIET: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
@@ -57,8 +63,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("lockcheck", "the order of locks")
     group.addoption(
-        "--lockcheck", choices=("off", "order", "full"), default="off", help="how much is checked"
-    )
+        "--lockcheck", choices=_LEVELS, default=_level_of_environment(),
+        help="how much is checked; `confirm` runs a test again, steered into what it found",
+    )  # fmt: skip
+    group.addoption(
+        "--lockcheck-witness", metavar="DIR", default="lockcheck-witnesses",
+        help="where the files go by which a confirmed deadlock is replayed (lockcheck-witnesses)",
+    )  # fmt: skip
     group.addoption(
         "--lockcheck-order", metavar="ORDER", help='the declared order: "a < b < c", or module:NAME'
     )
@@ -75,6 +86,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(
             f"--lockcheck-{form}", metavar="FILE", help=f"write a report as {described}; - for the output"
         )
+
+
+def _level_of_environment() -> str:
+    level = os.environ.get("LOCKCHECK", "").strip().lower()
+    return level if level in _LEVELS else "off"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -99,6 +115,9 @@ def pytest_configure(config: pytest.Config) -> None:
     opened = config.stash.get(_SESSION, None)
     if opened is not None:
         config.stash[_GATHERED] = Gathered(opened.level.name.lower())
+    if opened is not None and opened.level is Level.CONFIRM:
+        folder = config.rootpath / config.getoption("--lockcheck-witness")
+        config.stash[_CONFIRMING] = Confirming(folder, config.stash[_BASELINE].reasons(_today()))
 
 
 def _open(config: pytest.Config, options: Namespace) -> None:
@@ -126,12 +145,14 @@ def lockcheck(request: pytest.FixtureRequest) -> Session:
     node: pytest.Item = request.node
     opened = node.stash.get(_OPENED, None)
     if opened is None:
-        pytest.skip("nothing is checked: pytest --lockcheck=order or full")
+        pytest.skip("nothing is checked: pytest --lockcheck=order, full or confirm")
     return opened
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
     """Run a test in a session of its own, fixtures included."""
     outer = item.config.stash.get(_SESSION, None)
     marker = item.get_closest_marker("lockcheck")
@@ -151,6 +172,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         order, level=outer.level, on=_QUIET, fail_on=_failing(item.config), name=item.nodeid, role=role
     ) as opened:
         item.stash[_OPENED] = opened
+        item.stash[_FOLLOWING] = nextitem
         result = yield
     item.config.stash[_FOUND].extend(opened.findings)
     item.config.stash[_EDGES].update(str(edge) for edge in opened.graph.classes)
@@ -165,6 +187,9 @@ def pytest_runtest_makereport(
     """Fail a test at its end for what was found while it ran."""
     report = yield
     opened = item.stash.get(_OPENED, None)
+    confirming = item.config.stash.get(_CONFIRMING, None)
+    if opened is not None and confirming is not None and call.when == "teardown":
+        confirming.confirm(item, item.stash[_FOLLOWING], opened)
     if opened is not None and call.when == "teardown" and report.passed:
         failures = _judged(item.config, opened.failures).failures
         if failures or opened.faults:

@@ -260,6 +260,11 @@ class Session:
             self._found[finding.fingerprint] = finding
         return finding
 
+    def amend(self, finding: Finding) -> None:
+        """Put a finding in the place of the one that it is about, without counting it once more."""
+        with LATCH:
+            self._found[finding.fingerprint] = finding
+
     def owe(self, error: LockCheckError) -> None:
         """Keep an error that cannot be raised where it was found, until the session ends."""
         self._owed.append(error)

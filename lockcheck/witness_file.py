@@ -8,6 +8,7 @@ and `order`.
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Final
 
 from .errors import LockUsageError
@@ -95,7 +96,9 @@ def write_witness(folder: Path, witness: Witness) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{witness.fingerprint}.json"
-    path.write_text(to_json(witness), encoding="utf-8")
+    part = folder / f"{witness.fingerprint}.{os.getpid()}.part"  # other processes may confirm the same
+    part.write_text(to_json(witness), encoding="utf-8")
+    part.replace(path)
     return path
 
 

@@ -1,0 +1,159 @@
+"""Tests that found something are run again, steered into it: what `pytest --lockcheck=confirm` does.
+
+A re-run has fixtures and a session of its own. Whether it passes is nobody's concern; only what became of its
+threads is. It has a limit, since a test may wait for ever for what a thread that gave way was to bring.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, final
+
+import pytest
+
+from .confirmation import Outcome, confirm, raised
+from .witness_making import witness_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from pathlib import Path
+    from types import FrameType
+
+    from .findings import Finding
+    from .sessions import Session
+    from .witness import Witness
+
+__all__ = ["Confirming"]
+
+RERUN_SECONDS_MAX: Final = 20.0
+GRACE_SECONDS: Final = 3.0
+"""So long a test may go on after its deadlock was confirmed and broken."""
+_NO_LIMIT: Final = "the test does not run on the main thread, so that a re-run could not be ended"
+_NOT_AGAIN: Final = "this kind of test cannot be run again"
+_OVERDUE: Final = f"the test did not come to its end in {RERUN_SECONDS_MAX:g} s when it was run again"
+
+
+@final
+class _OverdueError(BaseException):
+    """A re-run takes too long; no `except Exception` of a test is to stop that."""
+
+
+_ENDS_THE_RUN: Final = (KeyboardInterrupt, pytest.exit.Exception, _OverdueError)
+
+
+@final
+class Confirming:
+    """Confirms what the tests of a run found; each finding until it came true once.
+
+    Args:
+        folder: where replay files are written to.
+        accepted: fingerprints that nobody asks about any more.
+    """
+
+    def __init__(self, folder: Path, accepted: Collection[str]) -> None:
+        self._folder = folder
+        self._accepted = accepted
+        self._confirmed: dict[str, Finding] = {}
+
+    def confirm(self, item: pytest.Item, following: pytest.Item | None, opened: Session) -> None:
+        """Try to confirm what a test found, by running it again; put what came of it into its session.
+
+        Args:
+            item: the test, which has been torn down.
+            following: the test that comes next, which shares fixtures.
+            opened: the session of the test.
+        """
+        for finding in opened.findings:
+            witness = witness_of(finding)
+            if witness is None or finding.fingerprint in self._accepted:
+                continue
+            known = self._confirmed.get(finding.fingerprint)
+            if known is not None:
+                opened.amend(replace(known, test=finding.test, count=finding.count))
+                continue
+            outcome = self._tried(witness, item, following, opened)
+            opened.amend(raised(finding, outcome))
+            if outcome.finding is not None:
+                self._confirmed[finding.fingerprint] = outcome.finding
+
+    def _tried(
+        self, witness: Witness, item: pytest.Item, following: pytest.Item | None, opened: Session
+    ) -> Outcome:
+        if threading.current_thread() is not threading.main_thread():
+            return Outcome(None, (_NO_LIMIT,), witness, 0)
+        if not hasattr(item, "_initrequest"):
+            return Outcome(None, (_NOT_AGAIN,), witness, 0)
+        again = _Again(item, following)
+        outcome = confirm(
+            witness,
+            again.run,
+            folder=self._folder,
+            order=opened.order,
+            name=item.nodeid,
+            confirmed=again.has_come_true,
+        )
+        if outcome.finding is None and again.overdue:
+            outcome = replace(outcome, reasons=(*outcome.reasons, _OVERDUE))
+        return outcome
+
+
+@final
+class _Again:
+    """A test that is run again, as often as somebody asks."""
+
+    def __init__(self, item: pytest.Item, following: pytest.Item | None) -> None:
+        self._item = item
+        self._following = following
+        self.overdue = False
+        """Whether any of its phases took too long."""
+        self._has_limit = False
+
+    def run(self) -> None:
+        """Set the test up, run it and tear it down, whatever comes of it."""
+        item, hooks = self._item, self._item.ihook
+        item._initrequest()  # type: ignore[attr-defined] # noqa: SLF001 - as pytest-rerunfailures does
+        if self._passes(lambda: hooks.pytest_runtest_setup(item=item), "setup"):
+            self._passes(lambda: hooks.pytest_runtest_call(item=item), "call")
+        self._passes(lambda: hooks.pytest_runtest_teardown(item=item, nextitem=self._following), "teardown")
+
+    def has_come_true(self, _: Finding) -> None:
+        """Give the test less time from now on."""
+        if self._has_limit:
+            signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
+
+    def _passes(self, work: Callable[[], None], when: Literal["setup", "call", "teardown"]) -> bool:
+        try:
+            with warnings.catch_warnings(), _limited() as self._has_limit:
+                warnings.simplefilter("ignore")
+                done = pytest.CallInfo.from_call(work, when, reraise=_ENDS_THE_RUN)
+        except _OverdueError:
+            self.overdue = True
+            return False
+        return done.excinfo is None
+
+
+@contextmanager
+def _limited() -> Iterator[bool]:
+    """End the body when its time is over; where pytest-timeout has set an alarm, that one does.
+
+    Yields:
+        Whether the alarm is ours.
+    """
+    if not hasattr(signal, "SIGALRM") or signal.getitimer(signal.ITIMER_REAL)[0]:
+        yield False
+        return
+    before = signal.signal(signal.SIGALRM, _overdue)
+    signal.setitimer(signal.ITIMER_REAL, RERUN_SECONDS_MAX)
+    try:
+        yield True
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _overdue(_: int, __: FrameType | None) -> None:
+    raise _OverdueError

@@ -1,0 +1,130 @@
+"""`pytest --lockcheck=confirm`: tests are run again, steered into what they found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from licorne.lockcheck import Rung
+from licorne.lockcheck.documents import read_document
+from licorne.lockcheck.witness_file import read_witness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN_SECONDS_MAX = 60
+
+MODULE = """
+import threading
+import pytest
+from licorne.lockcheck import Lock, unit
+
+FIRST, SECOND = Lock("first"), Lock("second")
+made = []
+
+@pytest.fixture
+def locks():
+    made.append(Lock("third"))
+    yield made[-1], Lock("fourth")
+    made.pop()
+
+def crossed(a, b, *gates, after=lambda: None):
+    def nest(*path):
+        with path[0]:
+            path[1:] and nest(*path[1:])
+    works = [lambda: nest(*gates, a, b), lambda: nest(*gates, b, a)]
+    threads = [threading.Thread(target=work, name=name) for work, name in zip(works, ("one", "two"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    after()
+
+def test_locks_of_a_fixture(locks):
+    assert len(made) == 1
+    crossed(*locks)
+
+def test_locks_of_the_module():
+    crossed(FIRST, SECOND)
+
+def test_the_same_again():
+    crossed(FIRST, SECOND)
+
+def test_under_a_gate():
+    crossed(Lock("fifth"), Lock("sixth"), Lock("gate"))
+
+def test_in_one_thread():
+    a, b = Lock("seventh"), Lock("eighth")
+    with unit("one"), a, b:
+        pass
+    with unit("two"), b, a:
+        pass
+
+def test_that_hangs_when_a_thread_gave_way():
+    passed = []
+    class Counted:
+        def __init__(self, lock): self.lock = lock
+        def __enter__(self): self.lock.acquire()
+        def __exit__(self, *error):
+            self.lock.release()
+            if error[0] is None: passed.append(1)
+    def wait_for_all():
+        if len(passed) < 4:
+            threading.Event().wait()
+    crossed(Counted(Lock("ninth")), Counted(Lock("tenth")), after=wait_for_all)
+"""
+CONFTEST = "from licorne.lockcheck import pytest_confirm; pytest_confirm.GRACE_SECONDS = 1.0"
+
+
+def run(folder: Path, *options: str, **environment: str) -> str:
+    """Run the module above; return what pytest says."""
+    (folder / "test_locks.py").write_text(MODULE, encoding="utf-8")
+    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    ran = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options, "test_locks.py"],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+        check=False,
+    )
+    assert ran.stderr == ""
+    return ran.stdout
+
+
+def test_what_a_test_found_is_confirmed_or_has_the_reason_why_not(tmp_path: Path) -> None:
+    """A test that finds the same again is not run again; one that nothing comes of keeps its rung."""
+    said = run(tmp_path, "-p", "no:xdist", "--lockcheck=confirm", "--lockcheck-json=out.json")
+    findings = read_document(str(tmp_path / "out.json")).findings
+    confirmed = [finding for finding in findings if finding.rung is Rung.R4]
+    (learned,) = [finding for finding in findings if finding.rung is Rung.R2]
+
+    assert "6 passed, 5 errors" in said
+    assert "found 1 at R1, 1 at R2, 4 at R4" in said
+    assert 3 == len(confirmed)
+    for finding in confirmed:
+        path = tmp_path / "lockcheck-witnesses" / f"{finding.fingerprint}.json"
+        assert (str(path), Rung.R4) == (finding.replay, read_witness(path).rung)
+        assert f"replay file: {path}" in said
+    assert "only one thread runs" in "".join(learned.why)
+    assert {"test_locks.py::test_in_one_thread"} == {learned.test}
+
+
+def test_without_the_option_the_environment_says_the_level(tmp_path: Path) -> None:
+    """Where it names one that tests can be run at."""
+    said = run(
+        tmp_path,
+        "-p",
+        "no:xdist",
+        "-k",
+        "fixture or module",
+        "--lockcheck-json=out.json",
+        LOCKCHECK="confirm",
+    )
+    findings = read_document(str(tmp_path / "out.json")).findings
+
+    assert [Rung.R4] * 2 == [finding.rung for finding in findings]
+    assert "level confirm: " in said
