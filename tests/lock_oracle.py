@@ -58,8 +58,8 @@ def compiled(thread: Thread) -> tuple[Step, ...]:
         for act in acts_of(part):
             if isinstance(act, int):
                 steps.append(Step("join", Take(act)))
-            elif act == LEAVE:
-                at = opened.pop()
+            elif isinstance(act, str):
+                at = opened.pop(-1 if act == LEAVE else 0)
                 steps.append(replace(steps[at], what="leave"))
                 # A failed attempt goes on behind its own release: those of the outer ones are still to come.
                 steps[at] = replace(steps[at], otherwise=len(steps))
@@ -74,7 +74,7 @@ def acts_of(part: Sequence[Act] | int) -> Sequence[Act]:
     """Return what a part of a thread does, with all that it lets go of at its end."""
     if isinstance(part, int):
         return (part,)
-    left = sum(isinstance(act, Take) for act in part) - sum(act == LEAVE for act in part)
+    left = sum(isinstance(act, Take) for act in part) - sum(isinstance(act, str) for act in part)
     closing: list[Act] = [LEAVE for _ in range(left)]
     return (*part, *closing)
 
@@ -276,9 +276,9 @@ class _Run:
                 if not skipped:
                     _joined(self.opened.named_units[str(act)].segment)
             elif skipped:
-                skipped += -1 if act == LEAVE else 1
-            elif act == LEAVE:
-                self._leave(held.pop())
+                skipped += -1 if isinstance(act, str) else 1
+            elif isinstance(act, str):
+                self._leave(held.pop(-1 if act == LEAVE else 0))
             elif self._take(act):
                 held.append(act)
             else:

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTEMPTS",
+    "DROP",
     "LEAVE",
     "Act",
     "Nest",
     "Program",
     "Take",
     "Thread",
+    "chains",
     "nests",
     "random_programs",
     "small_programs",
@@ -45,7 +47,10 @@ class Take:
 LEAVE: Final = "leave"
 """Lets go of what was taken last."""
 
-Act: TypeAlias = "Take | int | Literal['leave']"
+DROP: Final = "drop"
+"""Lets go of what was taken first, and is still held; only for those that wait for ever."""
+
+Act: TypeAlias = "Take | int | Literal['leave', 'drop']"
 """What a thread does; a number is that of a thread whose end is waited for."""
 
 Nest: TypeAlias = "tuple[Act, ...]"
@@ -83,6 +88,16 @@ def threads_of(parts: Sequence[Nest], count: int, policy: Policy = "writer") -> 
     """Yield all programs of so many threads with one nest each, but for their order."""
     for chosen in combinations_with_replacement(parts, count):
         yield Program(tuple((nest,) for nest in chosen), policy)
+
+
+def chains() -> list[Nest]:
+    """Return all ways to take two or three locks and let go of them out of turn, such as hand over hand."""
+    ways: list[Nest] = []
+    for chosen in permutations(range(LOCKS_MAX)):
+        for modes in product(MODES, repeat=LOCKS_MAX):
+            one, two, three = (Take(lock, mode) for lock, mode in zip(chosen, modes, strict=True))
+            ways += [(one, two, DROP, three, DROP), (one, two, three, DROP, DROP), (one, two, DROP, three)]
+    return ways
 
 
 def random_programs(chance: random.Random, *, joins_inside: bool = False) -> Iterator[Program]:

@@ -7,7 +7,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from lock_oracle import checker_says, deadlocks, refuses
-from lock_programs import LEAVE, Program
 from trace_oracle import comes_true, trace_of
 
 from licorne.lockcheck import Rung
@@ -15,6 +14,8 @@ from licorne.lockcheck.prediction import predict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from lock_programs import Program
 
 __all__ = ["Tally", "compare"]
 
@@ -58,7 +59,7 @@ def _joins_inside(program: Program) -> bool:
                     if depth:
                         return True
                 else:
-                    depth += -1 if act == LEAVE else 1
+                    depth += -1 if isinstance(act, str) else 1
     return False
 
 

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from lock_programs import ATTEMPTS, nests, random_programs, small_programs, threads_of
+from lock_programs import ATTEMPTS, chains, nests, random_programs, small_programs, threads_of
 from lock_verdicts import compare
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def _families() -> dict[str, Family]:
                 threads_of, nests(2, 2, ATTEMPTS), 2, policy
             ),
             f"4 threads, 2 locks, {policy}": partial(threads_of, nests(2, 2), 4, policy),
+            f"2 threads, hand over hand, {policy}": partial(threads_of, chains(), 2, policy),
         }
     for seed in range(10):
         found[f"random {seed}"] = partial(_random, seed, 10_000, joins_inside=False)

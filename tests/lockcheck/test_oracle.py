@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 import oracle_run
 import pytest
 from lock_oracle import deadlocks, refuses
-from lock_programs import LEAVE, Program, Take, nests, random_programs, small_programs
+from lock_programs import DROP, LEAVE, Program, Take, nests, random_programs, small_programs
 from lock_verdicts import compare
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from lock_programs import Nest
 
 FORTH, BACK = (Take(0), Take(1)), (Take(1), Take(0))
 
@@ -59,6 +61,14 @@ def test_the_oracle_knows_a_join_under_a_lock() -> None:
     assert not deadlocks(Program((((Take(1),),), ((Take(0), 0),))))
 
 
+def test_the_oracle_knows_locks_that_are_passed_hand_over_hand() -> None:
+    """The first one is let go of before the third one is wanted."""
+    taken: Nest = (Take(0), Take(1), DROP, Take(2))
+
+    assert deadlocks(Program(((taken,), ((Take(2), Take(1)),))))
+    assert not deadlocks(Program(((taken,), ((Take(2), Take(0)),))))
+
+
 def test_small_programs_are_told_once_each() -> None:
     """One thread takes a lock, the other one the same or another: two modes, three attempts each."""
     programs = list(small_programs(2, "writer"))
@@ -83,6 +93,7 @@ def test_every_program_of_three_acts() -> None:
         ("3 threads, 2 of 3 locks each, reader", 83),
         ("2 threads, 2 locks, all attempts, writer", 29),
         ("4 threads, 2 locks, writer", 31),
+        ("2 threads, hand over hand, writer", 61),
         ("random 0", 70),
         ("random, joins under locks", 140),
     ],
