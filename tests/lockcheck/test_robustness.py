@@ -27,6 +27,7 @@ from licorne.lockcheck import (
     held,
     judging,
     session,
+    tree,
     unit,
 )
 from licorne.lockcheck.graph import OCCURRENCES_MAX
@@ -213,6 +214,17 @@ def test_a_policy_may_raise_warn_or_log(caplog: pytest.LogCaptureFixture) -> Non
 
     assert "lock_corpus.py" in warned[0].filename
     assert "how it comes to a standstill" in caplog.text
+
+
+def test_a_thousand_locks_inside_each_other_are_judged_against_all_that_are_held() -> None:
+    """The last two are in the wrong order; nothing else is objected to."""
+    with session(Order("queue", same={"queue": tree()}), level="order", on=RECORD) as opened:
+        queues = [Lock("queue", key="root" + ".q" * depth) for depth in range(1000)]
+        hold(*queues)
+        assert [] == list(opened.findings)
+        hold(*queues[:-2], queues[-1], queues[-2])
+
+    assert [Kind.SAME_CLASS] == [finding.kind for finding in opened.findings]
 
 
 def test_what_is_found_again_is_counted_and_not_repeated() -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import counting
 import pytest
 from counting import ALL_BUGS, is_found, is_left_alone
-from guarded_patterns import both_ways
+from guarded_patterns import GUARDED, both_ways
 from lock_corpus import Bug, Cluster, Safe, look, nest
 from safe_patterns import SAFE
 from sources import ABSENT, BUGS, ELSEWHERE, FALSE_ALARMS, HISTORY
 
 from licorne.lockcheck import Kind, Lock, RLock, Rung, blocking, session
+from licorne.lockcheck.report import scenario, suggestion
 
 ROOT = Path(__file__).parents[3]
 
@@ -29,6 +30,27 @@ def test_a_bug_is_found_at_its_rung(bug: Bug) -> None:
 def test_a_safe_pattern_is_not_reported_and_is_explained(case: Safe) -> None:
     """Nothing at R0 or from R2 on; where a path closes, the R1 says why it is safe."""
     assert is_left_alone(case), [(str(one), one.why) for one in look(case.run, case.order)[1]]
+
+
+@pytest.mark.parametrize(
+    "case", [*(bug for bug in ALL_BUGS if bug.rung is Rung.R2), *GUARDED], ids=lambda case: case.name
+)
+def test_every_closed_path_is_told_with_all_that_a_person_needs(case: Bug | Safe) -> None:
+    """Both stacks of each step with their source, who, all that was held, how it stands still, what to reverse."""
+    opened, findings = look(case.run, case.order)
+    told = opened.report_text()
+
+    assert findings
+    for finding in findings:
+        for edge in finding.edges:
+            stacks = [edge.want_stack, *([edge.hold_stack] if edge.held is not None else [])]
+            assert all(stack and stack[0].source for stack in stacks)
+            assert edge.unit
+            assert edge.held is None or edge.held in edge.all_held
+        assert scenario(finding)
+        assert suggestion(finding, opened.summary().sites) is not None
+        assert finding.why
+        assert finding.fingerprint in told
 
 
 def test_the_count_is_that_of_the_issue() -> None:
