@@ -19,7 +19,7 @@ from .stop_matching import ATTEMPTS_MAX
 from .summaries import Summary, merged
 from .trace_command import findings_of
 from .trace_file import is_trace, read_trace
-from .witness_file import read_witness
+from .witness_file import FOLDER, read_witness
 from .witness_making import finding_of, witness_of
 from .writing import FORMS, write_reports
 
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from .findings import Finding
     from .witness import Stop, Witness
 
-__all__ = ["FOLDER", "add_confirm_commands"]
+__all__ = ["add_confirm_commands"]
 
 CLEAN, FOUND = 0, 1
-FOLDER: Final = Path("lockcheck-witnesses")
-"""Where replay files are written to, unless somebody says otherwise."""
 TIMEOUT_SECONDS: Final = 60.0
 
 

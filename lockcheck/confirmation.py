@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .order import Order
     from .witness import Witness
 
-__all__ = ["Outcome", "confirm", "outcome_of", "raised", "steered"]
+__all__ = ["Outcome", "confirm", "outcome_of", "raised", "steered", "steering_to"]
 
 OBSTACLES_MAX: Final = 4
 """So many obstacles are told, the most frequent ones."""
@@ -120,6 +120,30 @@ def steered(
     Raises:
         LockUsageError: another run is being steered.
     """
+    with (
+        steering_to(
+            witness, attempt=attempt, folder=folder, pause_seconds=pause_seconds, confirmed=confirmed
+        ) as steering,
+        Session(order, level=Level.CONFIRM, on=NOTE_ALL, name=name) as opened,
+        _victims_are_silent(),
+    ):
+        yield opened, steering
+
+
+@contextmanager
+def steering_to(
+    witness: Witness,
+    *,
+    attempt: int = 1,
+    folder: Path | None = None,
+    pause_seconds: float = PAUSE_SECONDS,
+    confirmed: Callable[[Finding], None] = lambda _: None,
+) -> Iterator[Steering]:
+    """Steer what runs in whatever session looks on; arguments as for `steered`.
+
+    Raises:
+        LockUsageError: another run is being steered.
+    """
 
     def told(of: Steering) -> Finding:
         finding = _finding(of, folder)
@@ -132,8 +156,7 @@ def steered(
             raise LockUsageError("another run is being steered")
         runtime.steering = steering
     try:
-        with Session(order, level=Level.CONFIRM, on=NOTE_ALL, name=name) as opened, _victims_are_silent():
-            yield opened, steering
+        yield steering
     finally:
         runtime.steering = None
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .order import Order
     from .sessions import Action
 
-__all__ = ["NOTE_ALL", "Recorder", "recording"]
+__all__ = ["NOTE_ALL", "Recorder", "events_written", "recording"]
 
 NOTE_ALL: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 """Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
@@ -126,14 +126,30 @@ def recording(
     Raises:
         LockUsageError: another recording goes on, or the sizes are too small.
     """
+    with (
+        Session(order, level=Level.RECORD, on=NOTE_ALL) as opened,
+        events_written(path, segment_bytes=segment_bytes, segments=segments),
+    ):
+        yield opened
+
+
+@contextmanager
+def events_written(
+    path: Path, *, segment_bytes: int = SEGMENT_BYTES, segments: int = SEGMENTS
+) -> Iterator[None]:
+    """Write every event of recorded locks to a file while the body runs; arguments as for `recording`.
+
+    Raises:
+        LockUsageError: another recording goes on, or the sizes are too small.
+    """
     if runtime.recorder is not None:
         raise LockUsageError(f"{path}: another recording goes on")
     recorder = Recorder(TraceWriter(path, segment_bytes, segments))
     try:
-        with Session(order, level=Level.RECORD, on=NOTE_ALL) as opened, signals_heard():
+        with signals_heard():
             runtime.recorder = recorder
             try:
-                yield opened
+                yield
             finally:
                 runtime.recorder = None
     finally:

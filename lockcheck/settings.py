@@ -28,4 +28,8 @@ def level_for(check: Level | str | None) -> Level:
 
         environment = Environment.read()
         ambient(replace(environment, level=max(level, environment.level)))
+        if environment.level >= Level.RECORD:
+            from .ambient_runs import begin  # noqa: PLC0415 - likewise
+
+            begin(environment.level)
     return level

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .errors import LockUsageError
@@ -18,12 +19,12 @@ from .witness import Grasp, Place, Stop, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from .findings import Mode
     from .json_values import Json
 
 __all__ = [
+    "FOLDER",
     "FORMAT",
     "VERSION",
     "from_json",
@@ -34,6 +35,8 @@ __all__ = [
     "write_witness",
 ]
 
+FOLDER: Final = Path("lockcheck-witnesses")
+"""Where replay files are written to, unless somebody says otherwise."""
 FORMAT: Final = "licorne.lockcheck.witness"
 VERSION: Final = 1
 STOPS_MAX: Final = 64

@@ -1,0 +1,90 @@
+"""What the environment asks of a process besides checking: to record it (`LOCKCHECK=record`) or steer it.
+
+`LOCKCHECK=confirm` steers the process to the witness that `LOCKCHECK_WITNESS` names. Where that is no file,
+it is the folder to which the witnesses of what was found are written when the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .confirmation import outcome_of, steering_to
+from .levels import Level
+from .recording import events_written
+from .runtime import LATCH, runtime
+from .witness_file import FOLDER, read_witness, write_witness
+from .witness_making import witness_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .sessions import Session
+    from .steering import Steering
+
+__all__ = ["begin"]
+
+TRACE: Final = "locks-%p.lct"
+"""The name of the trace, unless `LOCKCHECK_TRACE` has another one; `%p` is the number of the process."""
+
+
+def begin(level: Level, variables: Mapping[str, str] = os.environ) -> None:
+    """Begin to record or to steer this process, until it ends.
+
+    Raises:
+        LockUsageError: the file that the environment names is no witness.
+    """
+    with LATCH:
+        session = runtime.session
+        if session is None or runtime.recorder is not None or runtime.steering is not None:
+            return
+        if level is Level.RECORD:
+            _record(Path(variables.get("LOCKCHECK_TRACE", TRACE).replace("%p", str(os.getpid()))))
+        elif level is Level.CONFIRM:
+            path = Path(variables.get("LOCKCHECK_WITNESS", FOLDER))
+            if path.is_file():
+                _steer(path)
+            else:
+                _at_end(lambda: _write_witnesses(session, path))
+
+
+def _record(path: Path) -> None:
+    stack = ExitStack()
+    stack.enter_context(events_written(path))
+    _say(f"locks are recorded to {path}")
+    _at_end(stack.close)
+
+
+def _steer(path: Path) -> None:
+    stack = ExitStack()
+    steering = stack.enter_context(steering_to(read_witness(path), folder=path.parent))
+    stack.callback(_tell, steering)
+    _say(f"this process is steered to {path}")
+    _at_end(stack.close)
+
+
+def _tell(steering: Steering) -> None:
+    """Say what came of steering; what was confirmed has been logged with its replay file."""
+    outcome = outcome_of(steering)
+    if outcome.finding is None:
+        _say(f"not confirmed: {steering.witness.text}", *outcome.reasons)
+
+
+def _write_witnesses(session: Session, folder: Path) -> None:
+    witnesses = [witness for finding in session.findings if (witness := witness_of(finding)) is not None]
+    for witness in witnesses:
+        _say(f"a witness was written to {write_witness(folder, witness)}")
+
+
+def _at_end(work: Callable[[], None]) -> None:
+    """Do something when this process ends; those that it has forked end without it."""
+    me = os.getpid()
+    atexit.register(lambda: work() if os.getpid() == me else None)
+
+
+def _say(text: str, *more: str) -> None:
+    sys.stderr.write("\n  - ".join([f"lockcheck: {text}", *more]) + "\n")

@@ -1,0 +1,87 @@
+"""Processes that record themselves or are steered because the environment says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from licorne.lockcheck import Rung
+from licorne.lockcheck.command import FOUND, main
+from licorne.lockcheck.witness_file import read_witness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+RUN_SECONDS_MAX = 60
+PROGRAM = """
+import os, threading
+from licorne.lockcheck import Lock
+a, b = Lock("a"), Lock("b")
+def one():
+    with a, b:
+        pass
+def two():
+    with b, a:
+        pass
+threads = [threading.Thread(target=work) for work in (one, two)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+if os.fork() == 0:
+    raise SystemExit
+os.wait()
+"""
+
+
+def run(folder: Path, **environment: str) -> str:
+    """Run the program above, which forks at its end; return what it says on standard error."""
+    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+        check=True,
+    )
+    return ran.stderr
+
+
+def test_a_process_records_itself_until_it_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The trace is closed, by the process that began it and not by the one that it forks."""
+    said = run(tmp_path, LOCKCHECK="record", LOCKCHECK_TRACE="of-%p.lct")
+    (path,) = tmp_path.glob("of-*.lct")
+
+    assert f"locks are recorded to {path.name}" in said
+    assert FOUND == main(["analyze", str(path)])
+    told = capsys.readouterr().out
+    assert "1 deadlocks predicted" in told
+    assert "note:" not in told
+
+
+def test_a_process_writes_witnesses_of_what_it_found_and_is_steered_to_one(tmp_path: Path) -> None:
+    """Where the variable names a file, that is what it is steered to."""
+    said = run(tmp_path, LOCKCHECK="confirm")
+    (path,) = (tmp_path / "lockcheck-witnesses").glob("*.json")
+
+    assert 1 == said.count("a witness was written to lockcheck-witnesses/")
+    assert Rung.R2 is read_witness(path).rung
+    assert "R4 cycle: " in run(tmp_path, LOCKCHECK="confirm", LOCKCHECK_WITNESS=str(path))
+    assert Rung.R4 is read_witness(path).rung
+
+
+def test_a_process_says_why_nothing_came_of_steering_it(tmp_path: Path) -> None:
+    """Here the witness is of other threads."""
+    run(tmp_path, LOCKCHECK="confirm")
+    (path,) = (tmp_path / "lockcheck-witnesses").glob("*.json")
+    path.write_text(path.read_text("utf-8").replace('"role": "one"', '"role": "three"'), "utf-8")
+    said = run(tmp_path, LOCKCHECK="confirm", LOCKCHECK_WITNESS=str(path))
+
+    assert "lockcheck: not confirmed: a closed path of 2 steps" in said
+    assert "  - three never took a lock of these classes" in said
