@@ -28,14 +28,15 @@ __all__ = ["LOCK_ORDER", "Guard", "guard"]
 Entity = TypeVar("Entity")
 
 LOCK_ORDER: Final = Order(
-    "registration < cluster < partition < application, partition < node, "
-    "registration < clock, registration < link, scheduling, look-ups, answers",
+    "registration < cluster < partition < application, partition < node, partition < link, "
+    "registration < clock, scheduling, look-ups, answers",
     exclusive=["registration", "partition", "clock", "link", "scheduling", "look-ups", "answers"],
     forbid=[
         "registration -> cluster[R]",
         "cluster[R] -> partition",
         "cluster[R] -> application",
         "cluster[R] -> node",
+        "cluster -> link",
     ],
     walks=["cluster -> partition", "partition -> application", "partition -> node"],
 )

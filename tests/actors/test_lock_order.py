@@ -26,6 +26,7 @@ def test_every_declared_nesting_is_made() -> None:
     with session(LOCK_ORDER) as checked:
         end_a_partition_with_a_reservation()
         register_again_while_something_runs()
+        explain_while_something_waits()
     certificate = certify(checked.summary())
 
     assert certificate.holds, certificate.text()
@@ -57,6 +58,14 @@ def register_again_while_something_runs() -> None:
         scheduler.update_allocation(ask_request("ask"))
         listener.wait_for("placed ask")
         scheduler.register("rm", listener, configuration=ONE)
+
+
+def explain_while_something_waits() -> None:
+    """Whether the manager is far behind is one of the reasons, and its link knows."""
+    with running("threads", threads=1) as scheduler:
+        begin(scheduler, Listener())
+        scheduler.update_allocation(ask_request("ask", memory=2000))
+        assert scheduler.explain("app").asks
 
 
 def an_ask(key: str, application: str, node_id: str) -> si.AllocationRequest:
