@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck import Session
     from licorne.lockcheck.findings import Mode
+    from licorne.lockcheck.holding import Unit
     from licorne.lockcheck.rwlock import Policy
 
-__all__ = ["Explorer", "State", "Step", "checker_says", "deadlocks", "refuses"]
+__all__ = ["Explorer", "State", "Step", "checker_says", "deadlocks", "in_order", "refuses", "run_in_turn"]
 
 LockState: TypeAlias = "tuple[int | None, frozenset[int], tuple[tuple[int, Mode], ...]]"
 State: TypeAlias = "tuple[tuple[tuple[int, bool], ...], tuple[LockState, ...]]"
@@ -234,16 +235,21 @@ def deadlocks(program: Program) -> bool:
 def checker_says(program: Program) -> frozenset[Rung]:
     """Run the threads one after the other, each as a unit, and return the rungs of what was found."""
     with session(on=RECORD) as opened:
-        run = _Run(opened, program)
-        for number in _in_order(program):
-            with unit(str(number)):
-                for part in program.threads[number]:
-                    run.part(part)
-    assert [] == opened.faults
+        run_in_turn(program, opened)
     return frozenset(finding.rung for finding in opened.findings)
 
 
-def _in_order(program: Program) -> list[int]:
+def run_in_turn(program: Program, opened: Session) -> None:
+    """Run the threads of a program one after the other, each as a unit of its own named by its number."""
+    run = _Run(opened, program)
+    for number in in_order(program):
+        with unit(str(number)):
+            for part in program.threads[number]:
+                run.part(part)
+    assert [] == opened.faults
+
+
+def in_order(program: Program) -> list[int]:
     """Return the threads in an order in which each comes after those that it joins."""
     waits = [
         {act for part in thread for act in acts_of(part) if isinstance(act, int)}
@@ -274,7 +280,7 @@ class _Run:
         for act in acts_of(part):
             if isinstance(act, int):
                 if not skipped:
-                    _joined(self.opened.named_units[str(act)].segment)
+                    _joined(self.opened.named_units[str(act)])
             elif skipped:
                 skipped += -1 if isinstance(act, str) else 1
             elif isinstance(act, str):
@@ -299,7 +305,9 @@ class _Run:
         (lock.release if not self.shared else lock.release_read if take.mode == "R" else lock.release_write)()
 
 
-def _joined(ended: object) -> None:
+def _joined(ended: Unit) -> None:
     """Let the unit that runs know that another one has ended."""
-    local.unit.segment = learn(local.unit.segment, ended)  # type: ignore[arg-type] # a segment
+    local.unit.segment = learn(local.unit.segment, ended.segment)
     runtime.cut_trie(local.unit)
+    if runtime.recorder is not None:
+        runtime.recorder.joined(ended, endless=True)

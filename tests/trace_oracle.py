@@ -2,38 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lock_oracle import Explorer
+from lock_oracle import Explorer, in_order, run_in_turn
 
+from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace import Event, EventKind, Trace, TracedLock, TracedUnit
+from licorne.lockcheck.trace_file import read_trace
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
+    from pathlib import Path
 
     from lock_oracle import State
     from lock_programs import Program
 
     from licorne.lockcheck.prediction import Prediction
 
-__all__ = ["comes_true", "trace_of"]
+__all__ = ["comes_true", "in_turn", "recorded", "trace_of"]
+
+
+def in_turn(program: Program) -> Trace:
+    """Run a program a thread after the other, those first that others wait for, and return the trace."""
+    order = in_order(program)
+
+    def next_of(explorer: Explorer, state: State) -> State | None:
+        after = (explorer.stepped(state, who) for who in order)
+        return next((one for one in after if one is not None), None)
+
+    return _run(program, next_of)
 
 
 def trace_of(program: Program, chance: random.Random) -> Trace:
     """Run a program in a random schedule, to its end or until it is stuck, and return the trace."""
+
+    def any_of(explorer: Explorer, state: State) -> State | None:
+        following = explorer.following(state)
+        return chance.choice(following) if following else None
+
+    return _run(program, any_of)
+
+
+def _run(program: Program, choose: Callable[[Explorer, State], State | None]) -> Trace:
     explorer = Explorer(program)
     state = explorer.start
     events: list[Event] = []
-    while following := explorer.following(state):
-        other = chance.choice(following)
-        events += _events(explorer, state, other)
-        state = other
+    while (after := choose(explorer, state)) is not None:
+        events += _events(explorer, state, after)
+        state = after
     return Trace(
         tuple(events),
         {number: TracedUnit(f"t{number}", f"t{number}") for number in range(len(explorer.steps))},
         {number: TracedLock("lock", str(number), program.policy) for number in range(len(explorer.start[1]))},
         {},
     )
+
+
+def recorded(program: Program, path: Path) -> Trace:
+    """Run a program once, a thread after the other, under a recorder; return what it has written.
+
+    Threads and locks have the numbers of the program, and signals are left out: nobody waits for any.
+    """
+    with recording(path, segment_bytes=1 << 15, segments=2) as opened:
+        run_in_turn(program, opened)
+    trace = read_trace(path)
+    kinds = {EventKind.TOOK, EventKind.FAILED, EventKind.LEFT, EventKind.JOIN}
+    return Trace(
+        tuple(_numbered(event, trace) for event in trace.events if event.kind in kinds),
+        {number: TracedUnit(str(number), str(number)) for number in range(len(program.threads))},
+        {int(str(lock.key)): lock for lock in trace.locks.values()},
+        {},
+    )
+
+
+def _numbered(event: Event, trace: Trace) -> Event:
+    number = trace.units[event.object].name if event.kind is EventKind.JOIN else trace.locks[event.object].key
+    return replace(event, unit=int(trace.units[event.unit].name), object=int(str(number)), site=0)
 
 
 def _events(explorer: Explorer, before: State, after: State) -> list[Event]:
@@ -45,7 +91,8 @@ def _events(explorer: Explorer, before: State, after: State) -> list[Event]:
         return []  # it has begun to wait, or got an error
     kinds = {"join": EventKind.JOIN, "leave": EventKind.LEFT, "take": EventKind.TOOK}
     kind = kinds[step.what] if now == at + 1 else EventKind.FAILED
-    return [Event(kind, who, step.take.lock, step.take.mode, step.take.attempt)]
+    attempt = step.take.attempt if step.what == "take" else "block"
+    return [Event(kind, who, step.take.lock, step.take.mode, attempt)]
 
 
 def comes_true(program: Program, prediction: Prediction) -> bool:

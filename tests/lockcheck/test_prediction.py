@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import pytest
-from lock_programs import Program, Take
-from trace_oracle import comes_true, trace_of
+from lock_programs import Program, Take, random_programs, small_programs
+from trace_oracle import comes_true, in_turn, recorded, trace_of
 
 from licorne.lockcheck.prediction import predict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORTH, BACK = (Take(0), Take(1)), (Take(1), Take(0))
 
@@ -57,3 +62,23 @@ def test_a_prediction_comes_true_when_its_witness_is_run() -> None:
     assert all(comes_true(program, one) for one in found)
     assert not any(comes_true(program, replace(one, witness=one.witness[1:])) for one in found)
     assert found
+
+
+def test_what_a_recorder_has_written_predicts_what_comes_true(tmp_path: Path) -> None:
+    """From the locks to the file and back: one run each, in which every thread waits for the one before."""
+    chance = random.Random(7)  # noqa: S311 - a seed to repeat
+    programs = islice(random_programs(chance, joins_inside=True), 150)
+    right = 0
+    for program in programs:
+        for prediction in predict(recorded(program, tmp_path / "locks.lct")).found:
+            assert comes_true(program, prediction), program
+            right += 1
+
+    assert right > 20
+
+
+def test_a_recorder_writes_what_the_oracle_expects_of_the_same_schedule(tmp_path: Path) -> None:
+    """Attempts, recursion that is refused, locks that are re-entrant, joins: event by event."""
+    for policy in ("writer", None):
+        for program in islice(small_programs(3, policy), 0, None, 37):
+            assert in_turn(program).events == recorded(program, tmp_path / "locks.lct").events
