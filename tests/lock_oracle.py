@@ -82,15 +82,15 @@ def acts_of(part: Sequence[Act] | int) -> Sequence[Act]:
 
 def refuses(program: Program) -> bool:
     """Tell whether a thread wants for sure what it holds, and does more than try."""
-    return program.policy is not None and any(map(_refused, map(compiled, program.threads)))
+    return any(_refused(compiled(thread), program) for thread in program.threads)
 
 
-def _refused(steps: tuple[Step, ...]) -> bool:
+def _refused(steps: tuple[Step, ...], program: Program) -> bool:
     """Walk through a thread that gets whatever it does not hold."""
     at = 0
     while at < len(steps):
         step = steps[at]
-        if step.what == "take" and step.again:
+        if step.what == "take" and step.again and program.policy_of(step.take.lock) is not None:
             if step.take.attempt != "try":
                 return True
             at = step.otherwise
@@ -104,14 +104,18 @@ def _refused(steps: tuple[Step, ...]) -> bool:
 
 @cache
 def lock_after(
-    policy: Policy, before: LockState, who: int, act: Literal["try", "wait", "leave", "give up"], mode: Mode
+    policy: Policy | None,
+    before: LockState,
+    who: int,
+    act: Literal["try", "wait", "leave", "give up"],
+    mode: Mode,
 ) -> LockState | None:
-    """Let a thread do something with a real lock that is in some state.
+    """Let a thread do something with a real lock that is in some state; one without a policy is only written.
 
     Returns:
         The state after it; none where the lock cannot be had, or refuses its holder.
     """
-    lock = PlainRWLock(policy=policy)
+    lock = PlainRWLock(policy=policy or "writer")
     lock._writer, readers, queue = before
     lock._readers = set(readers)
     lock._queue = deque(Waiter(*waiter) for waiter in queue)
@@ -138,8 +142,7 @@ class Explorer:
         count = 1 + max(
             (step.take.lock for steps in self.steps for step in steps if step.what == "take"), default=0
         )
-        self.reentrant = program.policy is None
-        self.policy: Policy = program.policy or "writer"
+        self.policies = [program.policy_of(lock) for lock in range(count)]
         self.start: State = (tuple((0, False) for _ in self.steps), (FREE,) * count)
 
     def deadlocks(self) -> bool:
@@ -177,19 +180,20 @@ class Explorer:
         if step.what == "join":
             ended = places[step.take.lock][0] == len(self.steps[step.take.lock])
             return moved(state, who, at + 1) if ended else None
-        if step.again and self.reentrant:
+        policy = self.policies[step.take.lock]
+        if step.again and policy is None:
             return moved(state, who, at + 1)
         if waits:
             return self.waited(state, who, step)
         before, mode = locks[step.take.lock], step.take.mode
         if step.what == "leave":
-            return moved(state, who, at + 1, step, lock_after(self.policy, before, who, "leave", mode))
-        taken = lock_after(self.policy, before, who, "try", mode)
+            return moved(state, who, at + 1, step, lock_after(policy, before, who, "leave", mode))
+        taken = lock_after(policy, before, who, "try", mode)
         if taken is not None:
             return moved(state, who, at + 1, step, taken)
         if step.take.attempt == "try":
             return moved(state, who, step.otherwise)
-        queued = lock_after(self.policy, before, who, "wait", mode)
+        queued = lock_after(policy, before, who, "wait", mode)
         if queued is None:
             return moved(state, who, step.otherwise)
         return moved(state, who, at, step, queued, waits=True)
@@ -202,7 +206,8 @@ class Explorer:
             return moved(state, who, places[who][0] + 1)
         if step.take.attempt == "block":
             return None
-        left = lock_after(self.policy, before, who, "give up", step.take.mode)
+        policy = self.policies[step.take.lock]
+        left = lock_after(policy, before, who, "give up", step.take.mode)
         return moved(state, who, step.otherwise, step, left)
 
 
@@ -266,11 +271,10 @@ class _Run:
 
     def __init__(self, opened: Session, program: Program) -> None:
         self.opened = opened
-        policy = program.policy
-        self.shared = policy is not None
+        policies = map(program.policy_of, range(4))
         self.locks: list[Any] = [
             RWLock("lock", key=number, policy=policy) if policy is not None else RLock("lock", key=number)
-            for number in range(4)
+            for number, policy in enumerate(policies)
         ]
 
     def part(self, part: Sequence[Act] | int) -> None:
@@ -293,7 +297,7 @@ class _Run:
     def _take(self, take: Take) -> bool:
         seconds = {"block": -1.0, "timed": 9.0, "try": 0.0}[take.attempt]
         lock = self.locks[take.lock]
-        if not self.shared:
+        if not isinstance(lock, PlainRWLock):
             return bool(lock.acquire(timeout=seconds))
         try:
             return bool((lock.acquire_read if take.mode == "R" else lock.acquire_write)(seconds))
@@ -302,7 +306,10 @@ class _Run:
 
     def _leave(self, take: Take) -> None:
         lock = self.locks[take.lock]
-        (lock.release if not self.shared else lock.release_read if take.mode == "R" else lock.release_write)()
+        if not isinstance(lock, PlainRWLock):
+            lock.release()
+        else:
+            (lock.release_read if take.mode == "R" else lock.release_write)()
 
 
 def _joined(ended: Unit) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "random_programs",
     "small_programs",
     "threads_of",
+    "unread",
 ]
 
 LOCKS_MAX: Final = 3
@@ -59,15 +60,26 @@ Nest: TypeAlias = "tuple[Act, ...]"
 Whatever is held at the end is let go of there.
 """
 
+Policies: TypeAlias = "Policy | Literal['mixed'] | None"
+MIXED: Final[tuple[Policy | None, ...]] = ("writer", "reader", None, "writer")
+
 Thread: TypeAlias = "tuple[Nest | int, ...]"
 
 
 @dataclass(frozen=True)
 class Program:
-    """Threads that begin together. Without a policy the locks are re-entrant, and never read."""
+    """Threads that begin together.
+
+    Where the policy is `mixed` the first lock lets writers go first, the second one readers; the third one,
+    and any lock without a policy, is re-entrant and never read.
+    """
 
     threads: tuple[Thread, ...]
-    policy: Policy | None = "writer"
+    policy: Policies = "writer"
+
+    def policy_of(self, lock: int) -> Policy | None:
+        """Return the policy of a lock; none for one that is re-entrant."""
+        return MIXED[lock] if self.policy == "mixed" else self.policy
 
 
 # ------------------------------------------------------------------------------ chosen families
@@ -84,10 +96,19 @@ def nests(locks: int, depth: int, attempts: tuple[Attempt, ...] = ("block",)) ->
     ]
 
 
-def threads_of(parts: Sequence[Nest], count: int, policy: Policy = "writer") -> Iterator[Program]:
+def threads_of(parts: Sequence[Nest], count: int, policy: Policies = "writer") -> Iterator[Program]:
     """Yield all programs of so many threads with one nest each, but for their order."""
     for chosen in combinations_with_replacement(parts, count):
         yield Program(tuple((nest,) for nest in chosen), policy)
+
+
+def unread(parts: Sequence[Nest]) -> list[Nest]:
+    """Return those parts of mixed programs that do not read the lock that cannot be read."""
+    return [
+        part
+        for part in parts
+        if not any(isinstance(act, Take) and act.mode == "R" and MIXED[act.lock] is None for act in part)
+    ]
 
 
 def chains() -> list[Nest]:
@@ -100,12 +121,15 @@ def chains() -> list[Nest]:
     return ways
 
 
-def random_programs(chance: random.Random, *, joins_inside: bool = False) -> Iterator[Program]:
+def random_programs(
+    chance: random.Random, *, joins_inside: bool = False, mixed: bool = False
+) -> Iterator[Program]:
     """Yield programs without end: up to three threads and locks, four acquisitions a thread, all attempts.
 
     Args:
         chance: where they come from.
         joins_inside: whether a thread may wait for the end of another one while it holds locks.
+        mixed: whether each lock has a policy of its own.
     """
     while True:
         threads: list[Thread] = []
@@ -115,20 +139,23 @@ def random_programs(chance: random.Random, *, joins_inside: bool = False) -> Ite
             while left:
                 length = chance.randint(1, min(3, left))
                 left -= length
-                nest: list[Act] = [_random_take(lock, chance) for lock in chance.sample(range(3), length)]
+                nest: list[Act] = [
+                    _random_take(lock, chance, MODES if not mixed or MIXED[lock] else ("W",))
+                    for lock in chance.sample(range(3), length)
+                ]
                 if joins_inside and number and chance.random() < 0.3:
                     nest.insert(chance.randint(1, length), chance.randrange(number))
                 parts.append(tuple(nest))
             if number and chance.random() < 0.3:
                 parts.insert(chance.randint(0, len(parts)), chance.randrange(number))
             threads.append(tuple(parts))
-        policies: tuple[Policy, ...] = ("writer", "writer", "reader")
+        policies: tuple[Policies, ...] = ("mixed",) if mixed else ("writer", "writer", "reader")
         yield Program(tuple(threads), chance.choice(policies))
 
 
-def _random_take(lock: int, chance: random.Random) -> Take:
+def _random_take(lock: int, chance: random.Random, modes: Sequence[Mode]) -> Take:
     attempts: tuple[Attempt, ...] = ("block", "block", "block", "timed", "try")
-    return Take(lock, chance.choice(MODES), chance.choice(attempts))
+    return Take(lock, chance.choice(modes), chance.choice(attempts))
 
 
 # ------------------------------------------------------------------------- every small program

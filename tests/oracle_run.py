@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from lock_programs import ATTEMPTS, chains, nests, random_programs, small_programs, threads_of
+from lock_programs import ATTEMPTS, chains, nests, random_programs, small_programs, threads_of, unread
 from lock_verdicts import compare
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ COLUMNS: Final = ("programs", "deadlocks", "unguarded", "refused", "predicted", 
 POLICIES: Final[tuple[Policy, ...]] = ("writer", "reader")
 
 
-def _random(seed: int, count: int, *, joins_inside: bool) -> Iterator[Program]:
+def _random(seed: int, count: int, *, joins_inside: bool = False, mixed: bool = False) -> Iterator[Program]:
     chance = random.Random(seed)  # noqa: S311 - a seed to repeat
-    return islice(random_programs(chance, joins_inside=joins_inside), count)
+    return islice(random_programs(chance, joins_inside=joins_inside, mixed=mixed), count)
 
 
 def _families() -> dict[str, Family]:
@@ -62,8 +62,14 @@ def _families() -> dict[str, Family]:
             f"4 threads, 2 locks, {policy}": partial(threads_of, nests(2, 2), 4, policy),
             f"2 threads, hand over hand, {policy}": partial(threads_of, chains(), 2, policy),
         }
+    found["2 threads, 3 locks inside each other, mixed"] = partial(
+        threads_of, unread(nests(3, 3)), 2, "mixed"
+    )
+    found["3 threads, 2 of 3 locks each, mixed"] = partial(threads_of, unread(nests(3, 2)), 3, "mixed")
+    found["2 threads, hand over hand, mixed"] = partial(threads_of, unread(chains()), 2, "mixed")
     for seed in range(10):
-        found[f"random {seed}"] = partial(_random, seed, 10_000, joins_inside=False)
+        found[f"random {seed}"] = partial(_random, seed, 10_000)
+    found["random, mixed"] = partial(_random, 11, 20_000, mixed=True)
     found["random, joins under locks"] = partial(_random, 10, 20_000, joins_inside=True)
     return found
 

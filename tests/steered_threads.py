@@ -71,6 +71,7 @@ def works_of_program(program: Program) -> Works:
     """Return what the threads of a small program do, which has no joins and waits without limits."""
     policy = program.policy
     assert policy is not None
+    assert policy != "mixed"
 
     def guard(take: object, locks: Sequence[PlainRWLock]) -> Guard:
         assert isinstance(take, Take)

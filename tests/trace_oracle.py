@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from lock_oracle import State
+    from lock_oracle import State, Step
     from lock_programs import Program
 
     from licorne.lockcheck.prediction import Prediction
@@ -55,7 +55,7 @@ def _run(program: Program, choose: Callable[[Explorer, State], State | None]) ->
     return Trace(
         tuple(events),
         {number: TracedUnit(f"t{number}", f"t{number}") for number in range(len(explorer.steps))},
-        {number: TracedLock("lock", str(number), program.policy) for number in range(len(explorer.start[1]))},
+        {number: TracedLock("lock", str(number), policy) for number, policy in enumerate(explorer.policies)},
         {},
     )
 
@@ -86,13 +86,16 @@ def _events(explorer: Explorer, before: State, after: State) -> list[Event]:
     who = next(number for number, place in enumerate(before[0]) if after[0][number] != place)
     at, now = before[0][who][0], after[0][who][0]
     step = explorer.steps[who][at]
-    refused = step.again and not explorer.reentrant and step.take.attempt != "try"
-    if at == now or (refused and step.what == "take"):
+    if at == now or (step.what == "take" and _refused(explorer, step)):
         return []  # it has begun to wait, or got an error
     kinds = {"join": EventKind.JOIN, "leave": EventKind.LEFT, "take": EventKind.TOOK}
     kind = kinds[step.what] if now == at + 1 else EventKind.FAILED
     attempt = step.take.attempt if step.what == "take" else "block"
     return [Event(kind, who, step.take.lock, step.take.mode, attempt)]
+
+
+def _refused(explorer: Explorer, step: Step) -> bool:
+    return step.again and explorer.policies[step.take.lock] is not None and step.take.attempt != "try"
 
 
 def comes_true(program: Program, prediction: Prediction) -> bool:

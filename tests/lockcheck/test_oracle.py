@@ -61,6 +61,18 @@ def test_the_oracle_knows_a_join_under_a_lock() -> None:
     assert not deadlocks(Program((((Take(1),),), ((Take(0), 0),))))
 
 
+def test_the_oracle_knows_locks_of_different_policies() -> None:
+    """A writer between two readers matters where it goes first; the third lock may be taken again."""
+    writers = ((Take(0),),), ((Take(1),),)
+    readers = ((Take(0, "R"), Take(1, "R")),), ((Take(1, "R"), Take(0, "R")),)
+    again = ((Take(2), Take(2)),)
+
+    assert not deadlocks(Program((*readers, *writers), "mixed"))
+    assert deadlocks(Program(((FORTH,), (BACK,)), "mixed"))
+    assert not refuses(Program((again, again), "mixed"))
+    assert not deadlocks(Program((again, again), "mixed"))
+
+
 def test_the_oracle_knows_locks_that_are_passed_hand_over_hand() -> None:
     """The first one is let go of before the third one is wanted."""
     taken: Nest = (Take(0), Take(1), DROP, Take(2))
@@ -94,6 +106,8 @@ def test_every_program_of_three_acts() -> None:
         ("2 threads, 2 locks, all attempts, writer", 29),
         ("4 threads, 2 locks, writer", 31),
         ("2 threads, hand over hand, writer", 61),
+        ("3 threads, 2 of 3 locks each, mixed", 41),
+        ("random, mixed", 140),
         ("random 0", 70),
         ("random, joins under locks", 140),
     ],
