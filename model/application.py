@@ -22,7 +22,7 @@ from .application_swaps import SwapSide
 from .application_views import (
     application_facts,
     application_summary,
-    application_view,
+    shown_application,
     validate_application,
 )
 from .effects import Answer, TimerKind
@@ -32,9 +32,9 @@ from .resources import EMPTY
 from .tracked_resource import TrackedResource
 
 if TYPE_CHECKING:
+    from .application_views import ShownApplication
     from .effects import ApplicationFacts, Effect
     from .explanation.application_report import ApplicationReport
-    from .views import Document
 
 __all__ = ["Application"]
 
@@ -170,9 +170,9 @@ class Application(AskSide, AllocationSide, SwapSide, LimitSide):
         return application_report(self)
 
     @reads
-    def view(self) -> Document:
-        """Return the document of the REST interface."""
-        return application_view(self)
+    def shown(self) -> ShownApplication:
+        """Return what the document of the REST interface is made of, see `application_views`."""
+        return shown_application(self)
 
     @reads
     def validate(self) -> None:

@@ -151,6 +151,11 @@ class AllocationSide(ApplicationCore):
         return placed is not None and placed.preempted
 
     @reads
+    def preempted_keys(self) -> tuple[str, ...]:
+        """Return the keys of the allocations that have been chosen as victims."""
+        return tuple(key for key, placed in self._placed.items() if placed.preempted)
+
+    @reads
     def allocation(self, allocation_key: str) -> Allocation | None:
         """Return an allocation by its key."""
         placed = self._placed.get(allocation_key)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .effects import ApplicationFacts
 from .priorities import INT32_MIN
@@ -14,21 +14,21 @@ from .views import compact
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .allocation import Allocation
+    from .allocation import Allocation, Ask
     from .application_core import ApplicationCore
     from .pending_asks import AskRecord
-    from .placed import Placed
     from .resources import Resource
     from .task_groups import TaskGroup
     from .views import Document, Json
 
 __all__ = [
-    "allocation_view",
+    "ShownApplication",
     "application_facts",
     "application_summary",
     "application_view",
-    "ask_view",
     "foreign_view",
+    "placed_view",
+    "shown_application",
     "validate_application",
 ]
 
@@ -60,13 +60,57 @@ def application_facts(application: ApplicationCore) -> ApplicationFacts:
     )
 
 
-def application_view(application: ApplicationCore) -> Document:
+class ShownAsk(NamedTuple):
+    """All that the document of a waiting ask is made of."""
+
+    ask: Ask
+    log: tuple[tuple[str, int, int], ...]
+    """Text, how often, when last; the oldest first."""
+    preemption_triggered: bool
+    attempted: bool
+    scale_up_triggered: bool
+
+
+class ShownApplication(NamedTuple):
+    """All that the document of an application is made of, as it was at one moment."""
+
+    document: Document
+    """What there is once an application."""
+    asks: tuple[ShownAsk, ...]
+    allocations: tuple[tuple[Allocation, bool], ...]
+    """And whether each has been chosen as a victim."""
+
+
+def application_view(shown: ShownApplication) -> Document:
     """Return the ApplicationInfo document."""
+    document: Document = {
+        **shown.document,
+        "requests": [_ask_view(ask) for ask in shown.asks],
+        "allocations": [
+            placed_view(allocation, preempted=preempted) for allocation, preempted in shown.allocations
+        ],
+    }
+    return compact(document, keep=_APPLICATION_KEEP)
+
+
+def shown_application(application: ApplicationCore) -> ShownApplication:
+    """Copy what the document of an application is made of.
+
+    What there is many times is copied as it is. Making documents of it takes longer, and is left to who asked.
+    """
+    return ShownApplication(
+        _document_of_its_own(application),
+        tuple(_shown_ask(record, application) for record in application._asks.waiting()),
+        tuple((placed.allocation, placed.preempted) for placed in application._placed.values()),
+    )
+
+
+def _document_of_its_own(application: ApplicationCore) -> Document:
     life = application._life
     reservations = application._reservations.all()
     facts = application_facts(application)
     used: Json = dict(application._allocated.items())
-    document: Document = {
+    return {
         "applicationID": application.application_id,
         "usedResource": used,
         "maxUsedResource": dict(application._most_used.items()),
@@ -75,8 +119,6 @@ def application_view(application: ApplicationCore) -> Document:
         "queueName": application.queue_path,
         "submissionTime": facts.submitted_at_ns,
         "finishedTime": application._finished_at_ns,
-        "requests": [ask_view(record, application) for record in application._asks.waiting()],
-        "allocations": [allocation_view(placed) for placed in application._placed.values()],
         "applicationState": life.state.value,
         "user": application.user.name,
         "groups": list(application.user.groups),
@@ -96,7 +138,6 @@ def application_view(application: ApplicationCore) -> Document:
         ),
         "backoffDeadline": application._backoff_until_ns,
     }
-    return compact(document, keep=_APPLICATION_KEEP)
 
 
 def application_summary(application: ApplicationCore) -> Document:
@@ -134,13 +175,23 @@ def _task_group_view(group: TaskGroup) -> Json:
     )
 
 
-def ask_view(record: AskRecord, application: ApplicationCore) -> Json:
-    """Return the document of an ask that waits."""
-    ask = record.ask
+def _shown_ask(record: AskRecord, application: ApplicationCore) -> ShownAsk:
     group = application._asks.group_of(record)
+    log = sorted((record.log or {}).items(), key=lambda item: item[1][1])
+    return ShownAsk(
+        record.ask,
+        tuple((text, count, last_ns) for text, (count, last_ns) in log),
+        record.preemption_triggered,
+        group.was_attempted(record) if group is not None else record.attempted,
+        record.scale_up_triggered,
+    )
+
+
+def _ask_view(shown: ShownAsk) -> Json:
+    """Return the document of an ask that waits."""
+    ask = shown.ask
     log: list[Json] = [
-        {"message": text, "count": count, "lastOccurrence": last}
-        for text, (count, last) in sorted((record.log or {}).items(), key=lambda item: item[1][1])
+        {"message": text, "count": count, "lastOccurrence": last_ns} for text, count, last_ns in shown.log
     ]
     return compact(
         {
@@ -154,18 +205,13 @@ def ask_view(record: AskRecord, application: ApplicationCore) -> Json:
             "placeholder": ask.placeholder,
             "taskGroupName": ask.task_group_name,
             "allocationLog": log,
-            "triggeredPreemption": record.preemption_triggered,
+            "triggeredPreemption": shown.preemption_triggered,
             "originator": ask.originator,
-            "schedulingAttempted": group.was_attempted(record) if group is not None else record.attempted,
-            "triggeredScaleUp": record.scale_up_triggered,
+            "schedulingAttempted": shown.attempted,
+            "triggeredScaleUp": shown.scale_up_triggered,
         },
         keep=_ALLOCATION_KEEP,
     )
-
-
-def allocation_view(placed: Placed) -> Json:
-    """Return the document of an allocation."""
-    return placed_view(placed.allocation, preempted=placed.preempted)
 
 
 def placed_view(allocation: Allocation, *, preempted: bool) -> Json:

@@ -26,7 +26,7 @@ from .node_updates import remove_node, remove_quarantined_node, update_nodes
 from .object_state import ObjectEvent, next_object_state
 from .outstanding import outstanding_asks
 from .partition_state import PartitionState
-from .partition_views import application_views, node_views, partition_view
+from .partition_views import partition_view, shown_applications, shown_nodes
 from .placement.placement import PlacementRules
 from .quarantine import BrokenKind, quarantine_application, quarantine_node
 from .queue_views import queue_view
@@ -37,6 +37,7 @@ from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .application_views import ShownApplication
     from .configuration.schema import PartitionConfig
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         NodeUpdate,
         Release,
     )
+    from .partition_views import ShownNode
     from .quarantine import Quarantined
     from .surroundings import Surroundings, TimerAction
     from .views import Document
@@ -365,14 +367,14 @@ class Partition:
         return queue_view(self._state.tree.root, partition=self.name.partition("]")[2])
 
     @reads
-    def nodes_view(self) -> list[Document]:
-        """Return the NodeInfo documents, by node id."""
-        return node_views(self._state)
+    def shown_nodes(self) -> tuple[ShownNode, ...]:
+        """Return what the NodeInfo documents are made of, by node id, see `partition_views.node_view`."""
+        return shown_nodes(self._state)
 
     @reads
-    def applications_view(self) -> list[Document]:
-        """Return the ApplicationInfo documents: active, completed and rejected."""
-        return application_views(self._state)
+    def shown_applications(self) -> tuple[ShownApplication, ...]:
+        """Return what the ApplicationInfo documents are made of: active, completed and rejected."""
+        return shown_applications(self._state)
 
     @reads
     def users_view(self) -> list[Document]:

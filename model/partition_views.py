@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .application_views import foreign_view, placed_view
 from .messages import short_partition_name
@@ -11,11 +11,12 @@ from .shares import absolute_used_capacity
 from .views import compact
 
 if TYPE_CHECKING:
+    from .application_views import ShownApplication
     from .node import NodeFacts
     from .partition_state import PartitionState
     from .views import Document, Json
 
-__all__ = ["application_views", "node_view", "node_views", "partition_view"]
+__all__ = ["ShownNode", "node_view", "partition_view", "shown_applications", "shown_nodes"]
 
 _PARTITION_KEEP: Final = frozenset(
     {
@@ -69,19 +70,40 @@ def _application_counts(state: PartitionState) -> Json:
     return counts
 
 
-def node_views(state: PartitionState) -> list[Document]:
-    """Return the NodeInfo documents, by node id."""
-    return [node_view(state, seat.node.facts()) for seat in state.nodes.by_name()]
+class ShownNode(NamedTuple):
+    """All that the document of a node is made of, as it was at one moment."""
+
+    facts: NodeFacts
+    preempted: frozenset[tuple[str, str]]
+    """Which allocations have been chosen as victims: their applications and keys."""
 
 
-def node_view(state: PartitionState, facts: NodeFacts) -> Document:
+def shown_nodes(state: PartitionState) -> tuple[ShownNode, ...]:
+    """Copy what the documents of the nodes are made of, by node id.
+
+    To make the documents takes ten times as long. That is left to who asked, so that the partition is not
+    kept from its work meanwhile.
+    """
+    rows = [seat.node.facts() for seat in state.nodes.by_name()]
+    names = {allocation.ask.application_id for facts in rows for allocation in facts.allocations}
+    preempted = frozenset(
+        (name, key)
+        for name, seat in state.seats.items()
+        if name in names
+        for key in seat.application.preempted_keys()
+    )
+    return tuple(ShownNode(facts, preempted) for facts in rows)
+
+
+def node_view(node: ShownNode) -> Document:
     """Return the NodeInfo document."""
+    facts = node.facts
     attributes = dict(facts.attributes)
-    allocations: list[Json] = []
-    for allocation in facts.allocations:
-        seat = state.seats.get(allocation.ask.application_id)
-        preempted = seat is not None and seat.application.is_preempted(allocation.ask.allocation_key)
-        allocations.append(placed_view(allocation, preempted=preempted))
+    keys = ((allocation, allocation.ask) for allocation in facts.allocations)
+    allocations: list[Json] = [
+        placed_view(allocation, preempted=(ask.application_id, ask.allocation_key) in node.preempted)
+        for allocation, ask in keys
+    ]
     document: Document = {
         "nodeID": facts.node_id,
         "hostName": attributes.get(HOSTNAME),
@@ -101,9 +123,9 @@ def node_view(state: PartitionState, facts: NodeFacts) -> Document:
     return compact(document, keep=_NODE_KEEP)
 
 
-def application_views(state: PartitionState) -> list[Document]:
-    """Return the ApplicationInfo documents: active, completed and rejected ones."""
-    documents = [state.seats[name].application.view() for name in sorted(state.seats)]
-    documents += [state.completed[serial].view() for serial in sorted(state.completed)]
-    documents += [state.rejected[name].application.view() for name in sorted(state.rejected)]
-    return documents
+def shown_applications(state: PartitionState) -> tuple[ShownApplication, ...]:
+    """Copy what the ApplicationInfo documents are made of: of active, completed and rejected ones."""
+    applications = [state.seats[name].application for name in sorted(state.seats)]
+    applications += [state.completed[serial] for serial in sorted(state.completed)]
+    applications += [state.rejected[name].application for name in sorted(state.rejected)]
+    return tuple(application.shown() for application in applications)

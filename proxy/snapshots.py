@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ..model.application_views import application_view
 from ..model.messages import short_partition_name
+from ..model.partition_views import node_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +29,10 @@ def snapshot(partitions: Sequence[Partition]) -> Document:
     return {
         "partitions": infos,
         "queues": {name: partition.queues_view() for name, partition in named},
-        "nodes": {name: [*partition.nodes_view()] for name, partition in named},
-        "applications": {name: [*partition.applications_view()] for name, partition in named},
+        "nodes": {name: [*map(node_view, partition.shown_nodes())] for name, partition in named},
+        "applications": {
+            name: [*map(application_view, partition.shown_applications())] for name, partition in named
+        },
         "users": {name: [*partition.users_view()] for name, partition in named},
         "groups": {name: [*partition.groups_view()] for name, partition in named},
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from listening import Judge, Listener, once
 from manager_requests import application_request, ask_request, keys, node_request
@@ -12,9 +14,15 @@ from licorne.actors.afterwards import Afterwards
 from licorne.actors.guarded_partition import GuardedPartition
 from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import held, session
+from licorne.model import application_views, partition_views
+from licorne.model.application_views import placed_view
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
+
+if TYPE_CHECKING:
+    from licorne.model.allocation import Allocation
+    from licorne.model.views import Json
 
 
 def test_a_guard_has_every_marked_method_of_a_partition() -> None:
@@ -45,6 +53,27 @@ def test_no_lock_is_held_while_the_manager_judges() -> None:
 
     assert {()} == set(seen)
     assert () == checked.findings, checked.report_text()
+
+
+def test_documents_are_made_when_the_lock_has_been_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot of many allocations keeps the partition from its work while they are copied, not longer."""
+    seen: list[tuple[str, ...]] = []
+
+    def look(allocation: Allocation, *, preempted: bool) -> Json:
+        seen.append(held())
+        return placed_view(allocation, preempted=preempted)
+
+    monkeypatch.setattr(application_views, "placed_view", look)
+    monkeypatch.setattr(partition_views, "placed_view", look)
+    listener = Listener()
+    with session(LOCK_ORDER), running("threads", threads=1) as scheduler:
+        begin(scheduler, listener)
+        scheduler.update_allocation(ask_request("ask"))
+        listener.wait_for("placed ask")
+        snapshot = scheduler.snapshot()
+
+    assert [(), ()] == seen
+    assert 2 == str(snapshot).count("'allocationKey': 'ask'")
 
 
 def test_a_predicate_may_change_what_the_cycle_stands_in() -> None:

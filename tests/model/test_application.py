@@ -7,6 +7,7 @@ from builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
 from driven_application import DrivenApplication
 
 from licorne.model.application_state import ApplicationState
+from licorne.model.application_views import application_view
 from licorne.model.effects import TimerKind
 from licorne.model.messages import TerminationType
 from licorne.model.priorities import INT32_MIN
@@ -337,7 +338,7 @@ def test_a_rejected_application_says_why_and_expires() -> None:
     app = DrivenApplication()
 
     app.take(app.application.reject("no such queue", START_NS + 5))
-    document = app.application.view()
+    document = application_view(app.application.shown())
     app.fire(TimerKind.STATE)
 
     assert ("no such queue", START_NS + 5) == (document["rejectedMessage"], document["finishedTime"])
@@ -354,7 +355,7 @@ def test_a_finished_application_drops_what_it_needs_no_longer() -> None:
 
     answer = app.take(app.application.finish(app.now_ns))
 
-    document = app.application.view()
+    document = application_view(app.application.shown())
     assert (["a"], {}) == ([entry.ask.allocation_key for entry in answer.asks], document["resourceHistory"])
     assert app.now_ns == document["finishedTime"]
 

@@ -10,6 +10,7 @@ from driven_application import DrivenApplication
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from licorne.model.application_views import application_view
 from licorne.model.messages import TerminationType
 from licorne.model.resources import EMPTY
 
@@ -135,7 +136,7 @@ def test_the_most_that_was_used_is_kept() -> None:
     app.place("a")
     app.end("a")
 
-    assert {"memory": 15, "gpu": 2} == app.application.view()["maxUsedResource"]
+    assert {"memory": 15, "gpu": 2} == application_view(app.application.shown())["maxUsedResource"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,9 @@ def test_resource_seconds_are_counted_at_the_end(placeholder: bool, victim: bool
 
     app.end("a")
 
-    assert {where: {"UNKNOWN": {"memory": 30}}} == app.application.view()["resourceHistory"]
+    assert {where: {"UNKNOWN": {"memory": 30}}} == application_view(app.application.shown())[
+        "resourceHistory"
+    ]
 
 
 STEPS = st.lists(

@@ -7,6 +7,7 @@ from builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
 from driven_application import DrivenApplication
 
 from licorne.model.application_state import ApplicationState
+from licorne.model.application_views import application_view
 from licorne.model.effects import TimerKind
 from licorne.model.gang import SwapWalk
 from licorne.model.messages import TerminationType
@@ -18,7 +19,7 @@ PENDING = "releasing pending placeholders on placeholder timeout"
 
 
 def groups_of(app: DrivenApplication) -> object:
-    return app.application.view()["placeholderData"]
+    return application_view(app.application.shown())["placeholderData"]
 
 
 # -------------------------------------------------------------------------------- its coming together

@@ -93,8 +93,8 @@ def _shown(harness: Harness) -> tuple[object, ...]:
     partition, state = harness.partition, harness.state
     return (
         partition.queues_view(),
-        partition.nodes_view(),
-        partition.applications_view(),
+        partition.shown_nodes(),
+        partition.shown_applications(),
         partition.users_view(),
         partition.groups_view(),
         len(harness.announcements),
