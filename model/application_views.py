@@ -96,7 +96,7 @@ def application_view(shown: ShownApplication) -> Document:
 def shown_application(application: ApplicationCore) -> ShownApplication:
     """Copy what the document of an application is made of.
 
-    What there is many times is copied as it is. Making documents of it takes longer, and is left to who asked.
+    What there is many times is copied as it is. Making documents of it takes longer; who asked does that.
     """
     return ShownApplication(
         _document_of_its_own(application),
