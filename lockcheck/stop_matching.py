@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from .holding import held_nodes
 from .stacks import resolve
-from .witness import key_text, role_of
+from .witness import class_text, key_text, role_of
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
@@ -36,11 +36,13 @@ class StopMatching:
         self._strict = attempt < ATTEMPTS_MAX
         self._roles: dict[int, str] = {}
         self._frames: dict[tuple[CodeType, int], Frame] = {}
-        self._classes = {grasp.lock for stop in witness.stops for grasp in (*stop.held, stop.wanted)}
+        self._classes = {
+            class_text(grasp.lock) for stop in witness.stops for grasp in (*stop.held, stop.wanted)
+        }
 
     def knows(self, grip: Grip) -> bool:
         """Tell whether the witness has locks of a class, taken for as long as it takes."""
-        return grip.lock.name in self._classes and grip.attempt == "block"
+        return class_text(grip.lock.name) in self._classes and grip.attempt == "block"
 
     def role(self, unit: Unit) -> str:
         """Return what a unit does."""
@@ -79,15 +81,15 @@ class StopMatching:
         stop, before = self._stops[place], self._stops[place - 1]
         held = [node.grip for node in held_nodes(unit.node) if node.grip is not None]
         if self._strict:
-            wanted = [(one.lock, one.key or "", one.mode) for one in stop.held]
+            wanted = [(class_text(one.lock), one.key or "", one.mode) for one in stop.held]
             return sorted(wanted) == sorted(
-                (one.lock.name, key_text(one.lock.key) or "", one.mode) for one in held
+                (class_text(one.lock.name), key_text(one.lock.key) or "", one.mode) for one in held
             )
         joint = stop.joint(before)
-        return joint is None or any((one.lock.name, one.mode) == (joint.lock, joint.mode) for one in held)
+        return joint is None or any(_is_alike(joint, one) for one in held)
 
     def _is(self, grasp: Grasp, grip: Grip, frame: FrameType | None) -> bool:
-        if (grasp.lock, grasp.mode) != (grip.lock.name, grip.mode):
+        if not _is_alike(grasp, grip):
             return False
         if self._strict and grasp.key != key_text(grip.lock.key):
             return False
@@ -97,3 +99,8 @@ class StopMatching:
         if where not in self._frames:
             (self._frames[where],) = resolve((where,))
         return grasp.place.is_at(self._frames[where], same_source=self._strict)
+
+
+def _is_alike(grasp: Grasp, grip: Grip) -> bool:
+    """Tell whether locks are of one class and taken in one mode."""
+    return (class_text(grasp.lock), grasp.mode) == (class_text(grip.lock.name), grip.mode)

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final, final
 if TYPE_CHECKING:
     from .findings import Frame, Kind, Mode, Rung
 
-__all__ = ["Grasp", "Place", "Stop", "Witness", "key_text", "role_of", "standing_order"]
+__all__ = ["Grasp", "Place", "Stop", "Witness", "class_text", "key_text", "role_of", "standing_order"]
 
 _NUMBERED: Final = re.compile(r"^Thread-\d+(?: \((?P<target>.*)\))?$|^(?P<pool>.*?)(?:[-_]\d+)+$")
 """Names that `threading` and pools make: `Thread-3 (work)`, `ThreadPoolExecutor-0_1`."""
+_PLACED: Final = re.compile(r"^(.*\.pyw?):\d+$")
+"""Names that locks get whose line does not say what they are assigned to."""
 
 
 def role_of(name: str) -> str:
@@ -27,6 +29,11 @@ def role_of(name: str) -> str:
     if found is None:
         return name
     return found["target"] or found["pool"] or "Thread"
+
+
+def class_text(name: str) -> str:
+    """Return the class of a lock as it can be compared: one that was called after its place has no line."""
+    return _PLACED.sub(r"\1", name)
 
 
 def key_text(key: object) -> str | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from lock_corpus import Guard
     from steered_threads import Works
 
     from licorne.lockcheck.witness import Witness
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 PAUSE_SECONDS = 0.2
 
 
+def crossed(a: Guard, b: Guard) -> Mapping[str, Callable[[], object]]:
+    """Take two locks in both orders, three times."""
+    return nests_of({"one": [(a, b)] * 3, "two": [(b, a)] * 3})
+
+
 def both_ways() -> Mapping[str, Callable[[], object]]:
     """Take two locks in both orders, three times."""
-    a, b = Lock("a"), Lock("b", key=1)
-    return nests_of({"one": [(a, b)] * 3, "two": [(b, a)] * 3})
+    return crossed(Lock("a"), Lock("b", key=1))
 
 
 def ring() -> Mapping[str, Callable[[], object]]:
@@ -112,6 +117,17 @@ def at_the_third_pass() -> Mapping[str, Callable[[], object]]:
         hold(b, a)
 
     return {"one": one, "two": two}
+
+
+def test_locks_that_are_called_after_their_places_are_known_again_elsewhere() -> None:
+    """Edits above move the line that is in their names."""
+
+    def named_after(line: int) -> Works:
+        return lambda: crossed(Lock(f"shop.py:{line}"), Lock(f"shop.py:{line + 1}"))
+
+    (witness,) = witnesses(named_after(10))
+
+    assert confirm(witness, lambda: together(named_after(70))).finding is not None
 
 
 def test_a_thread_is_paused_no_sooner_than_at_the_pass_that_the_witness_names() -> None:
