@@ -19,6 +19,7 @@ from .stop_matching import ATTEMPTS_MAX
 from .summaries import Summary, merged
 from .trace_command import findings_of
 from .trace_file import is_trace, read_trace
+from .witness import Grasp
 from .witness_file import FOLDER, read_witness
 from .witness_making import finding_of, witness_of
 from .writing import FORMS, write_reports
@@ -164,7 +165,7 @@ def _same_in_every_run(stops: Iterable[Stop]) -> frozenset[Stop]:
             stop,
             occurrence=None,
             held=tuple(replace(held, number=0) for held in stop.held),
-            wanted=replace(stop.wanted, number=0),
+            wanted=replace(stop.wanted, number=0) if isinstance(stop.wanted, Grasp) else stop.wanted,
         )
         for stop in stops
     )

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from .crew import edges_of
 from .errors import DeadlockError, LockUsageError
 from .findings import Finding, Rung
-from .judging import edges_of_path
 from .levels import Level
 from .recording import NOTE_ALL
 from .runtime import LATCH, runtime
@@ -21,7 +21,7 @@ from .sessions import Session
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX
 from .witness_file import write_witness
-from .witness_making import stops_of_path
+from .witness_making import stops_of_crew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -187,7 +187,7 @@ def raised(finding: Finding, outcome: Outcome) -> Finding:
 def _finding(steering: Steering, folder: Path | None) -> Finding:
     witness = _came_true(steering)
     path = write_witness(folder, witness) if folder is not None else None
-    edges = edges_of_path(steering.stuck)
+    edges = edges_of(steering.stuck)
     steps = ", then ".join(f"{edge.held or 'nothing'} -> {edge.wanted}" for edge in edges)
     return Finding(
         Rung.R4,
@@ -208,10 +208,8 @@ def _came_true(steering: Steering) -> Witness:
     """Return the witness as it was when the threads were stuck."""
     witness = steering.witness
     stops = tuple(
-        replace(stop, late=before.late, occurrence=occurrence)
-        for stop, before, occurrence in zip(
-            stops_of_path(steering.stuck), witness.stops, steering.occurrences, strict=True
-        )
+        replace(stop, late=before.late)
+        for stop, before in zip(stops_of_crew(steering.stuck), witness.stops, strict=True)
     )
     return replace(witness, rung=Rung.R4, stops=stops)
 

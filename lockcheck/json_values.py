@@ -43,6 +43,10 @@ class Fields:
         self._found: dict[str, object] = found
         self.where = where
 
+    def has(self, name: str) -> bool:
+        """Tell whether there is a field of this name."""
+        return name in self._found
+
     def text(self, name: str) -> str:
         """Return a string."""
         found = self._get(name)

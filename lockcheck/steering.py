@@ -20,16 +20,18 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
-from .graph import Dependency, Held
+from .crew import Joining, Paused, awaited, blocks, standing
 from .holding import held_nodes
 from .runtime import LATCH, runtime
 from .stacks import caller
 from .stop_matching import StopMatching
 from .waiting import LockWait
+from .witness import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from .crew import Member, Standing
     from .findings import Finding
     from .holding import Grip, LockIdentity, Unit
     from .witness import Witness
@@ -42,48 +44,6 @@ PAUSES_MAX: Final = 4
 """So many full pauses in vain, and a run goes on unsteered."""
 LOOK_SECONDS: Final = 0.001
 """How often a paused unit looks whether it may go on, or whether its pause cannot help."""
-
-
-@final
-class _Paused:
-    """A unit at a stop, or at several that look the same, about to want a lock."""
-
-    __slots__ = ("began", "grip", "places", "times", "unit")
-
-    def __init__(self, unit: Unit, places: Sequence[int], grip: Grip, times: Sequence[int]) -> None:
-        self.unit = unit
-        self.places = places
-        self.times = dict(zip(places, times, strict=True))
-        """How often it came to each of them, this time included."""
-        self.grip = grip
-        self.began = time.monotonic()
-
-    def blocks(self, other: _Paused) -> bool:
-        """Tell whether the other one has to wait for what this one holds, or stands in the queue for."""
-        wanted = other.grip
-        for node in held_nodes(self.unit.node):
-            if node.grip is not None and node.grip.lock is wanted.lock:
-                return "W" in {node.grip.mode, wanted.mode}
-        same = self.grip.lock is wanted.lock and (self.grip.mode, wanted.mode) == ("W", "R")
-        return same and wanted.lock.policy == "writer"
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is in the queue of the lock that it wants."""
-        wait = self.unit.wait
-        return isinstance(wait, LockWait) and wait.grip.lock is self.grip.lock
-
-    def as_dependency(self) -> Dependency:
-        """Return what it holds and wants, as it waits."""
-        held = [
-            Held(node.grip, node.stack, fresh=False)
-            for node in held_nodes(self.unit.node)
-            if node.grip is not None
-        ]
-        unit = self.unit
-        return Dependency(
-            unit.serial, unit.name, unit.segment, tuple(held[::-1]), self.grip, unit.stack, fresh=False
-        )
 
 
 @final
@@ -109,10 +69,8 @@ class Steering:
         self.witness = witness
         self.attempt = attempt
         self.confirmed: Finding | None = None
-        self.stuck: tuple[Dependency, ...] = ()
+        self.stuck: tuple[Standing, ...] = ()
         """What units hold and want that got stuck at their stops, in the order of the stops."""
-        self.occurrences: tuple[int, ...] = ()
-        """How often each of them had come to its stop."""
         self.seconds = 0.0
         """From the first pause of any of them until they were found to be stuck."""
         self.late: set[int] = set()
@@ -127,10 +85,13 @@ class Steering:
         self._told = told
         self._pause_seconds = pause_seconds * 2 ** (attempt - 1)
         self._left = self._pause_seconds * PAUSES_MAX
-        self._paused: list[_Paused] = []
+        self._paused: list[Paused] = []
+        self._joining: list[Joining] = []
+        """Units that wait for the end of a thread, where the witness says so."""
+        self._joins = any(isinstance(stop.wanted, Ending) for stop in witness.stops)
         self._beginning: list[int] = []
         """Stops of units that come late, and wait before their first lock."""
-        self.crew: Sequence[_Paused] = ()
+        self.crew: Sequence[Member] = ()
         """Units that stood at their stops at the same time, and were let go on."""
 
     def wants(self, unit: Unit, grip: Grip) -> None:
@@ -162,8 +123,7 @@ class Steering:
                 self._keep_aside_next(circle)
             if not self.crew or self.stuck or not self._is_stuck():
                 return None
-            self.stuck = tuple(one.as_dependency() for one in self.crew)
-            self.occurrences = tuple(one.times[place] for place, one in enumerate(self.crew))
+            self.stuck = tuple(standing(one, place) for place, one in enumerate(self.crew))
             self.seconds = time.monotonic() - min(one.began for one in self.crew)
             self.confirmed = self._told(self)
             return self.confirmed
@@ -171,11 +131,12 @@ class Steering:
     # ------------------------------------------------------------------------------------- pausing
 
     def _stop(self, unit: Unit, places: Sequence[int], grip: Grip) -> None:
+        self._look_for_joins()
         with LATCH:
             self.came.update((unit.serial, place) for place in places)
             if self.crew or self._left <= 0:
                 return
-            paused = _Paused(unit, places, grip, [self.came[unit.serial, place] for place in places])
+            paused = Paused(unit, grip, {place: self.came[unit.serial, place] for place in places})
             self.crew = self._crew_with(paused)
             if not self.crew and not any(self._is_time(unit, place) for place in places):
                 return
@@ -191,12 +152,15 @@ class Steering:
         occurrence = self.witness.stops[place].occurrence
         return self.attempt > 1 or occurrence is None or self.came[unit.serial, place] >= occurrence
 
-    def _keep(self, paused: _Paused) -> None:
+    def _keep(self, paused: Paused) -> None:
         """Keep a unit until it may go with its crew, or its pause cannot help or is over."""
         gate = _shut_gate()
         deadline = paused.began + min(self._pause_seconds, self._left)
         while True:
+            self._look_for_joins()
             with LATCH:
+                if self._joining and not self.crew:
+                    self.crew = self._crew_with(paused)
                 if self.crew and (paused not in self.crew or self._has_turn(paused)):
                     return
                 if time.monotonic() >= deadline:
@@ -206,13 +170,13 @@ class Steering:
                 return
             gate.acquire(timeout=LOOK_SECONDS)
 
-    def _give_up(self, paused: _Paused) -> None:
+    def _give_up(self, paused: Paused) -> None:
         self._left -= time.monotonic() - paused.began
         role = self.matching.role(paused.unit)
         if self.crew:
             self.obstacles[f"{role} stood at its place, but those before it did not begin to wait"] += 1
             return
-        self.late.update(paused.places)
+        self.late.update(paused.times)
         missing = [str(self.witness.stops[place]) for place in self._missing()]
         told = "; ".join(f"nobody came to where {one}" for one in missing)
         self.obstacles[f"{role} waited at its place: {told or 'the others had other locks'}"] += 1
@@ -242,12 +206,16 @@ class Steering:
 
     # --------------------------------------------------------------------------- who is not there yet
 
+    def _here(self) -> list[Member]:
+        """Return the units that stand at stops."""
+        return [*self._paused, *self._joining]
+
     def _missing(self) -> list[int]:
         """Return the stops at which nobody is."""
-        here = {place for one in tuple(self._paused) for place in one.places}
+        here = {place for one in self._here() for place in one.times}
         return [place for place in range(len(self.witness.stops)) if place not in here]
 
-    def _cannot_help(self, paused: _Paused) -> bool:
+    def _cannot_help(self, paused: Paused) -> bool:
         """Tell whether it cannot help to keep a unit paused, and note why."""
         obstacle = self._obstacle(paused)  # asks others for their locks, which may wait for the latch
         with LATCH:
@@ -256,7 +224,7 @@ class Steering:
             self.obstacles[obstacle] += 1
             return True
 
-    def _obstacle(self, paused: _Paused) -> str | None:
+    def _obstacle(self, paused: Paused) -> str | None:
         """Say why it cannot help to keep a unit paused; nothing where it may."""
         if threading.active_count() == 1:
             return "only one thread runs, so nobody else can come to their place meanwhile"
@@ -268,16 +236,16 @@ class Steering:
                 return obstacle
         return None
 
-    def _kept_away(self, roles: set[str], paused: _Paused) -> str | None:
+    def _kept_away(self, roles: set[str], paused: Paused) -> str | None:
         """Say what all that could come wait for, if a paused unit holds it."""
-        here = {one.unit for one in tuple(self._paused)}
+        here = {one.unit for one in self._here()}
         coming = [
             unit for unit in runtime.all_units() if unit not in here and self.matching.role(unit) in roles
         ]
         ways = [_way_to(paused.unit, unit) for unit in coming]
         if not ways or not all(ways):
             return None
-        self.late.update(paused.places)
+        self.late.update(paused.times)
         if self.attempt > 1:
             self._keep_aside_next(unit for way in ways for unit in way)
         last = ways[0][-1]
@@ -292,28 +260,44 @@ class Steering:
 
     # ------------------------------------------------------------------------------------ the crew
 
-    def _crew_with(self, newest: _Paused) -> Sequence[_Paused]:
+    def _look_for_joins(self) -> None:
+        """Note which units wait for the end of a thread at their stops; they need not be paused."""
+        if not self._joins or self.crew:
+            return
+        found = [
+            Joining(unit, place, wait)  # asks others for their locks, which may wait for the latch
+            for unit in runtime.all_units()
+            if (wait := unit.wait) is not None and wait.endless and not isinstance(wait, LockWait)
+            for place in self.matching.joins_at(unit)
+        ]
+        with LATCH:
+            self._joining = found
+            for one in found:
+                for place in one.times:
+                    self.came[one.unit.serial, place] = 1
+
+    def _crew_with(self, newest: Member) -> Sequence[Member]:
         """Return units at all stops that hold against each other what they want; the newest is one."""
         count = len(self.witness.stops)
 
-        def chain(start: int, crew: list[_Paused]) -> list[_Paused]:
+        def chain(start: int, crew: list[Member]) -> list[Member]:
             if len(crew) == count:
-                return crew if newest.blocks(crew[-1]) else []
+                return crew if blocks(newest, crew[-1]) else []
             place = (start + len(crew)) % count
-            for one in self._paused:
-                if place in one.places and one not in crew and one.blocks(crew[-1]):
+            for one in self._here():
+                if place in one.times and one not in crew and blocks(one, crew[-1]):
                     found = chain(start, [*crew, one])
                     if found:
                         return found
             return []
 
-        for place in newest.places:
+        for place in newest.times:
             found = chain(place, [newest])
             if found:
                 return found[count - place :] + found[: count - place]
         return ()
 
-    def _has_turn(self, paused: _Paused) -> bool:
+    def _has_turn(self, paused: Paused) -> bool:
         """Tell whether a unit may begin to wait: those before it in the order do."""
         order = self.witness.order
         before = order[: order.index(list(self.crew).index(paused))]
@@ -321,13 +305,8 @@ class Steering:
 
     def _is_stuck(self) -> bool:
         """Tell whether each of the crew waits for the next one, whatever else they wait for."""
-        for one, following in zip(self.crew, (*self.crew[1:], self.crew[0]), strict=True):
-            wait = one.unit.wait
-            if not isinstance(wait, LockWait) or wait.grip.lock is not one.grip.lock:
-                return False
-            if following.unit not in wait.blockers(one.unit):
-                return False
-        return True
+        following = (*self.crew[1:], self.crew[0])
+        return all(one.waits and blocks(other, one) for one, other in zip(self.crew, following, strict=True))
 
 
 def _shut_gate() -> threading.Lock:
@@ -350,7 +329,7 @@ def _way_to(paused: Unit, unit: Unit) -> list[Unit]:
         if wait is None or at.serial in seen:
             return []
         seen.add(at.serial)
-        blockers = [one for group in wait.needs(at) for one in group]
+        blockers = awaited(at, wait)
         if paused in blockers:
             return [at]
         for one in blockers:

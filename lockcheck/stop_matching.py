@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final, final
 
 from .holding import held_nodes
 from .stacks import resolve
-from .witness import class_text, key_text, role_of
+from .witness import Ending, Grasp, class_text, key_text, role_of
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
     from .findings import Frame
     from .holding import Grip, Unit
-    from .witness import Grasp, Witness
+    from .witness import Witness
 
 __all__ = ["ATTEMPTS_MAX", "StopMatching"]
 
@@ -36,9 +36,9 @@ class StopMatching:
         self._strict = attempt < ATTEMPTS_MAX
         self._roles: dict[int, str] = {}
         self._frames: dict[tuple[CodeType, int], Frame] = {}
-        self._classes = {
-            class_text(grasp.lock) for stop in witness.stops for grasp in (*stop.held, stop.wanted)
-        }
+        wanted = (stop.wanted for stop in witness.stops if isinstance(stop.wanted, Grasp))
+        held = (grasp for stop in witness.stops for grasp in stop.held)
+        self._classes = {class_text(grasp.lock) for grasp in (*wanted, *held)}
 
     def knows(self, grip: Grip) -> bool:
         """Tell whether the witness has locks of a class, taken for as long as it takes."""
@@ -62,7 +62,19 @@ class StopMatching:
         return [
             place
             for place, stop in enumerate(self._stops)
-            if stop.role == role and self._is(stop.wanted, grip, frame) and self._holds_as(place, unit)
+            if stop.role == role
+            and isinstance(stop.wanted, Grasp)
+            and self._is(stop.wanted, grip, frame)
+            and self._holds_as(place, unit)
+        ]
+
+    def joins_at(self, unit: Unit) -> list[int]:
+        """Return the stops at which a unit is that waits for the end of a thread."""
+        role = self.role(unit)
+        return [
+            place
+            for place, stop in enumerate(self._stops)
+            if stop.role == role and isinstance(stop.wanted, Ending) and self._holds_as(place, unit)
         ]
 
     def begins(self, unit: Unit, grip: Grip, frame: FrameType | None) -> list[int]:

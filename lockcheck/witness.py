@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Final, final
 if TYPE_CHECKING:
     from .findings import Frame, Kind, Mode, Rung
 
-__all__ = ["Grasp", "Place", "Stop", "Witness", "class_text", "key_text", "role_of", "standing_order"]
+__all__ = [
+    "Ending",
+    "Grasp",
+    "Place",
+    "Stop",
+    "Witness",
+    "class_text",
+    "key_text",
+    "role_of",
+    "standing_order",
+]
 
 _NUMBERED: Final = re.compile(r"^Thread-\d+(?: \((?P<target>.*)\))?$|^(?P<pool>.*?)(?:[-_]\d+)+$")
 """Names that `threading` and pools make: `Thread-3 (work)`, `ThreadPoolExecutor-0_1`."""
@@ -88,6 +98,18 @@ class Grasp:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a thread that is waited for, and where."""
+
+    role: str
+    place: Place
+
+    def __str__(self) -> str:
+        return f"the end of {self.role}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Where a thread is stuck: what it holds, and what it wants."""
 
@@ -97,15 +119,18 @@ class Stop:
     """What it does: its name without numbers."""
     held: tuple[Grasp, ...]
     """Outermost first."""
-    wanted: Grasp
+    wanted: Grasp | Ending
     occurrence: int | None = None
     """How often the thread comes to the place until it is stuck there; nothing where nobody knows."""
     late: bool = False
     """Whether the others stand at their places before it takes what it holds."""
 
     def joint(self, before: Stop) -> Grasp | None:
-        """Return what it holds of what the one before wants; nothing where it is a writer that waits."""
-        return next((held for held in self.held if held.number == before.wanted.number), None)
+        """Return what it holds of what the one before wants; nothing where that waits for itself."""
+        wanted = before.wanted
+        if isinstance(wanted, Ending):
+            return None
+        return next((held for held in self.held if held.number == wanted.number), None)
 
     @property
     def standing(self) -> str:
@@ -134,10 +159,10 @@ class Witness:
     """Roles of other threads that have to be kept off the locks until then."""
 
     @property
-    def steps(self) -> tuple[tuple[int, Grasp, bool], ...]:
-        """The forced schedule: which stop, what lock, and whether it is taken or only wanted."""
+    def steps(self) -> tuple[tuple[int, Grasp | Ending, bool], ...]:
+        """The forced schedule: which stop, what lock or end, and whether it is taken or only waited for."""
         by_time = sorted(range(len(self.stops)), key=lambda at: self.stops[at].late)
-        takes = [(at, held, True) for at in by_time for held in self.stops[at].held]
+        takes = ((at, held, True) for at in by_time for held in self.stops[at].held)
         return (*takes, *((at, self.stops[at].wanted, False) for at in self.order))
 
 
@@ -155,4 +180,8 @@ def _is_held(stops: tuple[Stop, ...], at: int) -> bool:
     """Tell whether the next one holds what a stop wants, so that it waits whoever else waits."""
     wanted = stops[at].wanted
     following = stops[(at + 1) % len(stops)]
-    return wanted.mode == "W" or any(held.excludes(wanted) for held in following.held)
+    return (
+        isinstance(wanted, Ending)
+        or wanted.mode == "W"
+        or any(held.excludes(wanted) for held in following.held)
+    )

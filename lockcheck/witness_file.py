@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from .errors import LockUsageError
 from .findings import Kind, Rung
 from .json_values import Fields, parse_object
-from .witness import Grasp, Place, Stop, Witness
+from .witness import Ending, Grasp, Place, Stop, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -131,7 +131,7 @@ def json_of_stop(stop: Stop) -> dict[str, Json]:
         "unit": stop.unit,
         "role": stop.role,
         "held": [_grasp(held) for held in stop.held],
-        "wanted": _grasp(stop.wanted),
+        "wanted": _ending(stop.wanted) if isinstance(stop.wanted, Ending) else _grasp(stop.wanted),
         "occurrence": stop.occurrence,
         "late": stop.late,
     }
@@ -143,24 +143,34 @@ def read_stop(fields: Fields) -> Stop:
         unit=fields.text("unit"),
         role=fields.text("role"),
         held=fields.each("held", _read_grasp),
-        wanted=_read_grasp(fields.one("wanted")),
+        wanted=_read_wanted(fields.one("wanted")),
         occurrence=fields.number_or_none("occurrence"),
         late=fields.flag("late"),
     )
 
 
 def _grasp(grasp: Grasp) -> dict[str, Json]:
-    place = grasp.place
     return {
         "number": grasp.number,
         "lock": grasp.lock,
         "key": grasp.key,
         "mode": grasp.mode,
-        "file": place.file,
-        "function": place.function,
-        "source": place.source,
-        "line": place.line,
+        **_place(grasp.place),
     }
+
+
+def _ending(ending: Ending) -> dict[str, Json]:
+    return {"end_of": ending.role, **_place(ending.place)}
+
+
+def _place(place: Place) -> dict[str, Json]:
+    return {"file": place.file, "function": place.function, "source": place.source, "line": place.line}
+
+
+def _read_wanted(fields: Fields) -> Grasp | Ending:
+    if fields.has("end_of"):
+        return Ending(fields.text("end_of"), _read_place(fields))
+    return _read_grasp(fields)
 
 
 def _read_grasp(fields: Fields) -> Grasp:
@@ -169,7 +179,9 @@ def _read_grasp(fields: Fields) -> Grasp:
         lock=fields.text("lock"),
         key=fields.text_or_none("key"),
         mode=fields.choice("mode", _MODES),
-        place=Place(
-            fields.text("file"), fields.text("function"), fields.text("source"), fields.number("line")
-        ),
+        place=_read_place(fields),
     )
+
+
+def _read_place(fields: Fields) -> Place:
+    return Place(fields.text("file"), fields.text("function"), fields.text("source"), fields.number("line"))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from .findings import Edge, Finding, Frame, Rung
 from .stacks import resolve
 from .trace import NOWHERE, EventKind
-from .witness import Grasp, Place, Stop, Witness, key_text, role_of, standing_order
+from .witness import Ending, Grasp, Place, Stop, Witness, key_text, role_of, standing_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .crew import Standing
     from .graph import Dependency
     from .holding import Grip
     from .prediction import Prediction
     from .stacks import RawStack
     from .trace import Event, Trace
 
-__all__ = ["finding_of", "stops_of_path", "stops_of_prediction", "witness_of"]
+__all__ = ["finding_of", "stops_of_crew", "stops_of_path", "stops_of_prediction", "witness_of"]
 
 
 def witness_of(finding: Finding) -> Witness | None:
@@ -60,19 +61,7 @@ def _edge(stop: Stop, joint: Grasp | None) -> Edge:
 
 def stops_of_path(path: Sequence[Dependency]) -> tuple[Stop, ...]:
     """Return where the units of a closed path would be stuck."""
-    numbers: dict[int, int] = {}
-
-    def grasp(grip: Grip, stack: RawStack) -> Grasp:
-        number = numbers.setdefault(grip.lock.serial, len(numbers))
-        frames = resolve(stack[:1])
-        return Grasp(
-            number,
-            grip.lock.name,
-            key_text(grip.lock.key),
-            grip.mode,
-            _place(frames[0] if frames else NOWHERE),
-        )
-
+    grasp = _Grasps().of_grip
     return tuple(
         Stop(
             unit=one.unit_name,
@@ -84,27 +73,74 @@ def stops_of_path(path: Sequence[Dependency]) -> tuple[Stop, ...]:
     )
 
 
-def stops_of_prediction(trace: Trace, prediction: Prediction) -> tuple[Stop, ...]:
-    """Return where the units of a prediction would be stuck; nothing where one of them waits for a join."""
-    if any(stop.wanted.kind is EventKind.JOIN for stop in prediction.stops):
-        return ()
-    numbers: dict[int, int] = {}
+def stops_of_crew(crew: Sequence[Standing]) -> tuple[Stop, ...]:
+    """Return where units are stuck."""
+    grasp = _Grasps().of_grip
+    return tuple(
+        Stop(
+            unit=one.unit,
+            role=role_of(one.unit),
+            held=tuple(grasp(held.grip, held.stack) for held in one.held),
+            wanted=grasp(one.wanted, one.stack)
+            if one.wanted is not None
+            else Ending(role_of(following.unit), _place_of(one.stack)),
+            occurrence=one.times,
+        )
+        for one, following in zip(crew, (*crew[1:], crew[0]), strict=True)
+    )
 
-    def grasp(event: Event) -> Grasp:
-        number = numbers.setdefault(event.object, len(numbers))
-        lock = trace.locks[event.object]
-        return Grasp(number, lock.name, lock.key, event.mode, _place(trace.sites.get(event.site, NOWHERE)))
+
+def stops_of_prediction(trace: Trace, prediction: Prediction) -> tuple[Stop, ...]:
+    """Return where the units of a prediction would be stuck."""
+    grasps = _Grasps()
+
+    def wanted(event: Event) -> Grasp | Ending:
+        if event.kind is EventKind.JOIN:
+            return Ending(trace.units[event.object].role, _place(trace.sites.get(event.site, NOWHERE)))
+        return grasps.of_event(trace, event)
 
     return tuple(
         Stop(
             unit=trace.units[stop.wanted.unit].name,
             role=trace.units[stop.wanted.unit].role,
-            held=tuple(map(grasp, stop.held)),
-            wanted=grasp(stop.wanted),
+            held=tuple(grasps.of_event(trace, event) for event in stop.held),
+            wanted=wanted(stop.wanted),
             occurrence=1 + sum(_alike(event, stop.wanted) for event in prediction.witness),
         )
         for stop in prediction.stops
     )
+
+
+@final
+class _Grasps:
+    """Grasps of one witness: equal locks have equal numbers, from zero."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    def of_grip(self, grip: Grip, stack: RawStack) -> Grasp:
+        """Return that of a lock of this process."""
+        return Grasp(
+            self._number(grip.lock.serial),
+            grip.lock.name,
+            key_text(grip.lock.key),
+            grip.mode,
+            _place_of(stack),
+        )
+
+    def of_event(self, trace: Trace, event: Event) -> Grasp:
+        """Return that of a lock of a trace."""
+        lock = trace.locks[event.object]
+        place = _place(trace.sites.get(event.site, NOWHERE))
+        return Grasp(self._number(event.object), lock.name, lock.key, event.mode, place)
+
+    def _number(self, lock: int) -> int:
+        return self._numbers.setdefault(lock, len(self._numbers))
+
+
+def _place_of(stack: RawStack) -> Place:
+    frames = resolve(stack[:1])
+    return _place(frames[0] if frames else NOWHERE)
 
 
 def _alike(event: Event, wanted: Event) -> bool:

@@ -19,7 +19,11 @@ from steered_threads import joins_or_tries, nests_of, together, witnesses, works
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
 from licorne.lockcheck.confirmation import Outcome, confirm, steered
+from licorne.lockcheck.recording import recording
+from licorne.lockcheck.trace_command import findings_of
+from licorne.lockcheck.trace_file import read_trace
 from licorne.lockcheck.witness_file import read_witness
+from licorne.lockcheck.witness_making import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -119,6 +123,42 @@ def at_the_third_pass() -> Mapping[str, Callable[[], object]]:
     return {"one": one, "two": two}
 
 
+def holds_while_it_joins(*, inner_first: bool = False) -> Mapping[str, Callable[[], object]]:
+    """Wait for the end of a thread that wants what is held meanwhile, or had it before, unheard."""
+    a, over = Lock("a"), threading.Lock()
+    over.acquire()
+
+    def work() -> None:
+        hold(a)
+        over.release()
+
+    def outer() -> None:
+        inner = threading.Thread(target=work, name="inner", daemon=True)
+        inner.start()
+        assert not inner_first or over.acquire(timeout=WAIT_SECONDS_MAX)
+        with a:
+            inner.join()
+
+    return {"outer": outer}
+
+
+def test_the_wait_for_the_end_of_a_thread_is_part_of_a_deadlock(tmp_path: Path) -> None:
+    """It is predicted from a trace, comes true when steered, and again from its file."""
+    trace = tmp_path / "locks.lct"
+    with recording(trace):
+        together(lambda: holds_while_it_joins(inner_first=True))
+    (finding,) = findings_of(read_trace(trace))[0]
+    witness = witness_of(finding)
+    assert witness is not None
+    outcome = confirm(witness, lambda: together(holds_while_it_joins), folder=tmp_path)
+    assert outcome.finding is not None, outcome.reasons
+    replayed = read_witness(tmp_path / f"{witness.fingerprint}.json")
+
+    assert ["the end of inner"] == [edge.wanted for edge in outcome.finding.edges if edge.unit == "outer"]
+    assert outcome.witness == replayed
+    assert confirm(replayed, lambda: together(holds_while_it_joins)).attempts == 1
+
+
 def test_locks_that_are_called_after_their_places_are_known_again_elsewhere() -> None:
     """Edits above move the line that is in their names."""
 
@@ -138,7 +178,7 @@ def test_a_thread_is_paused_no_sooner_than_at_the_pass_that_the_witness_names() 
     with steered(known, pause_seconds=WAIT_SECONDS_MAX) as (_, steering):
         together(at_the_third_pass)
 
-    assert {1, 3} == set(steering.occurrences)
+    assert {1, 3} == {one.times for one in steering.stuck}
     assert confirmed(at_the_third_pass).finding is not None
 
 

@@ -1,0 +1,133 @@
+"""Units that stand at the stops of a witness, and whether each keeps the one before it from going on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, final
+
+from .findings import Edge
+from .graph import Held
+from .holding import held_nodes, nesting_of
+from .stacks import resolve
+from .waiting import LockWait
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .holding import Grip, Unit, Wait
+    from .stacks import RawStack
+
+__all__ = ["Joining", "Member", "Paused", "Standing", "awaited", "blocks", "edges_of", "standing"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a unit holds and waits for where it is stuck."""
+
+    unit: str
+    held: tuple[Held, ...]
+    """Outermost first."""
+    wanted: Grip | None
+    """Nothing where it waits for the end of a thread."""
+    awaits: str
+    """What it waits for, in words."""
+    stack: RawStack
+    times: int
+    """How often it had come there."""
+
+
+@final
+class Paused:
+    """A unit at a stop, or at several that look the same, about to want a lock."""
+
+    def __init__(self, unit: Unit, grip: Grip, times: dict[int, int]) -> None:
+        self.unit = unit
+        self.grip = grip
+        self.times = times
+        """The stops, and how often it came to each of them, this time included."""
+        self.began = time.monotonic()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in the queue of the lock that it wants."""
+        wait = self.unit.wait
+        return isinstance(wait, LockWait) and wait.grip.lock is self.grip.lock
+
+
+@final
+class Joining:
+    """A unit at a stop where it waits for the end of a thread: it need not be paused."""
+
+    grip = None
+
+    def __init__(self, unit: Unit, place: int, wait: Wait) -> None:
+        self.unit = unit
+        self.times = {place: 1}
+        self.began = time.monotonic()
+        self.ends = awaited(unit, wait)
+        """The units that it waits for."""
+        self._wait = wait
+
+    @property
+    def waits(self) -> bool:
+        """Whether it still does."""
+        return self.unit.wait is self._wait
+
+
+Member: TypeAlias = "Paused | Joining"
+
+
+def awaited(unit: Unit, wait: Wait) -> list[Unit]:
+    """Return the units that a wait is for; it may ask others for their locks."""
+    return [one for group in wait.needs(unit) for one in group]
+
+
+def blocks(following: Member, one: Member) -> bool:
+    """Tell whether a unit has to wait for the one that follows it, or stands behind it in a queue."""
+    if isinstance(one, Joining):
+        return one.waits and following.unit in one.ends
+    wanted = one.grip
+    for node in held_nodes(following.unit.node):
+        if node.grip is not None and node.grip.lock is wanted.lock:
+            return "W" in {node.grip.mode, wanted.mode}
+    queued = following.grip
+    writes_first = queued is not None and queued.lock is wanted.lock and queued.mode == "W"
+    return writes_first and wanted.mode == "R" and wanted.lock.policy == "writer"
+
+
+def standing(member: Member, place: int) -> Standing:
+    """Return what a member of a crew holds and waits for, which it does by now."""
+    unit = member.unit
+    nodes = [node for node in held_nodes(unit.node) if node.grip is not None]
+    return Standing(
+        unit=unit.name,
+        held=tuple(Held(node.grip, node.stack, fresh=False) for node in reversed(nodes) if node.grip),
+        wanted=member.grip,
+        awaits=unit.wait.describe() if unit.wait is not None else str(member.grip),
+        stack=unit.stack,
+        times=member.times[place],
+    )
+
+
+def edges_of(crew: Sequence[Standing]) -> tuple[Edge, ...]:
+    """Return the edges of units that are stuck: what each holds of what the one before wants."""
+    edges: list[Edge] = []
+    for one, before in zip(crew, (crew[-1], *crew), strict=False):
+        wanted = before.wanted
+        joint = next(
+            (held for held in one.held if wanted is not None and held.grip.lock is wanted.lock), None
+        )
+        edges.append(
+            Edge(
+                unit=one.unit,
+                held=str(joint.grip) if joint is not None else None,
+                wanted=one.awaits,
+                all_held=tuple(str(held.grip) for held in one.held),
+                hold_stack=resolve(joint.stack) if joint is not None else (),
+                want_stack=resolve(one.stack),
+                nesting=nesting_of(joint.grip, one.wanted) if joint and one.wanted else None,
+            )
+        )
+    return tuple(edges)
