@@ -104,8 +104,11 @@ class PooledActor(pykka.Actor):
     def _handle_receive(self, message: object) -> object:
         direction = self.actor_inbox.direction
         if direction is not None:
-            with direction.running(self.actor_inbox):
+            direction.enter(self.actor_inbox)
+            try:
                 return self._perform(message)
+            finally:
+                direction.leave(self.actor_inbox)
         if type(message) is Invocation:
             return message.method(self, *message.args, **message.kwargs)
         return self._perform(message)

@@ -8,14 +8,11 @@ tests: a dispatcher has it only when made with `check_direction=True`.
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .errors import AskDirectionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .mailbox import Mailbox
 
 __all__ = ["AskDirection"]
@@ -38,18 +35,15 @@ class AskDirection:
     def __init__(self) -> None:
         self._running = _Running()
 
-    @contextmanager
-    def running(self, mailbox: Mailbox) -> Iterator[None]:
-        """Count the thread as running this actor."""
-        if mailbox.rank is None:
-            yield
-            return
-        mailboxes = self._running.mailboxes
-        mailboxes.append(mailbox)
-        try:
-            yield
-        finally:
-            mailboxes.pop()
+    def enter(self, mailbox: Mailbox) -> None:
+        """Count the thread as running this actor, until `leave`."""
+        if mailbox.rank is not None:
+            self._running.mailboxes.append(mailbox)
+
+    def leave(self, mailbox: Mailbox) -> None:
+        """Count the thread as running this actor no more."""
+        if mailbox.rank is not None:
+            self._running.mailboxes.pop()
 
     def check(self, asked: Mailbox) -> None:
         """Pass a blocking ask that goes down, or whose rank is not known on either side.

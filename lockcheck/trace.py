@@ -61,9 +61,13 @@ class TracedLock:
         return self.name if self.key is None else f"{self.name} {self.key}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Event:
-    """One thing that one unit did."""
+    """One thing that one unit did.
+
+    Nobody changes one. They are not frozen, since there are millions, and frozen ones take three times as
+    long to make.
+    """
 
     kind: EventKind
     unit: int

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .bulk import collector_paused
 from .findings import Edge, Finding, Kind, Rung, fingerprint_of
 from .prediction import predict
 from .report import finding_text
@@ -52,8 +53,9 @@ def _record(given: argparse.Namespace) -> int:
 
 
 def _analyze(given: argparse.Namespace) -> int:
-    trace = read_trace(given.trace)
-    findings, given_up = findings_of(trace)
+    with collector_paused():
+        trace = read_trace(given.trace)
+        findings, given_up = findings_of(trace)
     for notice in trace.notices:
         sys.stdout.write(f"note: {given.trace}: {notice}\n")
     if given_up:

@@ -40,6 +40,7 @@ _EVENT: Final = struct.Struct("<BBBxIII")
 _NAME: Final = struct.Struct("<BI")
 """Kind and number; then JSON."""
 _UNIT, _LOCK, _SITE = 16, 17, 18
+_KINDS: Final = {int(kind): kind for kind in EventKind}
 _MODES: Final[tuple[Mode, ...]] = ("R", "W")
 _ATTEMPTS: Final[tuple[Attempt, ...]] = ("block", "timed", "try")
 _Name: TypeAlias = "tuple[int, int, Sequence[str | int | None]]"
@@ -103,6 +104,12 @@ class TraceWriter:
         for part in [*parts, payload]:
             self._write(part)
         self._named.update((kind, number) for kind, number, _ in names)
+
+    @property
+    def used_bytes(self) -> int:
+        """How much was written, what was written over included."""
+        start = _FILE.size + (self._number - 1) % self._segments * self._segment_bytes
+        return (self._number - 1) * self._segment_bytes + self._at - start
 
     def close(self) -> None:
         """Say that the trace ends here, and let go of the file."""
@@ -231,7 +238,7 @@ class _Reader:
                 self._take_event(payload)
             else:
                 self._take_name(payload)
-        except (struct.error, ValueError, TypeError, IndexError) as error:
+        except (struct.error, ValueError, TypeError, LookupError) as error:
             raise TraceFileError(f"{self._path}: the record at offset {offset} is broken: {error}") from None
 
     def _take_event(self, payload: bytes) -> None:
@@ -239,7 +246,7 @@ class _Reader:
         if kind == EventKind.END:
             self._ended = True
             return
-        self._events.append(Event(EventKind(kind), unit, thing, _MODES[mode], _ATTEMPTS[attempt], site))
+        self._events.append(Event(_KINDS[kind], unit, thing, _MODES[mode], _ATTEMPTS[attempt], site))
 
     def _take_name(self, payload: bytes) -> None:
         kind, number = _NAME.unpack_from(payload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -12,6 +13,15 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 __all__ = ["Section", "TraceIndex"]
+
+_TOOK, _LEFT, _FAILED, _SIGNAL, _AWAIT = (
+    EventKind.TOOK,
+    EventKind.LEFT,
+    EventKind.FAILED,
+    EventKind.SIGNAL,
+    EventKind.AWAIT,
+)
+"""Looked up once: the members of an enumeration are slow to reach, and there are millions of events."""
 
 
 @dataclass(slots=True)
@@ -41,7 +51,7 @@ class TraceIndex:
         before = _held_before(trace.events) if trace.late else ()
         self.given = len(before)
         self.events = (*before, *trace.events)
-        self.of_unit: dict[int, list[int]] = {}
+        self.of_unit: dict[int, list[int]] = defaultdict(list)
         self.position: list[int] = []
         """Of each event its place among those of its unit."""
         self.held: dict[int, tuple[int, ...]] = {}
@@ -51,31 +61,43 @@ class TraceIndex:
         """Events that take a lock again which their unit holds: nobody waits there."""
         self.needs: dict[int, tuple[int, ...] | None] = {}
         """What must come before an event, by itself or others; None where it cannot be told."""
+        self.needing: dict[int, list[int]] = defaultdict(list)
+        """Of each unit the events that have needs."""
+        self.taken: dict[int, list[int]] = defaultdict(list)
+        """Of each unit the events that begin sections."""
+        self.kinds_of_sections: dict[int, set[tuple[int, str]]] = defaultdict(set)
+        """Of each unit the locks and modes of its sections."""
         self._open: dict[tuple[int, int, str], Section] = {}
-        self._holding: dict[int, list[int]] = {}
-        self._holders: dict[int, dict[int, Section]] = {}
-        self._signals: dict[int, dict[int, int]] = {}
+        self._holding: dict[int, list[int]] = defaultdict(list)
+        self._holders: dict[int, dict[int, Section]] = defaultdict(dict)
+        self._signals: dict[int, dict[int, int]] = defaultdict(dict)
         for at, event in enumerate(self.events):
-            mine = self.of_unit.setdefault(event.unit, [])
+            mine = self.of_unit[event.unit]
             self.position.append(len(mine))
             mine.append(at)
-            self._index(at, event)
+            if event.kind is _TOOK:
+                self._took(at, event)
+            elif event.kind is _LEFT:
+                self._left(at, event)
+            else:
+                self._waited(at, event)
+        for at in self.needs:
+            self.needing[self.events[at].unit].append(at)
+        for at, section in self.sections.items():
+            self.taken[section.unit].append(at)
+            self.kinds_of_sections[section.unit].add((section.lock, section.mode))
 
     def policy(self, lock: int) -> Policy | None:
         """Return the policy of a lock."""
         return self._trace.locks[lock].policy
 
-    def _index(self, at: int, event: Event) -> None:
-        if event.kind is EventKind.TOOK:
-            self._took(at, event)
-        elif event.kind is EventKind.LEFT:
-            self._left(at, event)
-        elif event.kind is EventKind.FAILED:
+    def _waited(self, at: int, event: Event) -> None:
+        if event.kind is _FAILED:
             blocking = [one.taken for one in self._against(event)]
             self.needs[at] = tuple(blocking[:1]) if blocking else None
-        elif event.kind is EventKind.SIGNAL:
-            self._signals.setdefault(event.object, {})[event.unit] = at
-        elif event.kind is EventKind.AWAIT:
+        elif event.kind is _SIGNAL:
+            self._signals[event.object][event.unit] = at
+        elif event.kind is _AWAIT:
             self.needs[at] = tuple(self._signals.get(event.object, {}).values())
         else:
             self.held[at] = tuple(self._holding.get(event.unit, ()))
@@ -90,26 +112,28 @@ class TraceIndex:
             again.depth += 1
             self.inner.add(at)
             return
-        if self._against(event):
+        holders = self._holders[event.object]
+        if holders and self._against(event):
             raise TraceFileError(
                 f"event {at - self.given} takes {self._trace.locks[event.object]} while others hold it"
             )
         section = Section(event.unit, event.object, event.mode, at)
         self._open[name] = self.sections[at] = section
-        holding = self._holding.setdefault(event.unit, [])
+        holding = self._holding[event.unit]
         self.held[at] = tuple(holding)
         holding.append(at)
-        self._holders.setdefault(event.object, {})[event.unit] = section
+        holders[event.unit] = section
 
     def _left(self, at: int, event: Event) -> None:
-        section = self._open.get((event.unit, event.object, event.mode))
+        name = event.unit, event.object, event.mode
+        section = self._open.get(name)
         if section is None:
             self._taken_away(event)
             return
         section.depth -= 1
         if section.depth == 0:
             section.left = at
-            del self._open[event.unit, event.object, event.mode]
+            del self._open[name]
             self._holding[event.unit].remove(section.taken)
             self._holders[event.object].pop(event.unit, None)
 
@@ -135,9 +159,9 @@ def _held_before(events: tuple[Event, ...]) -> tuple[Event, ...]:
     before: list[Event] = []
     for event in events:
         name = event.unit, event.object, event.mode
-        if event.kind is EventKind.TOOK:
+        if event.kind is _TOOK:
             depths[name] = depths.get(name, 0) + 1
-        elif event.kind is EventKind.LEFT:
+        elif event.kind is _LEFT:
             if depths.get(name, 0):
                 depths[name] -= 1
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 _NAMES = " ".join(workload.name for workload in WORKLOADS)
+
+
+_TRACE_EVENTS: Final = 50_000
 
 
 def bench(
@@ -44,12 +47,21 @@ def bench(
             "--locks", help="Measure what checking locks costs and what threads bring, no workload."
         ),
     ] = False,
+    trace_events: Annotated[
+        int | None,
+        typer.Option(
+            min=1_000,
+            help=f"With --locks: events in the trace that is analysed; by default {_TRACE_EVENTS:,}.",
+        ),
+    ] = None,
 ) -> None:
     """Measure how fast the scheduler is, in units of what this machine allows."""
+    if trace_events is not None and not locks:
+        raise typer.BadParameter("--trace-events is for --locks")
     if locks:
         if workloads or all_workloads:
             raise typer.BadParameter("--locks runs no workload; leave the workloads out")
-        _report_locks(as_json=as_json)
+        _report_locks(trace_events or _TRACE_EVENTS, as_json=as_json)
         return
     chosen = _chosen(workloads or [], all_workloads=all_workloads)
     engines = list(Engine) if all_engines else [engine]
@@ -100,23 +112,32 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
         console.print(table)
 
 
-def _report_locks(*, as_json: bool) -> None:
+def _report_locks(trace_events: int, *, as_json: bool) -> None:
     from time import perf_counter, sleep  # noqa: PLC0415 - see above
 
     from rich.console import Console  # noqa: PLC0415 - see above
 
     from .judged_pace import measure_judged_pace  # noqa: PLC0415 - see above
     from .lock_costs import measure_lock_costs  # noqa: PLC0415 - see above
-    from .report import judged_pace_table, lock_costs_json, lock_costs_table  # noqa: PLC0415 - see above
+    from .lock_figures import measure_lock_figures  # noqa: PLC0415 - see above
+    from .report import (  # noqa: PLC0415 - see above
+        judged_pace_table,
+        lock_costs_json,
+        lock_costs_table,
+        lock_figures_table,
+    )
 
     costs = measure_lock_costs(perf_counter)
+    figures = measure_lock_figures(perf_counter, trace_events=trace_events)
     try:
         paces = measure_judged_pace(perf_counter, sleep)
     except BenchError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from error
     if as_json:
-        typer.echo(lock_costs_json(costs, paces))
+        typer.echo(lock_costs_json(costs, paces, figures))
     else:
-        Console().print(lock_costs_table(costs))
-        Console().print(judged_pace_table(paces))
+        console = Console()
+        console.print(lock_costs_table(costs))
+        console.print(lock_figures_table(figures))
+        console.print(judged_pace_table(paces))

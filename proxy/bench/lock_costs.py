@@ -10,20 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from ... import lockcheck
+from ...lockcheck.statistics import PENDING_MAX
+from .condition_lock import ConditionRWLock
+from .lock_figure import LockFigure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-__all__ = ["LockCost", "measure_lock_costs"]
+__all__ = ["CLASSES", "ORDER", "LockCost", "added_by_chain", "measure_lock_costs"]
 
-_ORDER: Final = "partition < queue < application < node"
+CLASSES: Final = ("partition", "queue", "application", "node")
+ORDER: Final = " < ".join(CLASSES)
+TIMES: Final = PENDING_MAX + 1
+"""How often a round takes and releases a lock: so often that the checker sorts the times of a place once."""
 _LEVELS: Final = (lockcheck.Level.ORDER, lockcheck.Level.FULL)
+_CHAIN: Final = "a chain of four locks"
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class LockCost:
     """One kind of lock, taken and released once."""
@@ -42,34 +50,57 @@ class LockCost:
         return self.ratio_max is None or self.ratio <= self.ratio_max
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class _Kind:
     subject: str
-    base: str
-    ratio_max: float | None
     level: lockcheck.Level
     make: Callable[[], AbstractContextManager[object]]
+    limits: tuple[tuple[str, float | None], ...]
+    """What it is held against, and the ratio that is wanted at most."""
+
+
+@final
+class _Chain:
+    """Four locks, each taken while the ones before it are held."""
+
+    def __init__(self) -> None:
+        self._locks = [lockcheck.RLock(name) for name in CLASSES]
+
+    def __enter__(self) -> None:
+        for lock in self._locks:
+            lock.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        for lock in reversed(self._locks):
+            lock.__exit__(None, None, None)
 
 
 def _kinds() -> Sequence[_Kind]:
-    plain, rw = "with threading.RLock()", "our read/write lock, unchecked"
-    off = lockcheck.Level.OFF
-    kinds = [
-        _Kind(plain, plain, None, off, RLock),
-        _Kind("RLock, off", plain, 1.05, off, partial(lockcheck.RLock, "queue")),
-    ]
+    plain = "threading.RLock"
+    lock = partial(lockcheck.RLock, "queue")
+    kinds = [_base(plain, RLock), _Kind("RLock, off", lockcheck.Level.OFF, lock, ((plain, 1.05),))]
     for level, limit in zip(_LEVELS, (2.5, 6.0), strict=True):
-        kinds.append(
-            _Kind(f"RLock, {level.name.lower()}", plain, limit, level, partial(lockcheck.RLock, "queue"))
-        )
+        kinds.append(_Kind(f"RLock, {level.name.lower()}", level, lock, ((plain, limit),)))
     for mode in ("read", "write"):
-        base = f"{rw}, {mode}"
-        kinds.append(_Kind(base, base, None, off, partial(_guard, mode)))
+        ours = f"RWLock, {mode}"
+        theirs = f"on a condition, {mode}"
+        kinds.append(_base(ours, partial(_guard, mode)))
+        kinds.append(_base(theirs, partial(_condition_guard, mode)))
         kinds.extend(
-            _Kind(f"read/write lock, {level.name.lower()}, {mode}", base, 1.5, level, partial(_guard, mode))
+            _Kind(
+                f"RWLock, {level.name.lower()}, {mode}",
+                level,
+                partial(_guard, mode),
+                ((ours, 1.5), (theirs, 1.3)),
+            )
             for level in _LEVELS
         )
     return kinds
+
+
+def _base(subject: str, make: Callable[[], AbstractContextManager[object]]) -> _Kind:
+    return _Kind(subject, lockcheck.Level.OFF, make, ((subject, None),))
 
 
 def _guard(mode: str) -> AbstractContextManager[object]:
@@ -77,8 +108,13 @@ def _guard(mode: str) -> AbstractContextManager[object]:
     return lock.read() if mode == "read" else lock.write()
 
 
+def _condition_guard(mode: str) -> AbstractContextManager[object]:
+    lock = ConditionRWLock()
+    return lock.read() if mode == "read" else lock.write()
+
+
 def measure_lock_costs(
-    clock_seconds: Callable[[], float], *, times: int = 5_000, rounds: int = 30
+    clock_seconds: Callable[[], float], *, times: int = TIMES, rounds: int = 60
 ) -> tuple[LockCost, ...]:
     """Time all kinds of lock in turns.
 
@@ -88,40 +124,67 @@ def measure_lock_costs(
         rounds: How many rounds each kind has; the fastest counts.
 
     Returns:
-        A cost for each kind, each base before what is held against it.
+        The costs of each kind, each base before what is held against it.
     """
+    kinds = _kinds()
+    seconds = _fastest(kinds, clock_seconds, times, rounds)
+    return tuple(
+        LockCost(
+            kind.subject,
+            base,
+            seconds[kind.subject] / times * 1e9,
+            seconds[kind.subject] / seconds[base],
+            limit,
+        )
+        for kind in kinds
+        for base, limit in kind.limits
+    )
+
+
+def added_by_chain(
+    clock_seconds: Callable[[], float], *, times: int = TIMES, rounds: int = 60
+) -> tuple[LockFigure, ...]:
+    """Return what the check adds to four locks that are taken one below the other."""
+    kinds = [
+        _Kind(f"{_CHAIN}, {level.name.lower()}", level, _Chain, ())
+        for level in (lockcheck.Level.OFF, *_LEVELS)
+    ]
+    unchecked, *checked = _fastest(kinds, clock_seconds, times, rounds).values()
+    return tuple(
+        LockFigure(f"{kind.subject} adds", (seconds - unchecked) / times * 1e6, "µs", wanted_max=limit)
+        for kind, seconds, limit in zip(kinds[1:], checked, (1.0, None), strict=True)
+    )
+
+
+def _fastest(
+    kinds: Sequence[_Kind], clock_seconds: Callable[[], float], times: int, rounds: int
+) -> dict[str, float]:
+    """Return of each kind how long its fastest round took."""
     assert times > 0, times
     assert rounds > 0, rounds
-    kinds = _kinds()
     fastest: dict[str, float] = {}
     for _ in range(rounds):
         for kind in kinds:
             seconds = _round(kind, clock_seconds, times)
             fastest[kind.subject] = min(seconds, fastest.get(kind.subject, seconds))
-    return tuple(
-        LockCost(
-            kind.subject,
-            kind.base,
-            fastest[kind.subject] / times * 1e9,
-            fastest[kind.subject] / fastest[kind.base],
-            kind.ratio_max,
-        )
-        for kind in kinds
-    )
+    return fastest
 
 
 def _round(kind: _Kind, clock_seconds: Callable[[], float], times: int) -> float:
     if kind.level is lockcheck.Level.OFF:
         return _time(kind.make(), clock_seconds, times)
-    with lockcheck.session(lockcheck.Order(_ORDER), level=kind.level):
+    with lockcheck.session(lockcheck.Order(ORDER), level=kind.level):
         return _time(kind.make(), clock_seconds, times)
 
 
 def _time(lock: AbstractContextManager[object], clock_seconds: Callable[[], float], times: int) -> float:
-    with lock:  # What is done once for a new lock is not what a nesting costs.
-        pass
+    _take(lock, 2)  # What is done once for a new lock and place is not what a nesting costs.
     start = clock_seconds()
+    _take(lock, times)
+    return clock_seconds() - start
+
+
+def _take(lock: AbstractContextManager[object], times: int) -> None:
     for _ in range(times):
         with lock:
             pass
-    return clock_seconds() - start

@@ -31,8 +31,16 @@ if TYPE_CHECKING:
     from .figures import Figures
     from .judged_pace import JudgedPace
     from .lock_costs import LockCost
+    from .lock_figure import LockFigure
 
-__all__ = ["judged_pace_table", "lock_costs_json", "lock_costs_table", "report_json", "report_tables"]
+__all__ = [
+    "judged_pace_table",
+    "lock_costs_json",
+    "lock_costs_table",
+    "lock_figures_table",
+    "report_json",
+    "report_tables",
+]
 
 _ABSENT = "-"
 
@@ -72,10 +80,13 @@ def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
         yield _comparison_table(runs)
 
 
-def lock_costs_json(costs: Sequence[LockCost], paces: Sequence[JudgedPace] = ()) -> str:
+def lock_costs_json(
+    costs: Sequence[LockCost], paces: Sequence[JudgedPace] = (), figures: Sequence[LockFigure] = ()
+) -> str:
     """Return what checking locks costs, and what threads bring, as one JSON document."""
     document = {
         "lock_costs": [asdict(cost) | {"is_met": cost.is_met} for cost in costs],
+        "lock_figures": [asdict(figure) | {"is_met": figure.is_met} for figure in figures],
         "judged_pace": [asdict(pace) for pace in paces],
     }
     return json.dumps(document, indent=2)
@@ -99,10 +110,26 @@ def lock_costs_table(costs: Sequence[LockCost]) -> Table:
     table.add_column("ns", justify="right")
     table.add_column("x unchecked", justify="right")
     table.add_column("wanted", justify="right")
+    table.add_column("times of")
     for cost in costs:
         wanted = "" if cost.ratio_max is None else f"≤ {cost.ratio_max:g}"
         ratio = Text("") if cost.ratio_max is None else _judged(cost.ratio, cost.is_met, digits=2)
-        table.add_row(cost.subject, _number(cost.nanoseconds), ratio, wanted)
+        against = "" if cost.ratio_max is None else cost.base
+        table.add_row(cost.subject, _number(cost.nanoseconds), ratio, wanted, against)
+    return table
+
+
+def lock_figures_table(figures: Sequence[LockFigure]) -> Table:
+    """Return what else checking costs as a table."""
+    table = Table(title="What else checking costs", title_justify="left")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    table.add_column("unit")
+    table.add_column("wanted", justify="right")
+    for figure in figures:
+        digits = 0 if float(figure.value).is_integer() else 2
+        value = _judged(figure.value, figure.is_met, digits=digits)
+        table.add_row(figure.subject, value if figure.wanted else str(value), figure.unit, figure.wanted)
     return table
 
 

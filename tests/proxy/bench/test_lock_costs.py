@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
+import threading
 from itertools import count
+from typing import TYPE_CHECKING
 
 import typer
 from typer.testing import CliRunner
 
+from licorne.lockcheck.prediction import predict
+from licorne.lockcheck.trace_file import read_trace
 from licorne.proxy.bench.command import bench
-from licorne.proxy.bench.lock_costs import LockCost, measure_lock_costs
-from licorne.proxy.bench.report import lock_costs_json, lock_costs_table
+from licorne.proxy.bench.condition_lock import ConditionRWLock
+from licorne.proxy.bench.lock_asks import checked_asks
+from licorne.proxy.bench.lock_costs import LockCost, added_by_chain, measure_lock_costs
+from licorne.proxy.bench.lock_figure import LockFigure
+from licorne.proxy.bench.lock_load import checked_throughput
+from licorne.proxy.bench.lock_traces import analysis, recorded_events, write_cluster_trace
+from licorne.proxy.bench.report import lock_costs_json, lock_costs_table, lock_figures_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def test_every_kind_is_held_against_its_base() -> None:
@@ -21,13 +34,13 @@ def test_every_kind_is_held_against_its_base() -> None:
 
     assert {1.0} == {cost.ratio for cost in costs}
     assert {500_000_000.0} == {cost.nanoseconds for cost in costs}
-    assert 3 == sum(cost.ratio_max is None for cost in costs)
+    assert 5 == sum(cost.ratio_max is None for cost in costs)
     assert all(cost.base in {base.subject for base in costs if base.ratio_max is None} for cost in costs)
 
 
 def test_the_fastest_round_counts() -> None:
     """A round that something else has disturbed changes nothing."""
-    seconds = iter([9.0] * 10 + [2.0] * 10 + [5.0] * 10)
+    seconds = iter([9.0] * 12 + [2.0] * 12 + [5.0] * 12)
     now = 0.0
     starts = True
 
@@ -63,6 +76,85 @@ def test_the_table_and_the_document_say_what_is_wanted() -> None:
     assert ["", "≤ 2.5"] == list(lock_costs_table(costs).columns[3].cells)
 
 
+def test_a_figure_is_met_up_to_its_limit() -> None:
+    """From above or from below; where nothing is wanted any is."""
+    figures = [
+        LockFigure("most", 1.0, "µs", wanted_max=1.0),
+        LockFigure("too much", 1.1, "µs", wanted_max=1.0),
+        LockFigure("least", 0.9, "x", wanted_min=0.9),
+        LockFigure("too little", 0.8, "x", wanted_min=0.9),
+        LockFigure("any", 50_000, "events"),
+    ]
+    table = lock_figures_table(figures)
+    entries = json.loads(lock_costs_json((), (), figures))["lock_figures"]
+
+    assert [True, False, True, False, True] == [entry["is_met"] for entry in entries]
+    assert ["≤ 1", "≤ 1", "≥ 0.9", "≥ 0.9", ""] == list(table.columns[3].cells)
+    assert ["1", "1.10", "0.90", "0.80", "50,000"] == [str(cell) for cell in table.columns[1].cells]
+
+
+def ticking() -> Callable[[], float]:
+    """Return a clock that is a second later each time."""
+    ticks = count()
+    return lambda: float(next(ticks))
+
+
+def test_everything_else_is_measured_by_the_clock_that_is_given() -> None:
+    """Where all rounds take a second, checking adds nothing and threads lose nothing."""
+    chain = added_by_chain(ticking(), times=2, rounds=1)
+    load = checked_throughput(ticking(), allocations=2, rounds=3)
+    asks = checked_asks(ticking(), times=2, rounds=1)
+    records = recorded_events(ticking(), times=2, rounds=1)
+    found = analysis(ticking(), events=4_000)
+
+    assert [0.0, 0.0] == [figure.value for figure in chain]
+    assert [1.0, 1.0] == [figure.value for figure in load]
+    assert [5e5, 0.0, 0.0, 0.0] == [figure.value for figure in asks]
+    assert [0.0] == [figure.value for figure in records]
+    assert [3_988, 0.003988, 0.003988] == [found[at].value for at in (0, 2, 3)]
+    assert found[-1].value > 0
+
+
+def test_the_trace_that_is_analysed_is_what_its_threads_do(tmp_path: Path) -> None:
+    """Chains of four locks and three that go wrong; each of those can deadlock."""
+    path = tmp_path / "locks.lct"
+    used_bytes = write_cluster_trace(path, 8_000)
+    trace = read_trace(path)
+
+    assert 8_000 - 3 * 4 == len(trace.events)
+    assert 22 * len(trace.events) < used_bytes < 30 * len(trace.events)
+    assert () == trace.notices
+    assert len(predict(trace).found) >= 3
+
+
+def test_a_lock_on_a_condition_keeps_writers_out_and_lets_them_go_first() -> None:
+    """Otherwise it would be no lock to be held against."""
+    lock, order = ConditionRWLock(), []
+
+    def write() -> None:
+        order.append("wants to write")
+        with lock.write():
+            order.append("writes")
+
+    def read() -> None:
+        with lock.read():
+            order.append("reads")
+
+    writer = threading.Thread(target=write)
+    with lock.read(), lock.read():
+        writer.start()
+        while not lock.writers_waiting:
+            writer.join(0.001)
+        reader = threading.Thread(target=read)
+        reader.start()
+        reader.join(0.01)
+        assert ["wants to write"] == order
+    for thread in (writer, reader):
+        thread.join(10)
+
+    assert ["wants to write", "writes", "reads"] == order
+
+
 def test_locks_and_workloads_are_not_measured_together() -> None:
     """They have nothing in common."""
     application = typer.Typer()
@@ -72,3 +164,4 @@ def test_locks_and_workloads_are_not_measured_together() -> None:
 
     assert 2 == result.exit_code
     assert "leave the workloads out" in result.output
+    assert 2 == CliRunner().invoke(application, ["--trace-events", "5000", "a"]).exit_code

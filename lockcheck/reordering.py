@@ -1,0 +1,116 @@
+"""Of each unit the first of its events: the least reordering of a trace in which given ones are there.
+
+It is grown until it is *sync-preserving*: of two critical sections that exclude each other the first one is
+left before the second one is taken, if both are there; and whatever an event waited for is there too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from .trace import Event
+    from .trace_index import Section, TraceIndex
+
+__all__ = ["Reordering"]
+
+
+@final
+class Reordering:
+    """Of each unit how many of its events are there; only ever grows."""
+
+    def __init__(self, index: TraceIndex) -> None:
+        self._index = index
+        self._counts = dict.fromkeys(index.of_unit, 0)
+        self._wanted: dict[int, int] = {}
+        self._open: dict[int, dict[int, Section]] = {}
+        """Of each lock, by unit, the last section that is there."""
+        self._last: dict[tuple[int, str], int] = {}
+        """Of each lock and mode where it is taken last."""
+        for at in range(index.given):
+            self._want(at)
+
+    def include_before(self, at: int) -> None:
+        """Ask for all that the unit of an event did before it."""
+        unit = self._index.events[at].unit
+        self._wanted[unit] = max(self._wanted.get(unit, 0), self._index.position[at])
+
+    def includes(self, at: int) -> bool:
+        """Tell whether an event is there."""
+        return self._index.position[at] < self._counts[self._index.events[at].unit]
+
+    def events(self) -> tuple[Event, ...]:
+        """Return all events that are there, in order, but for those that were given."""
+        index = self._index
+        places = sorted(at for unit, count in self._counts.items() for at in index.of_unit[unit][:count])
+        return tuple(index.events[at] for at in places if at >= index.given)
+
+    def close(self) -> bool:
+        """Add what is missing; return False where something is that the trace does not have."""
+        while self._wanted:
+            unit, count = self._wanted.popitem()
+            before = self._counts[unit]
+            if count <= before:
+                continue
+            self._counts[unit] = count
+            mine = self._index.of_unit[unit]
+            end = mine[count] if count < len(mine) else len(self._index.events)
+            if not self._add_needs(unit, mine[before], end):
+                return False
+            if not all(self._exclude(lock) for lock in self._enter_sections(unit, mine[before], end)):
+                return False
+        return True
+
+    def _want(self, at: int) -> None:
+        unit = self._index.events[at].unit
+        if not self.includes(at):
+            self._wanted[unit] = max(self._wanted.get(unit, 0), self._index.position[at] + 1)
+
+    def _add_needs(self, unit: int, start: int, end: int) -> bool:
+        """Ask for what the events of a unit between two places waited for."""
+        index = self._index
+        waited = index.needing.get(unit, ())
+        for at in waited[bisect_left(waited, start) : bisect_left(waited, end)]:
+            needs = index.needs[at]
+            if needs is None:
+                return False
+            for need in needs:
+                self._want(need)
+        return True
+
+    def _enter_sections(self, unit: int, start: int, end: int) -> set[int]:
+        """Note the last sections of a unit between two places, by lock and mode; return their locks.
+
+        They are looked for from the end, until each is found that the unit has anywhere: it left all the
+        earlier ones itself.
+        """
+        index = self._index
+        taken = index.taken.get(unit, ())
+        kinds = index.kinds_of_sections.get(unit, ())
+        seen: set[tuple[int, str]] = set()
+        locks: set[int] = set()
+        for place in range(bisect_left(taken, end) - 1, bisect_left(taken, start) - 1, -1):
+            section = index.sections[taken[place]]
+            kind = section.lock, section.mode
+            if kind in seen:
+                continue
+            seen.add(kind)
+            if section.lock not in locks:
+                locks.add(section.lock)
+                self._open.setdefault(section.lock, {})[unit] = section
+            self._last[kind] = max(self._last.get(kind, -1), section.taken)
+            if len(seen) == len(kinds):
+                break
+        return locks
+
+    def _exclude(self, lock: int) -> bool:
+        """Ask for the end of every section of a lock that one comes after which it excludes."""
+        last_write = self._last.get((lock, "W"), -1)
+        last_any = max(last_write, self._last.get((lock, "R"), -1))
+        for section in self._open[lock].values():
+            if section.taken < (last_any if section.mode == "W" else last_write):
+                if section.left is None:
+                    return False
+                self._want(section.left)
+        return True

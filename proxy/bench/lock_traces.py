@@ -1,0 +1,116 @@
+"""What it costs to record what locks do, and to analyse a trace such as eight scheduling threads make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from ... import lockcheck
+from ...lockcheck.bulk import collector_paused
+from ...lockcheck.findings import Frame
+from ...lockcheck.prediction import predict
+from ...lockcheck.recording import recording
+from ...lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
+from ...lockcheck.trace_file import SEGMENT_BYTES, TraceWriter, read_trace
+from ...lockcheck.trace_index import TraceIndex
+from .lock_figure import LockFigure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+__all__ = ["analysis", "recorded_events"]
+
+THREADS: Final = 8
+_COUNTS: Final = {"partition": 2, "queue": 20, "application": 200, "node": 200}
+"""How many locks of each class the trace has, in the order in which they are taken."""
+_REVERSED: Final = 3
+"""So many chains go wrong: the thread takes the node and then its application, without the queue."""
+_SITE: Final = Frame("cluster.py", 1, "schedule", "with lock:")
+
+
+def recorded_events(
+    clock_seconds: Callable[[], float], *, times: int = 200, rounds: int = 30
+) -> tuple[LockFigure, ...]:
+    """Return what recording adds to an event, over the level `full`."""
+    full = record = float("inf")
+    with TemporaryDirectory() as folder:
+        for _ in range(rounds):
+            with lockcheck.session():
+                full = min(full, _seconds(clock_seconds, times))
+            with recording(Path(folder) / "locks.lct"):
+                record = min(record, _seconds(clock_seconds, times))
+    events = 2 * times
+    return (LockFigure("recording adds to an event", (record - full) / events * 1e6, "µs", wanted_max=0.2),)
+
+
+def _seconds(clock_seconds: Callable[[], float], times: int) -> float:
+    lock = lockcheck.RLock("queue")
+    _take(lock, 2)
+    start = clock_seconds()
+    _take(lock, times)
+    return clock_seconds() - start
+
+
+def _take(lock: AbstractContextManager[object], times: int) -> None:
+    for _ in range(times):
+        with lock:
+            pass
+
+
+def analysis(clock_seconds: Callable[[], float], *, events: int) -> tuple[LockFigure, ...]:
+    """Return how fast a trace of so many events is read, indexed and searched for deadlocks."""
+    with TemporaryDirectory() as folder, collector_paused():
+        path = Path(folder) / "locks.lct"
+        used_bytes = write_cluster_trace(path, events)
+        start = clock_seconds()
+        trace = read_trace(path)
+        read = clock_seconds()
+        TraceIndex(trace)
+        indexed = clock_seconds()
+        found = predict(trace).found
+        predicted = clock_seconds()
+    millions = len(trace.events) / 1e6
+    return (
+        LockFigure("a trace has", len(trace.events), "events"),
+        LockFigure("an event has", used_bytes / len(trace.events), "bytes", wanted_max=16),
+        LockFigure("reading", millions / (read - start), "million events/s"),
+        LockFigure("the graph", millions / (indexed - read), "million events/s", wanted_min=1),
+        LockFigure("prediction, a million events", (predicted - indexed) / millions, "s", wanted_max=10),
+        LockFigure("that many deadlocks were predicted", len(found), ""),
+    )
+
+
+def write_cluster_trace(path: Path, events: int) -> int:
+    """Write a trace of eight threads that take chains of four locks; return how many bytes it has."""
+    segments = events * 64 // SEGMENT_BYTES + 2
+    writer = TraceWriter(path, SEGMENT_BYTES, segments)
+    names = [(name, str(number)) for name, count in _COUNTS.items() for number in range(count)]
+    locks = {at: TracedLock(name, key, "writer") for at, (name, key) in enumerate(names, 1)}
+    units = {number: TracedUnit(f"scheduling-{number}", "scheduling") for number in range(1, THREADS + 1)}
+    for event in _events(events):
+        writer.event(event, units[event.unit], locks[event.object], _SITE)
+    used = writer.used_bytes
+    writer.close()
+    return used
+
+
+def _events(count: int) -> Iterator[Event]:
+    """Yield what threads do that take turns after each chain; an application has its queue and partition."""
+    chance = Random(5)  # noqa: S311 - a seed to repeat
+    partitions, queues, applications, nodes = _COUNTS.values()
+    chains = count // (2 * len(_COUNTS))
+    wrong = False
+    for number in range(chains):
+        if not wrong:  # otherwise another thread takes the same ones in the right order
+            application, node = chance.randrange(applications), chance.randrange(nodes)
+        queue = application % queues
+        below = [partitions + queues + application, partitions + queues + applications + node]
+        wrong = number % (chains // _REVERSED + 1) == 1
+        chain = below[::-1] if wrong else [queue % partitions, partitions + queue, *below]
+        unit = number % THREADS + 1
+        for kind, order in ((EventKind.TOOK, chain), (EventKind.LEFT, chain[::-1])):
+            for lock in order:
+                yield Event(kind, unit, lock + 1, "R" if lock < partitions else "W", "block", 1)
