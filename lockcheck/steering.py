@@ -89,8 +89,10 @@ class Steering:
         self._joining: list[Joining] = []
         """Units that wait for the end of a thread, where the witness says so."""
         self._joins = any(isinstance(stop.wanted, Ending) for stop in witness.stops)
+        self._held_back: list[Unit] = []
+        """Units that wait before their first lock."""
         self._beginning: list[int] = []
-        """Stops of units that come late, and wait before their first lock."""
+        """Stops of those that come late."""
         self.crew: Sequence[Member] = ()
         """Units that stood at their stops at the same time, and were let go on."""
 
@@ -192,17 +194,21 @@ class Steering:
         )
 
     def _wait_until(self, ready: Callable[[], bool], in_vain: str, unit: Unit) -> None:
-        """Keep a unit from a lock until it may go, or all have come, or its pause is over."""
+        """Keep a unit from a lock until it may go, or all have come, or nobody can, or its pause is over."""
+        with LATCH:
+            self._held_back.append(unit)
         gate, began = _shut_gate(), time.monotonic()
-        while True:
-            with LATCH:
-                if self.crew or self._left <= 0 or ready():
-                    return
+        try:
+            while not (self.crew or self._left <= 0 or ready() or self._nobody_comes()):
                 if time.monotonic() - began >= self._pause_seconds:
-                    self._left -= time.monotonic() - began
-                    self.obstacles[f"{self.matching.role(unit)} {in_vain}"] += 1
+                    with LATCH:
+                        self._left -= time.monotonic() - began
+                        self.obstacles[f"{self.matching.role(unit)} {in_vain}"] += 1
                     return
-            gate.acquire(timeout=LOOK_SECONDS)
+                gate.acquire(timeout=LOOK_SECONDS)
+        finally:
+            with LATCH:
+                self._held_back.remove(unit)
 
     # --------------------------------------------------------------------------- who is not there yet
 
@@ -226,15 +232,25 @@ class Steering:
 
     def _obstacle(self, paused: Paused) -> str | None:
         """Say why it cannot help to keep a unit paused; nothing where it may."""
-        if threading.active_count() == 1:
-            return "only one thread runs, so nobody else can come to their place meanwhile"
         stops = self.witness.stops
         missing = [{stops[place].role} for place in self._missing()] or [{stop.role for stop in stops}]
         for roles in missing:
             obstacle = self._kept_away(roles, paused)
             if obstacle is not None:
                 return obstacle
+        if self._nobody_comes():
+            self.late.update(paused.times)
+            return "nobody else could come: there was no other thread, or all waited for paused ones"
         return None
+
+    def _nobody_comes(self) -> bool:
+        """Tell whether all other threads that run are paused too, or wait for one that is."""
+        kept = {*self._held_back, *(one.unit for one in self._here())}
+        for thread in threading.enumerate():
+            unit = runtime.running.get(thread.ident or 0)
+            if unit is None or (unit not in kept and not _way_to(kept, unit)):
+                return False
+        return True
 
     def _kept_away(self, roles: set[str], paused: Paused) -> str | None:
         """Say what all that could come wait for, if a paused unit holds it."""
@@ -242,7 +258,7 @@ class Steering:
         coming = [
             unit for unit in runtime.all_units() if unit not in here and self.matching.role(unit) in roles
         ]
-        ways = [_way_to(paused.unit, unit) for unit in coming]
+        ways = [_way_to({paused.unit}, unit) for unit in coming]
         if not ways or not all(ways):
             return None
         self.late.update(paused.times)
@@ -320,7 +336,7 @@ def _holds(unit: Unit, lock: LockIdentity) -> bool:
     return any(node.grip is not None and node.grip.lock is lock for node in held_nodes(unit.node))
 
 
-def _way_to(paused: Unit, unit: Unit) -> list[Unit]:
+def _way_to(paused: set[Unit], unit: Unit) -> list[Unit]:
     """Return units of which each waits for the next one, from one to one that waits for a paused one."""
     seen: set[int] = set()
 
@@ -330,7 +346,7 @@ def _way_to(paused: Unit, unit: Unit) -> list[Unit]:
             return []
         seen.add(at.serial)
         blockers = awaited(at, wait)
-        if paused in blockers:
+        if paused.intersection(blockers):
             return [at]
         for one in blockers:
             way = walk(one)

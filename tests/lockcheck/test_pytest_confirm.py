@@ -109,7 +109,7 @@ def test_what_a_test_found_is_confirmed_or_has_the_reason_why_not(tmp_path: Path
         path = tmp_path / "lockcheck-witnesses" / f"{finding.fingerprint}.json"
         assert (str(path), Rung.R4) == (finding.replay, read_witness(path).rung)
         assert f"replay file: {path}" in said
-    assert "only one thread runs" in "".join(learned.why)
+    assert "there was no other thread" in "".join(learned.why)
     assert {"test_locks.py::test_in_one_thread"} == {learned.test}
 
 
