@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 from ..lockcheck import excludes, requires
 from ..model.cycle import CycleOutcome
 from ..model.marks import marked_methods
+from ..model.messages import NodeAction
 from ..model.partition import Partition
 from .breakage import blame
 from .guards import Guard
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["GuardedPartition"]
 
 T = TypeVar("T")
+_CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
 
 
 @final
@@ -117,9 +119,13 @@ class GuardedPartition(Guard):
         self._partition.flush()
 
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
-        """Carry a request out; what was said of the nodes before counts no longer."""
+        """Carry a request out; what was said of nodes with the names of new ones counts no longer.
+
+        What was said of nodes that only change does count: an RM that tells of a node all the time would
+        otherwise never have answered.
+        """
         with self.holding() as partition:
-            self._forget(node_ids=[update.node_id for update in updates])
+            self._forget(node_ids=[update.node_id for update in updates if update.action in _CREATIONS])
             partition.update_nodes(updates)
 
     def update_allocations(self, submissions: Sequence[AllocationSubmission], *others: Any) -> None:

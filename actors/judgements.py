@@ -179,7 +179,7 @@ class Judgements:
                 other.inherit(answers)
 
     def forget(self, keys: Collection[str], node_ids: Collection[str]) -> None:
-        """Ask again about asks and nodes that have come anew or were changed."""
+        """Ask again about asks that have come anew or were changed, and about nodes that have come anew."""
         for answers in self._open:
             answers.forget(keys, node_ids)
 

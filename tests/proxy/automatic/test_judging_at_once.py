@@ -10,6 +10,7 @@ import pytest
 from listening import WAIT_SECONDS, Gate, Judge, Listener, once
 from manager_requests import application_request, ask_request, keys, node_request, release_request
 from running_scheduler import begin, in_threads, running
+from threads_stress import node_end
 
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si
@@ -147,7 +148,7 @@ def elsewhere(*calls: Callable[[], object]) -> Callable[[], object]:
 NEWS = {
     "the ask has come anew": (release_request("ask"), ask_request("ask", memory=2)),
     "the ask was changed": (ask_request("ask", memory=7),),
-    "the node has come anew": (node_request("node-1", memory=90),),
+    "the node has come anew": (node_end("node-1", ""), node_request("node-1", memory=90)),
 }
 
 
@@ -189,11 +190,13 @@ def test_an_ask_that_was_withdrawn_is_not_placed() -> None:
 
 
 def test_other_news_leave_an_answer_as_it_is() -> None:
-    """So that a busy manager does not keep a slow one from placing anything."""
+    """So that a manager that talks all the time gets its answers used all the same."""
     judge = Judge()
     with stepped(judge) as scheduler:
-        news = partial(scheduler.update_allocation, ask_request("other"))
-        judge.react = once("asked to place ask", elsewhere(news))
+        changed = node_request("node-1", memory=90)
+        changed.nodes[0].action = si.NodeInfo.UPDATE
+        news = [partial(tell, scheduler, each) for each in (ask_request("other"), changed)]
+        judge.react = once("asked to place ask", elsewhere(*news))
         scheduler.update_allocation(ask_request("ask"))
         scheduler.run_until_idle()
 
