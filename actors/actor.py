@@ -86,6 +86,10 @@ class PooledActor(pykka.Actor):
         """What runs this actor; known once it is started."""
         return self.actor_inbox.dispatcher
 
+    def asked_as(self) -> tuple[str, object]:
+        """Return what lockcheck calls the actor: its class in a declared order, and which of it it is."""
+        return type(self).__name__, None
+
     # What Pykka asks of a runtime.
 
     @staticmethod

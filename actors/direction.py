@@ -8,14 +8,31 @@ tests: a dispatcher has it only when made with `check_direction=True`.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from .errors import AskDirectionError
 
 if TYPE_CHECKING:
     from .mailbox import Mailbox
+    from .waiting import Wait
 
-__all__ = ["AskDirection"]
+__all__ = ["AskDirection", "AskRule"]
+
+
+class AskRule(Protocol):
+    """What looks at the asks that an actor gets."""
+
+    def check(self, asked: Mailbox, *, limited: bool = False) -> None:
+        """Pass an ask that is about to be waited for, maybe for a `limited` time, or raise."""
+
+    def enter(self, mailbox: Mailbox) -> None:
+        """Count the thread as running this actor, until `leave`."""
+
+    def leave(self, mailbox: Mailbox) -> None:
+        """Count the thread as running this actor no more."""
+
+    def sleep(self, wait: Wait) -> None:
+        """Sleep in a wait without a limit until it is woken."""
 
 
 class _Running(threading.local):
@@ -45,7 +62,7 @@ class AskDirection:
         if mailbox.rank is not None:
             self._running.mailboxes.pop()
 
-    def check(self, asked: Mailbox) -> None:
+    def check(self, asked: Mailbox, *, limited: bool = False) -> None:  # noqa: ARG002 - a limit changes nothing
         """Pass a blocking ask that goes down, or whose rank is not known on either side.
 
         Raises:
@@ -60,3 +77,7 @@ class AskDirection:
                 f"{asker} of rank {asker.rank} may tell, but not ask and wait for,"
                 f" {asked} of rank {asked.rank}: a blocking ask goes down only"
             )
+
+    def sleep(self, wait: Wait) -> None:
+        """Sleep until woken."""
+        wait.woken()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from pykka import ActorRegistry
 from pykka.messages import _ActorStop
 
+from ..lockcheck.levels import Level
+from ..lockcheck.settings import level_for
 from .direction import AskDirection
 from .errors import DispatcherError
 from .failure import DeadLetter
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from .actor import PooledActor
+    from .direction import AskRule
     from .failure import DeadLetterHook, Failure, FailureHook
     from .mailbox import Mailbox
     from .reference import AnyRef, PooledRef
@@ -46,7 +49,8 @@ class Dispatcher:
         name: what the threads and the log call this dispatcher.
         on_dead_letter: hears of every told message that reaches nobody.
         on_failure: hears of every exception that is not the answer to an ask.
-        check_direction: refuse blocking asks that go sideways or up; for tests.
+        check_direction: refuse blocking asks that go sideways or up; for tests. Where locks are checked when
+            the dispatcher is made, lockcheck looks at asks besides.
         log: where it says what happens; by default everything is said.
 
     Raises:
@@ -71,7 +75,8 @@ class Dispatcher:
             raise DispatcherError(f"budget={budget} handles no message")
         self.name = name
         self.log = (log or Log()).bind(dispatcher=name)
-        self.direction = AskDirection() if check_direction else None
+        self._direction = AskDirection() if check_direction else None
+        self._checks_asks = level_for(None) is not Level.OFF
         self._on_dead_letter = on_dead_letter
         self._on_failure = on_failure
         self._lock = Lock()
@@ -122,6 +127,14 @@ class Dispatcher:
         """Forget an actor that has stopped."""
         with self._lock:
             self._actors.pop(ref, None)
+
+    def rule_of_asks(self, actor: PooledActor) -> AskRule | None:
+        """Return what looks at the asks that an actor gets: directions, lockcheck, both or nothing."""
+        if not self._checks_asks:
+            return self._direction
+        from .checked_asks import CheckedAsks  # noqa: PLC0415 - not loaded where nothing is checked
+
+        return CheckedAsks(*actor.asked_as(), actor.rank, self._direction)
 
     def stop_actors_nowait(self) -> None:
         """Ask all actors to stop, the last started first, and wait for none."""

@@ -17,6 +17,7 @@ from .waiting import WAIT_GRAPH, Wait
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .direction import AskRule
     from .mailbox import Mailbox
 
 __all__ = ["ExceptionInfo", "PooledFuture"]
@@ -98,6 +99,10 @@ class PooledFuture(Future[T]):
                 return self._hook_thread
         return None if self.mailbox is None else self.mailbox.owner()
 
+    def rule(self) -> AskRule | None:
+        """Return what looks at asks of the answering actor, if anything does."""
+        return None if self.mailbox is None else self.mailbox.direction
+
     def withdraw(self, error: Exception) -> None:
         """Fail with `error` and have the actor skip the message."""
         self.withdrawn = True
@@ -106,8 +111,9 @@ class PooledFuture(Future[T]):
 
     def obtain(self, timeout: float | None, *, withdraws: bool) -> T:
         """Do what `get` does; on a cycle, withdraw the message if that is asked for."""
-        if self.mailbox is not None and self.mailbox.direction is not None:
-            self.mailbox.direction.check(self.mailbox)
+        rule = self.rule()
+        if rule is not None and self.mailbox is not None:
+            rule.check(self.mailbox, limited=timeout is not None)
         with self._lock:
             outcome = self._outcome
         if outcome is None:

@@ -29,18 +29,25 @@ Entity = TypeVar("Entity")
 
 LOCK_ORDER: Final = Order(
     "registration < cluster < partition < application, partition < node, partition < link, "
-    "registration < clock, scheduling, look-ups, answers",
-    exclusive=["registration", "partition", "clock", "link", "scheduling", "look-ups", "answers"],
+    "registration < clock, scheduling, look-ups, answers, "
+    "registration < cluster-actor < partition-actor < application-actor, partition-actor < node-actor, "
+    "partition-actor < clock, partition-actor < link",
+    exclusive=[
+        *("registration", "partition", "clock", "link", "scheduling", "look-ups", "answers"),
+        *("cluster-actor", "partition-actor", "application-actor", "node-actor"),
+    ],
     forbid=[
         "registration -> cluster[R]",
         "cluster[R] -> partition",
         "cluster[R] -> application",
         "cluster[R] -> node",
         "cluster -> link",
+        "cluster-actor -> link",
     ],
     walks=["cluster -> partition", "partition -> application", "partition -> node"],
 )
-"""What the engine `threads` and the scheduler around it declare of their locks; see docs/threads.md."""
+"""What the engines `threads` and `actors` and the scheduler around them declare of their locks and asks; see
+docs/threads.md."""
 
 
 class Guard:

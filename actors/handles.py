@@ -51,6 +51,14 @@ class EntityActor(PooledActor):
     def __str__(self) -> str:
         return f"{type(self.entity).__name__} actor"
 
+    def asked_as(self) -> tuple[str, object]:
+        """Return the class that `LOCK_ORDER` has for the entity's actor, and the entity's name."""
+        entity_class = next(known for known in RANKS if isinstance(self.entity, known))
+        identity = IDENTITY[entity_class]
+        return f"{entity_class.__name__.lower()}-actor", getattr(
+            self.entity, identity[0]
+        ) if identity else None
+
     def _note_returned(self, error: Exception) -> None:
         super()._note_returned(error)
         if blame(error, self.entity):

@@ -35,7 +35,7 @@ from .future import PooledFuture
 
 if TYPE_CHECKING:
     from .actor import PooledActor
-    from .direction import AskDirection
+    from .direction import AskRule
     from .dispatcher import Dispatcher
     from .waiting import Awaited, Wait
 
@@ -76,7 +76,8 @@ class Mailbox:
         self._queued = False
         self._closed = False
         self._waits: list[Wait] | None = None
-        self.direction: AskDirection | None = None
+        self.direction: AskRule | None = None
+        """What looks at asks, if anything does."""
 
     def bind(self, actor: PooledActor) -> None:
         """Belong to this actor; it is let go when it has died, since references keep the mailbox."""
@@ -86,7 +87,7 @@ class Mailbox:
 
     def open(self, first: Letter | None) -> None:
         """Let go of the actor for the first time; `first` is handled before what has arrived."""
-        self.direction = self.dispatcher.direction
+        self.direction = self.dispatcher.rule_of_asks(self._actor)
         if first is not None:
             with self._lock:
                 self._control = deque((first, *(self._control or ())))

@@ -18,10 +18,13 @@ from __future__ import annotations
 
 from queue import Empty, SimpleQueue
 from threading import Lock, get_ident
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .errors import AskCycleError
 from .pool import asleep
+
+if TYPE_CHECKING:
+    from .direction import AskRule
 
 __all__ = ["WAIT_GRAPH", "Awaited", "Wait", "WaitGraph"]
 
@@ -34,6 +37,9 @@ class Awaited(Protocol):
 
     def answerer(self) -> int | None:
         """Return the thread that the answer depends on now, `None` while there is no such thread."""
+
+    def rule(self) -> AskRule | None:
+        """Return what looks at asks of who is to answer, if anything does."""
 
     def withdraw(self, error: Exception) -> None:
         """Fail with `error` and have the actor skip the message."""
@@ -61,10 +67,22 @@ class Wait:
         self._wakes.put(None)
 
     def sleep(self, timeout_seconds: float | None = None) -> bool:
-        """Sleep until woken; `False` if that did not happen in time."""
+        """Sleep until woken; `False` if that did not happen in time.
+
+        Raises:
+            DeadlockError: locks and asks wait for each other, and this wait was chosen to give way.
+        """
+        rule = self.future.rule()
+        with asleep():
+            if rule is None or timeout_seconds is not None:
+                return self.woken(timeout_seconds)
+            rule.sleep(self)
+            return True
+
+    def woken(self, timeout_seconds: float | None = None) -> bool:
+        """Wait to be woken; `False` if that did not happen in time."""
         try:
-            with asleep():
-                self._wakes.get(timeout=timeout_seconds)
+            self._wakes.get(timeout=timeout_seconds)
         except Empty:
             return False
         return True

@@ -51,18 +51,12 @@ class _Task:
         if self.over:
             return []
         if self.thread is not None:
-            return _units([self.thread])
+            return runtime.units_on([self.thread])
         pool = self.pool()
         if pool is None:
             return []
-        units = _units([worker.ident for worker in tuple(pool._threads)])  # noqa: SLF001 - a pool tells nobody
+        units = runtime.units_on([worker.ident for worker in tuple(pool._threads)])  # noqa: SLF001 - a pool tells nobody
         return units if len(units) == pool._max_workers else []  # noqa: SLF001 - likewise
-
-
-def _units(threads: Iterable[int | None]) -> list[Unit]:
-    """Return what runs on some threads, as far as it is known."""
-    found = (runtime.running.get(ident) for ident in threads if ident is not None)
-    return [unit for unit in found if unit is not None]
 
 
 _tasks: Final[weakref.WeakKeyDictionary[_Future, _Task]] = weakref.WeakKeyDictionary()
@@ -80,7 +74,7 @@ class _JoinWait:
 
     def needs(self, waiting: Unit) -> list[list[Unit]]:  # noqa: ARG002 - whoever waits
         """Return the unit that runs on the thread."""
-        return [_units([self._thread.ident])] if self._thread.is_alive() else []
+        return [runtime.units_on([self._thread.ident])] if self._thread.is_alive() else []
 
     def describe(self) -> str:
         """Say what is waited for."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .holding import LockIdentity
     from .sessions import Session
 
-__all__ = ["blocking", "blocks", "no_locks"]
+__all__ = ["asks", "blocking", "blocks", "no_locks"]
 
 
 @contextmanager
@@ -44,6 +44,15 @@ def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = Non
         _check(kind, detail, Kind.BLOCKING, except_for=except_for)
 
 
+def asks(answers: LockIdentity) -> None:
+    """Say that something is asked now; under a lock it may block, unless the declared order knows both."""
+    session = runtime.session
+    known = session.order.ranks if session is not None and session.order is not None else {}
+    held = (node.grip.lock for node in held_nodes(local.unit.node) if node.grip is not None)
+    if not all(lock.answers or {lock.name, answers.name} <= known.keys() for lock in held):
+        blocks("ask", str(answers))
+
+
 def _check(what: str, detail: str, kind: Kind, *, except_for: LockIdentity | None) -> None:
     unit = local.unit
     session = runtime.session
@@ -60,7 +69,7 @@ def _judge(session: Session, what: str, detail: str, kind: Kind, except_for: Loc
     unit = local.unit
     for holder in held_nodes(unit.node):
         grip = holder.grip
-        if grip is None or grip.lock is except_for:
+        if grip is None or grip.lock is except_for or grip.lock.answers:  # an actor may block while it runs
             continue
         allowed = session.blocking.get(grip.lock.name, frozenset())
         if kind is Kind.BLOCKING and allowed & {what, "*"}:

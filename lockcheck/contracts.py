@@ -127,7 +127,8 @@ def _check_excluded(name: str, classes: tuple[str, ...]) -> None:
     if session is None or unit.inside:
         return
     for holder in held_nodes(unit.node):
-        if holder.grip is not None and (not classes or holder.grip.lock.name in classes):
+        grip = holder.grip
+        if grip is not None and (grip.lock.name in classes if classes else not grip.lock.answers):
             unit.inside = True
             try:
                 session.guarded(functools.partial(_report, session, name, holder), lambda: None)

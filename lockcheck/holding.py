@@ -44,7 +44,18 @@ _serials: Final = count(1)
 class LockIdentity:
     """What is known of a lock for as long as anybody remembers it, which may be longer than it lives."""
 
-    __slots__ = ("fresh_for", "key", "name", "policy", "reentrant", "reference", "serial", "shared")
+    __slots__ = (
+        "answers",
+        "fresh_for",
+        "key",
+        "name",
+        "policy",
+        "rank",
+        "reentrant",
+        "reference",
+        "serial",
+        "shared",
+    )
 
     def __init__(self, name: str, key: object, *, reentrant: bool, policy: Policy | None) -> None:
         self.serial = next(_serials)
@@ -57,6 +68,10 @@ class LockIdentity:
         """The only unit that knows the lock, where somebody said so."""
         self.reference: weakref.ref[object] | None = None
         self.shared = policy is not None
+        self.answers = False
+        """Whether it is no lock, but something that answers asks, such as an actor."""
+        self.rank: int | None = None
+        """Where something that answers stands in the order of asks."""
 
     def __str__(self) -> str:
         return f"{self.name} #{self.serial}" if self.key is None else f"{self.name} {self.key}"

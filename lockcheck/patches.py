@@ -24,15 +24,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from .blocking import blocks
-from .happens_before import learn
 from .hooks import Hooks
-from .runtime import go_on_as, local, runtime
+from .runtime import go_on_as, local, next_segment, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .happens_before import Segment
-    from .holding import Unit
 
 __all__ = ["HOOKS", "started_after"]
 
@@ -138,7 +136,7 @@ def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Th
     def start(self: threading.Thread) -> None:
         unit = local.unit
         _starts[self] = unit.segment
-        _next_segment(unit)
+        next_segment(unit)
         inside, unit.inside = unit.inside, True  # it waits for the new thread to come up, which takes no lock
         try:
             method(self)
@@ -156,7 +154,7 @@ def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[
         method(self, timeout)
         ended = runtime.segment_of_ended(self)
         if ended is not None and not self.is_alive():
-            _next_segment(local.unit, ended)
+            next_segment(local.unit, ended)
 
     return join
 
@@ -173,7 +171,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
         finally:
             ended = _ends.get(self)
             if ended is not None:
-                _next_segment(local.unit, ended)
+                next_segment(local.unit, ended)
 
     return wait
 
@@ -200,7 +198,7 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
         **named: object,
     ) -> object:
         after = local.unit.segment
-        _next_segment(local.unit)
+        next_segment(local.unit)
         alone = self._max_workers == 1
 
         @functools.wraps(work)
@@ -218,7 +216,7 @@ def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
     """Run a task of a pool: as a unit of its own, or on the pool's only thread after who handed it in."""
     unit = local.unit
     if alone:
-        _next_segment(unit, after)
+        next_segment(unit, after)
         yield
         return
     go_on_as(runtime.new_unit(f"task {name}", after))
@@ -230,11 +228,3 @@ def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
             runtime.ended(local.unit)
         runtime.forget(local.unit)
         go_on_as(unit)
-
-
-def _next_segment(unit: Unit, ended: Segment | None = None) -> None:
-    """Begin the next segment of a unit, if there is a reason; what it nests from now on is learned anew."""
-    if unit.segment.silent and ended is None:
-        return
-    unit.segment = learn(unit.segment, ended)
-    runtime.cut_trie(unit)

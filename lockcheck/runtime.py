@@ -11,17 +11,17 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Final, final
 
-from .happens_before import Segment, begin
+from .happens_before import Segment, begin, learn
 from .holding import Node, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .recording import Recorder
     from .sessions import Session
     from .steering import Steering
 
-__all__ = ["LATCH", "Runtime", "go_on_as", "local", "runtime"]
+__all__ = ["LATCH", "Runtime", "go_on_as", "local", "next_segment", "runtime"]
 
 LATCH: Final = threading.RLock()
 """Held for a moment where something new is written down; nothing is waited for while it is held. It is
@@ -51,9 +51,18 @@ class Runtime:
         """Make a unit and remember it."""
         unit = Unit(name, Segment(0), self.session)
         unit.segment = begin(unit.serial, after)
+        self.remember(unit)
+        return unit
+
+    def remember(self, unit: Unit) -> None:
+        """Know a unit again that runs on."""
         with LATCH:
             self.units[unit.serial] = unit
-        return unit
+
+    def units_on(self, threads: Iterable[int | None]) -> list[Unit]:
+        """Return what runs on some threads, as far as it is known."""
+        found = (self.running.get(number) for number in threads if number is not None)
+        return [unit for unit in found if unit is not None]
 
     def forget(self, unit: Unit) -> None:
         """Forget a unit that runs no more."""
@@ -152,3 +161,11 @@ def go_on_as(unit: Unit) -> None:
     """Have the calling thread run another unit from here on."""
     local.unit = unit
     runtime.running[threading.get_ident()] = unit
+
+
+def next_segment(unit: Unit, ended: Segment | None = None) -> None:
+    """Begin the next segment of a unit, if there is a reason; what it nests from now on is learned anew."""
+    if unit.segment.silent and ended is None:
+        return
+    unit.segment = learn(unit.segment, ended)
+    runtime.cut_trie(unit)

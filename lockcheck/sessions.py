@@ -61,7 +61,7 @@ class Session:
 
     Args:
         order: the declared order, if any.
-        level: how much is looked at: `order`, `full` or `record`.
+        level: how much is looked at: `order`, `full` or `record`; `off` leaves alone what is made in it.
         on: what happens at a finding, by rung: `raise` before the lock is taken, `warn`, `log`, `record`,
             and for a real deadlock `break`; rungs that are left out keep their default.
         fail_on: the rungs at which `failures` counts a finding.
@@ -132,7 +132,8 @@ class Session:
         with LATCH:
             self._outer = runtime.session
             self._look_on(self)
-        awaited.HOOKS.install()
+        if self.level >= Level.ORDER:
+            awaited.HOOKS.install()
         if self.level >= Level.FULL:
             patches.HOOKS.install()
         return self
@@ -142,7 +143,8 @@ class Session:
     ) -> None:
         if self.level >= Level.FULL:
             patches.HOOKS.uninstall()
-        awaited.HOOKS.uninstall()
+        if self.level >= Level.ORDER:
+            awaited.HOOKS.uninstall()
         with LATCH:
             self._look_on(self._outer)
         for unit in self.named_units.values():

@@ -116,6 +116,8 @@ def _wants_again(session: Session, node: Node, holding: Node) -> bool:
         return True
     if held.mode == "R" and grip.mode == "W":
         kind, why = Kind.UPGRADE, "the writer waits for all readers to leave, and is one itself"
+    elif grip.lock.answers:
+        kind, why = Kind.RECURSION, "it would wait for its own answer"
     elif held.mode == "R":
         kind, why = (
             Kind.RECURSION,
@@ -170,6 +172,8 @@ def many_members(node: Node, after: Node) -> None:
     session = runtime.session
     grip = after.grip
     if session is None or grip is None or node.unit.inside or node.visits <= session.members_max:
+        return
+    if node.grip is not None and node.grip.lock.answers:  # an actor may visit what it likes
         return
     node.unit.inside = True
     try:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from loguru import Record
 
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+
 
 class Diary(PooledActor):
     """Writes down what happens to it."""

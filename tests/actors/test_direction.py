@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from licorne.actors.reference import AnyRef, PooledRef
 
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+
 
 class Asker(PooledActor):
     """Asks others in every way there is."""

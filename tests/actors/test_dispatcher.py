@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from licorne.actors.future import PooledFuture
     from licorne.actors.reference import AnyRef, PooledRef
 
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+
 
 class Plain(PooledActor):
     """Does what it is told."""

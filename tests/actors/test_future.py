@@ -16,6 +16,8 @@ from licorne.actors.future import PooledFuture
 if TYPE_CHECKING:
     from licorne.actors.dispatcher import Dispatcher
 
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+
 
 class Echo(PooledActor):
     """Returns what it gets."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from licorne.actors.failure import DeadLetter
     from licorne.actors.reference import AnyRef, PooledRef
 
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+
 MODULES = (actor_module, dispatcher_module, future_module, mailbox, pool, reference, waiting)
 CHANCES = (0.01, 0.02, 0.05)
 """Rare switches let one thread do much between two steps of another; frequent ones mix fine steps."""

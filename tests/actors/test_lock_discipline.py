@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from licorne.actors.reference import PooledRef
 
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+
 SHARED: dict[type, tuple[str, ...]] = {
     Mailbox: ("_owner", "_idle", "_queued", "_waits"),
     PooledFuture: ("_outcome", "_hook_thread", "_waits", "_get_hook"),

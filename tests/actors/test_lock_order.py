@@ -1,11 +1,12 @@
-"""The declared order of the engine `threads`: what it says, and that the engine makes use of all of it."""
+"""The declared order of locks and asks: what it says, and that the engines make use of all of it."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import pytest
 from listening import Listener
 from manager_requests import ONE, TWO, application_request, ask_request, configuration_request, node_request
 from running_scheduler import begin, reserved_in, running
@@ -16,26 +17,29 @@ from licorne.lockcheck import session
 from licorne.lockcheck.certificate import certify
 
 if TYPE_CHECKING:
+    from licorne.proxy.scheduler import EngineName
     from licorne.proxy.si import si_pb2 as si
 
+ENGINES: Final[tuple[EngineName, ...]] = ("actors", "threads")
 PAGE = Path(__file__).parents[2] / "docs" / "threads.md"
 
 
 def test_every_declared_nesting_is_made() -> None:
     """What is declared and never done would let through what nobody means."""
     with session(LOCK_ORDER) as checked:
-        end_a_partition_with_a_reservation()
-        register_again_while_something_runs()
-        explain_while_something_waits()
+        for engine in ENGINES:
+            end_a_partition_with_a_reservation(engine)
+            register_again_while_something_runs(engine)
+            explain_while_something_waits(engine)
     certificate = certify(checked.summary())
 
     assert certificate.holds, certificate.text()
     assert () == certificate.unexercised, certificate.text()
 
 
-def end_a_partition_with_a_reservation() -> None:
+def end_a_partition_with_a_reservation(engine: EngineName) -> None:
     """End it while an application that runs on one of its nodes has reserved the other one."""
-    with Scheduler(engine="threads", stepped=True) as scheduler:
+    with Scheduler(engine=engine, stepped=True) as scheduler:
         scheduler.register("rm", Listener(), configuration=TWO)
         scheduler.update_node(node_request("first", "second", memory=3, partition="second"))
         scheduler.update_application(application_request("app", "stays", partition="second"))
@@ -50,19 +54,19 @@ def end_a_partition_with_a_reservation() -> None:
         scheduler.validate()
 
 
-def register_again_while_something_runs() -> None:
+def register_again_while_something_runs(engine: EngineName) -> None:
     """Its end sets a timer."""
     listener = Listener()
-    with running("threads", threads=1) as scheduler:
+    with running(engine) as scheduler:
         begin(scheduler, listener)
         scheduler.update_allocation(ask_request("ask"))
         listener.wait_for("placed ask")
         scheduler.register("rm", listener, configuration=ONE)
 
 
-def explain_while_something_waits() -> None:
+def explain_while_something_waits(engine: EngineName) -> None:
     """Whether the manager is far behind is one of the reasons, and its link knows."""
-    with running("threads", threads=1) as scheduler:
+    with running(engine) as scheduler:
         begin(scheduler, Listener())
         scheduler.update_allocation(ask_request("ask", memory=2000))
         assert scheduler.explain("app").asks
@@ -74,9 +78,10 @@ def an_ask(key: str, application: str, node_id: str) -> si.AllocationRequest:
     return request
 
 
-def test_what_an_application_has_reserved_is_freed_when_its_partition_ends() -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_an_application_has_reserved_is_freed_when_its_partition_ends(engine: EngineName) -> None:
     """As part of the test run, so that the certificate of the run has this nesting."""
-    end_a_partition_with_a_reservation()
+    end_a_partition_with_a_reservation(engine)
 
 
 def test_the_page_shows_the_declaration_as_it_describes_itself() -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from licorne.actors.future import PooledFuture
     from licorne.actors.reference import PooledRef
 
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+
 
 class Account(PooledActor):
     """Adds, fails, and remembers who ran it."""

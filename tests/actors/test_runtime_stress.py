@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from licorne.actors.failure import DeadLetter
     from licorne.actors.reference import PooledRef
 
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+
 HANG_SECONDS = 300
 """A thread that has not ended after this time hangs; the stacks of all threads are shown."""
 

@@ -30,6 +30,9 @@ class Answer:
     def answerer(self) -> int | None:
         return self.thread
 
+    def rule(self) -> None:
+        """Nothing looks at asks."""
+
     def withdraw(self, error: Exception) -> None:
         self.withdrawn_with = error
 

@@ -294,20 +294,22 @@ def test_methods_are_the_plain_ones_where_nobody_looks_on() -> None:
 
 def test_a_wait_for_the_first_result_needs_nobody_once_there_is_one() -> None:
     """Also in the moment before the waiter notices, while the other task is stuck behind the waiter."""
-    promise, lock = Future[int](), Lock("shared", check="order")
-    with checked() as opened, ThreadPoolExecutor(1) as pool, lock:
-        stuck = pool.submit(_take_and_let_go, lock)
-        waiter = threading.Thread(
-            target=concurrent.futures.wait,
-            args=([stuck, promise],),
-            kwargs={"return_when": concurrent.futures.FIRST_COMPLETED},
-        )
-        waiter.start()
-        wait, unit_of_waiter = wait_of(waiter.name)
-        promise.set_result(7)
+    promise = Future[int]()
+    with checked() as opened, ThreadPoolExecutor(1) as pool:
+        lock = Lock("shared", check="order")
+        with lock:
+            stuck = pool.submit(_take_and_let_go, lock)
+            waiter = threading.Thread(
+                target=concurrent.futures.wait,
+                args=([stuck, promise],),
+                kwargs={"return_when": concurrent.futures.FIRST_COMPLETED},
+            )
+            waiter.start()
+            wait, unit_of_waiter = wait_of(waiter.name)
+            promise.set_result(7)
 
-        assert [] == wait.needs(unit_of_waiter)
-        waiter.join(WAIT_SECONDS_MAX)
+            assert [] == wait.needs(unit_of_waiter)
+            waiter.join(WAIT_SECONDS_MAX)
     assert not deadlocks(opened)
 
 

@@ -1,0 +1,270 @@
+"""Asks as lockcheck hears of them: in one graph with locks, by rank, and in real deadlocks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks
+from lock_corpus import RECORD
+
+from licorne.actors.actor import PooledActor
+from licorne.actors.dispatcher import Dispatcher
+from licorne.lockcheck import DeadlockError, Kind, Lock, LockOrderError, Order, Rung, session, unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.actors.reference import AnyRef, PooledRef
+    from licorne.lockcheck.factories import ExclusiveLock
+    from licorne.lockcheck.sessions import Session
+
+
+class Clerk(PooledActor):
+    """Does what it is told or asked, and goes on after an error."""
+
+    survives_failures: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = 0
+
+    def answer(self) -> int:
+        self.answers += 1
+        return self.answers
+
+    def take(self, lock: ExclusiveLock, begun: threading.Event | None = None) -> None:
+        if begun is not None:
+            begun.set()
+        with lock:
+            pass
+
+    def take_both(self, first: ExclusiveLock, second: ExclusiveLock) -> None:
+        with first, second:
+            pass
+
+    def ask(self, *others: AnyRef) -> None:
+        for other in others:
+            other.call(Clerk.answer)
+
+    def sleep(self) -> None:
+        time.sleep(0.0001)
+
+    def tell(self, other: AnyRef) -> None:
+        other.send(Clerk.answer)
+
+
+class Above(Clerk):
+    """One that may ask those below."""
+
+    rank: ClassVar[int | None] = 1
+
+
+class Below(Clerk):
+    """One that others ask."""
+
+    rank: ClassVar[int | None] = 2
+
+
+def found(opened: Session, *rungs: Rung) -> list[tuple[Rung, Kind]]:
+    """Return what was found on some rungs."""
+    assert [] == opened.faults
+    return [(one.rung, one.kind) for one in opened.findings if one.rung in rungs]
+
+
+def lock_ask_lock(stepped: Dispatcher) -> None:
+    """Ask a clerk under a lock; it wants the same lock when it is told to, alone."""
+    clerk, lock = stepped.start(Clerk), Lock("books")
+    with unit("asker"), lock:
+        clerk.call(Clerk.answer)
+    clerk.send(Clerk.take, lock)
+    stepped.run_pending()
+
+
+def asks_both_ways(stepped: Dispatcher) -> None:
+    """Two clerks ask each other, never at once."""
+    one, two = stepped.start(Clerk), stepped.start(Clerk)
+    with unit("first"):
+        one.call(Clerk.ask, two)
+    with unit("second"):
+        two.call(Clerk.ask, one)
+
+
+def locks_of_an_asked_clerk(stepped: Dispatcher) -> None:
+    """A clerk takes a lock for an asker that holds another one; somebody else takes both the other way."""
+    clerk, books, desk = stepped.start(Clerk), Lock("books"), Lock("desk")
+    with unit("asker"), books:
+        clerk.call(Clerk.take, desk)
+    with unit("other"), desk, books:
+        pass
+
+
+@pytest.mark.parametrize(
+    "bug", [lock_ask_lock, asks_both_ways, locks_of_an_asked_clerk], ids=lambda f: f.__name__
+)
+def test_what_could_wait_in_a_circle_is_found_without_happening(bug: Callable[[Dispatcher], None]) -> None:
+    """On one thread that never waits."""
+    with session(on=RECORD) as opened, Dispatcher(workers=0) as stepped:
+        bug(stepped)
+
+    assert [(Rung.R2, Kind.CYCLE)] == found(opened, Rung.R2, Rung.R5)
+
+
+def test_a_closed_path_over_asks_names_actors_and_where_they_were_asked() -> None:
+    """The runtime's own frames are no places of the program."""
+    with session(on=RECORD) as opened, Dispatcher(workers=0) as stepped:
+        asks_both_ways(stepped)
+
+    (finding,) = [one for one in opened.findings if one.rung is Rung.R2]
+    assert "Clerk[W] -> Clerk[W]" in {edge.nesting for edge in finding.edges}
+    assert {"Clerk.ask"} == {edge.want_stack[0].function for edge in finding.edges}
+    assert {"asks_both_ways"} == {edge.hold_stack[0].function for edge in finding.edges}
+
+
+def one_actor_does_both(pooled: Dispatcher) -> None:
+    """Its messages come one after the other, on whichever thread."""
+    clerk, books, desk = pooled.start(Clerk), Lock("books"), Lock("desk")
+    clerk.send(Clerk.take_both, books, desk)
+    clerk.send(Clerk.take_both, desk, books)
+    clerk.stop()
+
+
+def asks_one_by_one(pooled: Dispatcher) -> None:
+    """To ask many, and to sleep, holds up nobody but who waits for this actor."""
+    above, clerks = pooled.start(Above), [pooled.start(Below) for _ in range(5)]
+    above.call(Clerk.ask, *clerks)
+    above.call(Clerk.sleep)
+
+
+def tells_upwards(pooled: Dispatcher) -> None:
+    """Who tells waits for nobody."""
+    above, below = pooled.start(Above), pooled.start(Below)
+    above.call(Clerk.ask, below)
+    below.call(Clerk.tell, above)
+    above.stop()
+
+
+def before_the_actor_was_made(pooled: Dispatcher) -> None:
+    """Who makes an actor has done what came before it."""
+    books, desk = Lock("books"), Lock("desk")
+    with books, desk:
+        pass
+    clerk = pooled.start(Clerk)
+    clerk.send(Clerk.take_both, desk, books)
+    clerk.stop()
+
+
+@pytest.mark.parametrize(
+    "safe",
+    [one_actor_does_both, asks_one_by_one, tells_upwards, before_the_actor_was_made],
+    ids=lambda f: f.__name__,
+)
+def test_what_actors_may_do_is_not_reported(safe: Callable[[Dispatcher], None]) -> None:
+    """A closed path is explained at the most."""
+    with session(on=RECORD) as opened, Dispatcher(workers=2) as pooled:
+        safe(pooled)
+
+    assert [] == found(opened, Rung.R0, Rung.R2, Rung.R5), opened.report_text()
+
+
+def test_an_ask_upwards_breaks_the_rule_of_ranks() -> None:
+    """It is reported before it is made, whether or not anybody waits."""
+    with session() as opened, Dispatcher(workers=0) as stepped:
+        above, below = stepped.start(Above), stepped.start(Below)
+        with pytest.raises(LockOrderError, match=r"Above #\d+ of rank 1 is asked by Below #\d+ of rank 2"):
+            below.call(Clerk.ask, above)
+        assert 1 == above.call(Clerk.answer)
+
+    assert [(Rung.R0, Kind.ORDER)] == found(opened, *Rung)
+
+
+def test_a_declared_order_says_what_may_be_asked_under_a_lock() -> None:
+    """What it allows does not block, what it forbids is against it, and what it does not know may block."""
+    with session(Order("books < Clerk < desk"), on=RECORD) as opened, Dispatcher(workers=0) as stepped:
+        clerk = stepped.start(Clerk)
+        kinds = []
+        for name in ("books", "desk", "door"):
+            with Lock(name):
+                clerk.call(Clerk.answer)
+            kinds.append([kind for _, kind in found(opened, Rung.R0)])
+
+    assert [[], [Kind.ORDER], [Kind.ORDER, Kind.BLOCKING]] == kinds
+
+
+def circle(dispatcher: Dispatcher) -> tuple[PooledRef[Clerk], type[BaseException] | int]:
+    """Ask a busy clerk under the lock that it wants; return it, and what the asker got."""
+    clerk, lock, begun = dispatcher.start(Clerk), Lock("books"), threading.Event()
+    with lock:
+        clerk.send(Clerk.take, lock, begun)
+        assert begun.wait(WAIT_SECONDS_MAX)
+        try:
+            return clerk, clerk.call(Clerk.answer)
+        except DeadlockError:
+            return clerk, DeadlockError
+
+
+@pytest.mark.parametrize("level", ["order", "full"])
+@pytest.mark.parametrize("policy", [min, max])
+def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(
+    level: str, policy: Callable[..., object]
+) -> None:
+    """The actor gets the error where it wants the lock, or the asker, and then its message is withdrawn."""
+
+    def victim(units: object) -> object:
+        return policy(units, key=lambda one: one.serial)
+
+    with session(level=level, on=LEAVE_ALONE, victim=victim) as opened, Dispatcher(workers=1) as pooled:  # type: ignore[arg-type] # as its like
+        clerk, got = circle(pooled)
+        answers = clerk.call(Clerk.answer)
+
+    assert (DeadlockError, 1) == (got, answers) if policy is min else (1, 2) == (got, answers)
+    (finding,) = deadlocks(opened)
+    asker, actor = sorted(finding.edges, key=lambda edge: "Clerk" in edge.unit)
+    assert "the answer of Clerk" in asker.wanted
+    assert "books" in actor.wanted
+    assert ("circle", "Clerk.take") == tuple(
+        next(frame.function for frame in edge.want_stack if "tests" in frame.file) for edge in (asker, actor)
+    )
+
+
+def test_it_is_found_within_100_milliseconds() -> None:
+    """As for locks."""
+    took = []
+    for _ in range(3):
+        with session(on=LEAVE_ALONE), Dispatcher(workers=1) as pooled:
+            began = time.perf_counter()
+            circle(pooled)
+            took.append(time.perf_counter() - began)
+
+    assert min(took) < 0.1
+
+
+NOTHING_CHECKED = """
+import sys
+from licorne.actors.actor import PooledActor
+from licorne.actors.dispatcher import Dispatcher
+
+class Clerk(PooledActor):
+    def answer(self):
+        return 7
+
+with Dispatcher(workers=1) as dispatcher:
+    clerk = dispatcher.start(Clerk)
+    assert 7 == clerk.call(Clerk.answer)
+    assert clerk.actor_inbox.direction is None
+loaded = [name for name in sys.modules if name.endswith((".checked_asks", ".answering", ".waiting"))]
+assert ["licorne.actors.waiting"] == loaded, loaded
+"""
+
+
+def test_where_nothing_is_checked_nothing_of_it_is_there() -> None:
+    """No rule at the mailboxes, and no module of it loaded."""
+    run = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", NOTHING_CHECKED], check=False, capture_output=True, text=True, timeout=60
+    )
+
+    assert 0 == run.returncode, run.stderr
