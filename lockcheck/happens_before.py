@@ -37,7 +37,8 @@ def learn(segment: Segment, ended: Segment | None = None) -> Segment:
     """Return the next segment of a line, which begins when another one has ended."""
     seen = dict(segment.seen)
     for line, number in (_known(ended) if ended else {}).items():
-        seen[line] = max(number, seen.get(line, -1))
+        if line != segment.line:
+            seen[line] = max(number, seen.get(line, -1))
     return replace(segment, number=segment.number + 1, seen=seen)
 
 
