@@ -6,6 +6,7 @@ import random
 import statistics
 import threading
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -276,10 +277,24 @@ def programs(seed: int, count: int) -> Iterator[tuple[Witness, Works]]:
             yield witness, works
 
 
-def tried(cases: Iterable[tuple[Witness, Works]]) -> list[Outcome]:
+def under_a_gate(works: Works) -> Works:
+    """Let each thread hold one more lock around all that it does."""
+
+    def guarded(gate: Guard, work: Callable[[], object]) -> None:
+        with gate:
+            work()
+
+    def gated() -> Mapping[str, Callable[[], object]]:
+        gate = Lock("gate")
+        return {name: partial(guarded, gate, work) for name, work in works().items()}
+
+    return gated
+
+
+def tried(cases: Iterable[tuple[Witness, Works]], pause_seconds: float = PAUSE_SECONDS) -> list[Outcome]:
     """Try to confirm each."""
     return [
-        confirm(witness, lambda works=works: together(works), pause_seconds=PAUSE_SECONDS)  # type: ignore[misc] # bound now
+        confirm(witness, lambda works=works: together(works), pause_seconds=pause_seconds)  # type: ignore[misc] # bound now
         for witness, works in cases
     ]
 
@@ -313,6 +328,15 @@ def test_random_programs_that_can_deadlock_do_so_when_they_are_steered() -> None
 
     assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
     assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05
+
+
+def test_nothing_comes_true_of_programs_that_a_gate_guards() -> None:
+    """Steered to what they could do without it, they go on, and the reasons name the gate."""
+    cases = [(witness, under_a_gate(works)) for witness, works in programs(seed=6, count=5)]
+    outcomes = tried(cases, pause_seconds=0.02)
+
+    assert {None} == {outcome.finding for outcome in outcomes}
+    assert all("gate" in " ".join(outcome.reasons) for outcome in outcomes)
 
 
 @pytest.mark.soak
