@@ -86,9 +86,7 @@ class CheckedLock:
         )
 
     def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
-        grip = self._asking.get(attempt) or self._asking.setdefault(
-            attempt, Grip(self.identity, "W", attempt)
-        )
+        grip = self._asked(attempt)
         unit = local.unit
         after = unit.node.next.get(grip)
         if after is None:
@@ -103,6 +101,11 @@ class CheckedLock:
             entered(unit.node, after)
         self._at = unit.node = after
         return True
+
+    def _asked(self, attempt: Attempt) -> Grip:
+        return self._asking.get(attempt) or self._asking.setdefault(
+            attempt, Grip(self.identity, "W", attempt)
+        )
 
     def release(self) -> None:
         """Let go of the lock.

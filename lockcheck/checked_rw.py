@@ -21,9 +21,14 @@ if TYPE_CHECKING:
     from .holding import Attempt, Node
     from .rwlock import Policy
 
-__all__ = ["CheckedGuard", "CheckedRWLock", "FullRWLock"]
+__all__ = ["CheckedGuard", "CheckedRWLock", "FullRWLock", "attempt_of"]
 
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
+
+
+def attempt_of(timeout_seconds: float) -> Attempt:
+    """Return how a lock is asked for that is waited for so long; zero tries, a negative value waits."""
+    return "try" if timeout_seconds == 0 else "block" if timeout_seconds < 0 else "timed"
 
 
 class CheckedGuard:
@@ -164,7 +169,7 @@ class CheckedRWLock(PlainRWLock):
         return self._grips.get(asked) or self._grips.setdefault(asked, Grip(self.identity, mode, attempt))
 
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
-        attempt: Attempt = "try" if timeout_seconds == 0 else "block" if timeout_seconds < 0 else "timed"
+        attempt = attempt_of(timeout_seconds)
         grip = self._grip(mode, attempt)
         unit = local.unit
         after = unit.node.next.get(grip)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from .checked import CheckedLock, FullLock, FullRLock
-from .checked_rw import CheckedGuard, FullRWLock
-from .holding import Grip
+from .checked_rw import CheckedGuard, FullRWLock, attempt_of
 from .runtime import local, runtime
-from .rwlock import FOREVER
 from .trace import EventKind
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from .findings import Mode
-    from .holding import Attempt, LockIdentity
+    from .holding import Attempt, Grip, LockIdentity
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
+
+_TOOK, _FAILED, _LEFT = EventKind.TOOK, EventKind.FAILED, EventKind.LEFT
+"""Looked up once: the members of an enumeration are slow to reach."""
 
 
 def _asks(grip: Grip) -> None:
@@ -29,13 +30,13 @@ def _asks(grip: Grip) -> None:
 def _answered(grip: Grip, *, taken: bool) -> None:
     recorder = runtime.recorder
     if recorder is not None:
-        recorder.lock(EventKind.TOOK if taken else EventKind.FAILED, grip)
+        recorder.lock(_TOOK if taken else _FAILED, grip.lock, grip.mode, grip.attempt)
 
 
 def _leaves(lock: LockIdentity, mode: Mode) -> None:
     recorder = runtime.recorder
     if recorder is not None:
-        recorder.lock(EventKind.LEFT, Grip(lock, mode))
+        recorder.lock(_LEFT, lock, mode)
 
 
 class _Recording(CheckedLock):
@@ -51,11 +52,10 @@ class _Recording(CheckedLock):
     ) -> None:
         self.release()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
-        attempt: Attempt = "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed"
-        grip = Grip(self.identity, "W", attempt)
+    def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
+        grip = self._asked(attempt)
         _asks(grip)
-        taken = super().acquire(blocking, timeout)
+        taken = super()._acquire(attempt, timeout, breakable=breakable)
         _answered(grip, taken=taken)
         return taken
 
@@ -101,14 +101,6 @@ class RecordedRWLock(FullRWLock):
 
     guard = _RecordedGuard
 
-    def acquire_read(self, timeout_seconds: float = FOREVER) -> bool:
-        """Take the lock for reading; see `PlainRWLock.acquire_read`."""
-        return self._ask("R", timeout_seconds)
-
-    def acquire_write(self, timeout_seconds: float = FOREVER) -> bool:
-        """Take the lock for writing; see `PlainRWLock.acquire_write`."""
-        return self._ask("W", timeout_seconds)
-
     def release_read(self) -> None:
         """Let go of the lock for reading."""
         _leaves(self.identity, "R")
@@ -119,10 +111,9 @@ class RecordedRWLock(FullRWLock):
         _leaves(self.identity, "W")
         super().release_write()
 
-    def _ask(self, mode: Mode, timeout_seconds: float) -> bool:
-        attempt: Attempt = "try" if timeout_seconds == 0 else "block" if timeout_seconds < 0 else "timed"
-        grip = Grip(self.identity, mode, attempt)
+    def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
+        grip = self._grip(mode, attempt_of(timeout_seconds))
         _asks(grip)
-        taken = self._acquire(mode, timeout_seconds)
+        taken = super()._acquire(mode, timeout_seconds)
         _answered(grip, taken=taken)
         return taken

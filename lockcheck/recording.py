@@ -11,26 +11,29 @@ from typing import TYPE_CHECKING, Final, final
 
 from .errors import LockUsageError
 from .findings import Rung
+from .holding import LockIdentity, Unit
 from .levels import Level
 from .runtime import local, runtime
 from .sessions import Session
 from .signals import signals_heard
-from .stacks import caller, capture, resolve
-from .trace import NOWHERE, Event, EventKind, TracedLock, TracedUnit
+from .stacks import caller, resolve
+from .trace import Event, EventKind, TracedLock, TracedUnit
 from .trace_file import SEGMENT_BYTES, SEGMENTS, TraceWriter
 from .witness import role_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from types import CodeType
 
     from .findings import Frame, Mode
-    from .holding import Attempt, Grip, Unit
+    from .holding import Attempt
     from .order import Order
     from .sessions import Action
 
 __all__ = ["NOTE_ALL", "Recorder", "events_written", "recording"]
+
+_TOOK, _LEFT = EventKind.TOOK, EventKind.LEFT
 
 NOTE_ALL: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 """Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
@@ -49,19 +52,17 @@ class Recorder:
         self._sites: dict[tuple[CodeType, int], tuple[int, Frame]] = {}
         self._begun: weakref.WeakSet[Unit] = weakref.WeakSet()
 
-    def lock(self, kind: EventKind, grip: Grip) -> None:
+    def lock(self, kind: EventKind, lock: LockIdentity, mode: Mode, attempt: Attempt = "block") -> None:
         """Write down what became of a lock."""
-        lock = grip.lock
-        traced = TracedLock(lock.name, None if lock.key is None else str(lock.key), lock.policy)
-        self._note(kind, lambda: lock.serial, grip.mode, grip.attempt, traced)
+        self._note(kind, lock, mode, attempt)
 
     def tell(self, kind: EventKind, thing: object) -> None:
         """Write down that something was signalled or awaited."""
-        self._note(kind, lambda: self._token(thing))
+        self._note(kind, thing)
 
     def joined(self, ended: Unit, *, endless: bool) -> None:
         """Write down that another unit has ended."""
-        self._note(EventKind.JOIN, lambda: ended.serial, attempt="block" if endless else "timed")
+        self._note(EventKind.JOIN, ended, attempt="block" if endless else "timed")
 
     def close(self) -> None:
         """Write the end of the trace; what still runs is not heard from here on."""
@@ -70,28 +71,31 @@ class Recorder:
                 self._writer.close()
             self._writer = None
 
-    def _note(
-        self, kind: EventKind, number: Callable[[], int], mode: Mode = "W", attempt: Attempt = "block",
-        lock: TracedLock | None = None,
-    ) -> None:  # fmt: skip
-        unit = local.unit
-        if unit.inside or os.getpid() != self._process:
+    def _note(self, kind: EventKind, thing: object, mode: Mode = "W", attempt: Attempt = "block") -> None:
+        unit, session = local.unit, runtime.session
+        if unit.inside or session is None or os.getpid() != self._process:
             return  # the checker itself, or a fork, which shares the file with us
         unit.inside = True
         try:
             with self._mutex:
-                if self._writer is None:
-                    return
-                traced = TracedUnit(unit.name, role_of(unit.name))
-                if unit not in self._begun:
-                    self._begun.add(unit)
-                    start = Event(EventKind.AWAIT, unit.serial, self._token(threading.current_thread()))
-                    self._writer.event(start, traced, None, None)
-                place, site = self._here()
-                event = Event(kind, unit.serial, number(), mode, attempt, place)
-                self._writer.event(event, traced, lock, site)
+                session.guarded(lambda: self._write(unit, kind, thing, mode, attempt), lambda: None)
         finally:
             unit.inside = False
+
+    def _write(self, unit: Unit, kind: EventKind, thing: object, mode: Mode, attempt: Attempt) -> None:
+        writer = self._writer
+        if writer is None:
+            return
+        if unit not in self._begun:
+            self._begun.add(unit)
+            start = Event(EventKind.AWAIT, unit.serial, self._token(threading.current_thread()))
+            writer.event(start, lambda: (_traced(unit), None, None))
+        number = thing.serial if isinstance(thing, (LockIdentity, Unit)) else self._token(thing)
+        place, site = (0, None) if kind is _LEFT else self._here(unit, taken=kind is _TOOK)
+        writer.event(
+            Event(kind, unit.serial, number, mode, attempt, place),
+            lambda: (_traced(unit), _traced_lock(thing) if isinstance(thing, LockIdentity) else None, site),
+        )
 
     def _token(self, thing: object) -> int:
         known = self._tokens.get(thing)
@@ -99,16 +103,29 @@ class Recorder:
             known = self._tokens[thing] = next(self._serials)
         return known
 
-    def _here(self) -> tuple[int, Frame]:
-        frame = caller()
-        if frame is None:
-            return 0, NOWHERE
-        place = frame.f_code, frame.f_lasti
+    def _here(self, unit: Unit, *, taken: bool) -> tuple[int, Frame | None]:
+        """Return the place where the program is; that of what was just taken is known already."""
+        node = unit.node
+        if taken and node.code is not None:
+            place = node.code, node.instruction
+        else:
+            frame = caller()
+            if frame is None:
+                return 0, None
+            place = frame.f_code, frame.f_lasti
         known = self._sites.get(place)
         if known is None:
-            (site,) = resolve(capture(frame)[:1])
+            (site,) = resolve((place,))
             known = self._sites[place] = len(self._sites) + 1, site
         return known
+
+
+def _traced(unit: Unit) -> TracedUnit:
+    return TracedUnit(unit.name, role_of(unit.name))
+
+
+def _traced_lock(lock: LockIdentity) -> TracedLock:
+    return TracedLock(lock.name, None if lock.key is None else str(lock.key), lock.policy)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""
 
 _CONTEXTS: Final = contextlib.__file__
+_THREADING: Final = threading.__file__
 _METHODS_OF_CONDITIONS: Final = frozenset(
     method.__code__ for method in vars(threading.Condition).values() if isinstance(method, FunctionType)
 )
@@ -30,8 +31,11 @@ _HERE: Final = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - compared wit
 
 def is_ours(code: CodeType) -> bool:
     """Tell whether code says nothing about the program: the checker's, of `ExitStack` and of conditions."""
+    file = code.co_filename
     return (
-        code.co_filename.startswith(_HERE) or code.co_filename == _CONTEXTS or code in _METHODS_OF_CONDITIONS
+        file.startswith(_HERE)
+        or file == _CONTEXTS
+        or (file == _THREADING and code in _METHODS_OF_CONDITIONS)  # the code of the program is slow to hash
     )
 
 

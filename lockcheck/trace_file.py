@@ -19,14 +19,14 @@ from .findings import Frame
 from .trace import Event, EventKind, Trace, TracedLock, TracedUnit, TraceFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from .findings import Mode
     from .holding import Attempt
     from .rwlock import Policy
 
-__all__ = ["TraceWriter", "is_trace", "read_trace"]
+__all__ = ["Description", "TraceWriter", "is_trace", "read_trace"]
 
 _MAGIC: Final = b"LOCKTRACE1\n\0\0\0\0\0"
 _FILE: Final = struct.Struct("<16sII")
@@ -43,8 +43,11 @@ _UNIT, _LOCK, _SITE = 16, 17, 18
 _KINDS: Final = {int(kind): kind for kind in EventKind}
 _MODES: Final[tuple[Mode, ...]] = ("R", "W")
 _ATTEMPTS: Final[tuple[Attempt, ...]] = ("block", "timed", "try")
-_Name: TypeAlias = "tuple[int, int, Sequence[str | int | None]]"
-"""Kind, number, and what is said of it."""
+_NUMBER_OF_MODE: Final = {mode: number for number, mode in enumerate(_MODES)}
+_NUMBER_OF_ATTEMPT: Final = {attempt: number for number, attempt in enumerate(_ATTEMPTS)}
+_OF_LOCKS: Final = frozenset({EventKind.TOOK, EventKind.FAILED, EventKind.LEFT})
+Description: TypeAlias = "tuple[TracedUnit, TracedLock | None, Frame | None]"
+"""Who did something, with which lock, and where."""
 _TEXT_LENGTH_MAX: Final = 200
 SEGMENT_BYTES: Final = 1 << 18
 SEGMENT_BYTES_MIN: Final = 1 << 13
@@ -77,33 +80,34 @@ class TraceWriter:
         self._map = mmap.mmap(self._file.fileno(), 0)
         _FILE.pack_into(self._map, 0, _MAGIC, segment_bytes, segments)
         self._number = 0
-        self._named: set[tuple[int, int]] = set()
+        self._units: set[int] = set()
+        self._locks: set[int] = set()
+        self._sites: set[int] = set()
         self._at = self._end = 0
         self._next_segment()
 
-    def event(self, event: Event, unit: TracedUnit, lock: TracedLock | None, site: Frame | None) -> None:
-        """Write an event, and before it the names that its segment does not have yet."""
-        names: list[_Name] = [(_UNIT, event.unit, [_cut(unit.name), _cut(unit.role)])]
-        if lock is not None:
-            key = None if lock.key is None else _cut(lock.key)
-            names.append((_LOCK, event.object, [_cut(lock.name), key, lock.policy]))
-        if site is not None:
-            place: list[str | int | None] = [
-                _cut(site.file),
-                site.line,
-                _cut(site.function),
-                _cut(site.source),
-            ]
-            names.append((_SITE, event.site, place))
-        parts = self._new(names)
-        head = _MODES.index(event.mode), _ATTEMPTS.index(event.attempt)
-        payload = _EVENT.pack(event.kind, *head, event.unit, event.object, event.site)
-        if self._at + sum(_RECORD.size + len(part) for part in [*parts, payload]) > self._end:
+    def event(self, event: Event, describe: Callable[[], Description]) -> None:
+        """Write an event.
+
+        Args:
+            event: what happened.
+            describe: tells who did it, with which lock and where; asked for where the segment does not
+                have all of their names yet.
+        """
+        if self._at + _RECORD.size + _EVENT.size > self._end:
             self._next_segment()
-            parts = self._new(names)
-        for part in [*parts, payload]:
-            self._write(part)
-        self._named.update((kind, number) for kind, number, _ in names)
+        if not self._knows(event):
+            self._name(event, *describe())
+        self._write(
+            _EVENT.pack(
+                event.kind,
+                _NUMBER_OF_MODE[event.mode],
+                _NUMBER_OF_ATTEMPT[event.attempt],
+                event.unit,
+                event.object,
+                event.site,
+            )
+        )
 
     @property
     def used_bytes(self) -> int:
@@ -120,12 +124,33 @@ class TraceWriter:
         self._map.close()
         self._file.close()
 
-    def _new(self, names: list[_Name]) -> list[bytes]:
-        return [
-            _NAME.pack(kind, number) + json.dumps(said).encode()
-            for kind, number, said in names
-            if (kind, number) not in self._named
+    def _knows(self, event: Event) -> bool:
+        return (
+            event.unit in self._units
+            and (event.object in self._locks or event.kind not in _OF_LOCKS)
+            and event.site in self._sites
+        )
+
+    def _name(self, event: Event, unit: TracedUnit, lock: TracedLock | None, site: Frame | None) -> None:
+        """Write the names that an event refers to and its segment does not have yet."""
+        names: list[tuple[int, set[int], int, list[str | int | None]]] = [
+            (_UNIT, self._units, event.unit, [_cut(unit.name), _cut(unit.role)])
         ]
+        if lock is not None:
+            key = None if lock.key is None else _cut(lock.key)
+            names.append((_LOCK, self._locks, event.object, [_cut(lock.name), key, lock.policy]))
+        if site is not None:
+            file, source = _cut(site.file), _cut(site.source)
+            place: list[str | int | None] = [file, site.line, _cut(site.function), source]
+            names.append((_SITE, self._sites, event.site, place))
+        records = [_NAME.pack(kind, number) + json.dumps(said).encode() for kind, _, number, said in names]
+        room = sum(_RECORD.size + len(record) for record in records) + _RECORD.size + _EVENT.size
+        if self._at + room > self._end:
+            self._next_segment()
+        for (_, known, number, _), record in zip(names, records, strict=True):
+            if number not in known:
+                known.add(number)
+                self._write(record)
 
     def _next_segment(self) -> None:
         start = _FILE.size + self._number % self._segments * self._segment_bytes
@@ -133,14 +158,15 @@ class TraceWriter:
         head = struct.pack("<I", self._number)
         _SEGMENT.pack_into(self._map, start, self._number, crc32(head))
         self._at, self._end = start + _SEGMENT.size, start + self._segment_bytes
-        self._named.clear()
+        for known in (self._units, self._locks, self._sites):
+            known.clear()
+        self._sites.add(0)  # no place has no name
 
     def _write(self, payload: bytes) -> None:
-        """Write a record: its head last, so that what is half there has no valid one."""
-        body = self._at + _RECORD.size
-        self._map[body : body + len(payload)] = payload
-        _RECORD.pack_into(self._map, self._at, crc32(payload, self._number), len(payload))
-        self._at = body + len(payload)
+        """Write a record; one that is torn by the end of the process has a checksum that is wrong."""
+        record = _RECORD.pack(crc32(payload, self._number), len(payload)) + payload
+        self._map[self._at : self._at + len(record)] = record
+        self._at += len(record)
 
 
 def _cut(text: str) -> str:

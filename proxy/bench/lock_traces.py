@@ -91,7 +91,7 @@ def write_cluster_trace(path: Path, events: int) -> int:
     locks = {at: TracedLock(name, key, "writer") for at, (name, key) in enumerate(names, 1)}
     units = {number: TracedUnit(f"scheduling-{number}", "scheduling") for number in range(1, THREADS + 1)}
     for event in _events(events):
-        writer.event(event, units[event.unit], locks[event.object], _SITE)
+        writer.event(event, lambda event=event: (units[event.unit], locks[event.object], _SITE))  # type: ignore[misc] # bound
     used = writer.used_bytes
     writer.close()
     return used

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from licorne.lockcheck import LockUsageError, RLock, RWLock
+from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock
 from licorne.lockcheck.command import main
 from licorne.lockcheck.prediction import predict
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace import EventKind, TraceFileError
-from licorne.lockcheck.trace_file import read_trace
+from licorne.lockcheck.trace_file import TraceWriter, read_trace
 from licorne.lockcheck.witness import role_of
 
 if TYPE_CHECKING:
@@ -92,6 +92,39 @@ def test_a_trace_says_lock_mode_and_place(tmp_path: Path) -> None:
     assert str(trace.locks[took.object]) == "queue root.a"
     assert "RWLock" in trace.sites[took.site].source
     assert trace.notices == ()
+
+
+def test_a_condition_leaves_its_lock_and_takes_it_again(tmp_path: Path) -> None:
+    """As often as it was held."""
+    path = tmp_path / "locks.lct"
+    with recording(path):
+        lock = RLock("a")
+        condition = Condition(lock)
+        with lock, condition:
+            condition.wait(0.001)
+    trace = read_trace(path)
+    (serial,) = (number for number, traced in trace.locks.items() if traced.name == "a")
+    kinds = [event.kind for event in trace.events if event.object == serial]
+
+    assert [EventKind.TOOK] * 2 + [EventKind.LEFT] * 2 == kinds[:4] == kinds[4:]
+
+
+def test_a_recorder_that_fails_is_counted_and_the_program_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as when the disk is full."""
+
+    def broken(*_: object) -> None:
+        raise OSError("no space left")
+
+    with recording(tmp_path / "locks.lct") as opened:
+        lock = RLock("a")
+        monkeypatch.setattr(TraceWriter, "event", broken)
+        with lock:
+            pass
+        monkeypatch.undo()
+
+    assert ["OSError: no space left"] * 2 == opened.faults
 
 
 def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
