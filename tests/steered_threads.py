@@ -9,6 +9,7 @@ from unittest import mock
 import order_bugs
 from deadlocked import run_all
 from lock_corpus import RECORD, Cluster, hold
+from lock_oracle import acts_of
 from lock_programs import Take
 
 from licorne.lockcheck import RWLock, session, unit
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
     from licorne.lockcheck.rwlock import PlainRWLock
     from licorne.lockcheck.witness import Witness
 
-__all__ = ["Works", "joins_or_tries", "nests_of", "together", "witnesses", "works_of_bug", "works_of_program"]
+__all__ = [
+    "Works",
+    "joins",
+    "nests_of",
+    "together",
+    "waits_without_limits",
+    "witnesses",
+    "works_of_bug",
+    "works_of_program",
+]
 
 Works: TypeAlias = "Callable[[], Mapping[str, Callable[[], object]]]"
 """Makes the locks anew, and what each thread does with them, by the name of the thread."""
@@ -93,10 +103,12 @@ def works_of_program(program: Program) -> Works:
     return works
 
 
-def joins_or_tries(program: Program) -> bool:
-    """Tell whether threads of a program wait for each other's end, or only try: such are not run here."""
-    takes = [
-        act for thread in program.threads for part in thread if not isinstance(part, int) for act in part
-    ]
-    joins = any(isinstance(part, int) for thread in program.threads for part in thread)
-    return joins or any(not isinstance(act, Take) or act.attempt != "block" for act in takes)
+def joins(program: Program) -> bool:
+    """Tell whether a thread of a program waits for the end of another one."""
+    return any(isinstance(act, int) for thread in program.threads for part in thread for act in acts_of(part))
+
+
+def waits_without_limits(program: Program) -> bool:
+    """Tell whether no thread of a program only tries, or waits for a while."""
+    acts = (act for thread in program.threads for part in thread for act in acts_of(part))
+    return all(act.attempt == "block" for act in acts if isinstance(act, Take))

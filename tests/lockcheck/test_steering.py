@@ -16,7 +16,16 @@ from lock_corpus import hold
 from lock_oracle import deadlocks
 from lock_programs import random_programs
 from order_bugs import ORDER_BUGS
-from steered_threads import joins_or_tries, nests_of, together, witnesses, works_of_bug, works_of_program
+from recorded_programs import RunningProgram
+from steered_threads import (
+    joins,
+    nests_of,
+    together,
+    waits_without_limits,
+    witnesses,
+    works_of_bug,
+    works_of_program,
+)
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
 from licorne.lockcheck.confirmation import Outcome, confirm, steered
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lock_corpus import Guard
+    from lock_programs import Program
     from steered_threads import Works
 
     from licorne.lockcheck.witness import Witness
@@ -270,7 +280,11 @@ def test_one_run_is_steered_at_a_time() -> None:
 def programs(seed: int, count: int) -> Iterator[tuple[Witness, Works]]:
     """Yield what is learned of random programs that come to a standstill in some schedule."""
     chance = random.Random(seed)  # noqa: S311 - a seed to repeat
-    found = (one for one in random_programs(chance) if not joins_or_tries(one) and deadlocks(one))
+    found = (
+        one
+        for one in random_programs(chance)
+        if waits_without_limits(one) and not joins(one) and deadlocks(one)
+    )
     for program in islice(found, count):
         works = works_of_program(program)
         for witness in witnesses(works):
@@ -328,6 +342,29 @@ def test_random_programs_that_can_deadlock_do_so_when_they_are_steered() -> None
 
     assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
     assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05
+
+
+def together_too(program: Program) -> None:
+    """Run a program that may have joins."""
+    RunningProgram(program, one_by_one=False).run()
+
+
+def test_what_is_predicted_of_recorded_programs_comes_true(tmp_path: Path) -> None:
+    """Each prediction, of locks and of joins under locks, in at most three runs."""
+    chance = random.Random(2)  # noqa: S311 - a seed to repeat
+    found = (one for one in random_programs(chance, joins_inside=True) if waits_without_limits(one))
+    outcomes = []
+    for program in islice(found, 40):
+        with recording(tmp_path / "locks.lct"):
+            RunningProgram(program, one_by_one=True).run()
+        for finding in findings_of(read_trace(tmp_path / "locks.lct"))[0]:
+            witness = witness_of(finding)
+            assert witness is not None
+            outcomes.append(confirm(witness, partial(together_too, program), pause_seconds=PAUSE_SECONDS))
+
+    assert len(outcomes) > 10
+    assert [] == [outcome.reasons for outcome in outcomes if outcome.finding is None]
+    assert any("the end of" in str(stop.wanted) for outcome in outcomes for stop in outcome.witness.stops)
 
 
 def test_nothing_comes_true_of_programs_that_a_gate_guards() -> None:
