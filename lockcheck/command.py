@@ -20,7 +20,7 @@ from .differences import differences
 from .documents import read_document
 from .errors import LockCheckError
 from .findings import Rung, failing_from
-from .levels import Level, level_of
+from .levels import Level, level_of, max_hold_of
 from .page import to_html
 from .running import named_order, run_program
 from .trace_command import add_commands
@@ -68,6 +68,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     run.add_argument("--baseline", help="accepted findings (.toml)")
     for name, described in FORMS.items():
         run.add_argument(f"--{name}", metavar="FILE", help=f"write a report as {described}; - for the output")
+    run.add_argument("--max-hold", metavar="SECONDS", help="report a lock that is held longer")
     run.add_argument("--by-key", action="store_true", help="note times by the key of the lock too")
     run.set_defaults(work=_run)
     graph = commands.add_parser("graph", help="draw the learned graph of a report")
@@ -101,7 +102,10 @@ def _run(options: argparse.Namespace) -> int:
     baseline = read_baseline(options.baseline) if options.baseline else Baseline()
     order = named_order(options.order) if options.order else None
     level: Level = level_of(options.level)
-    session, code = run_program(options.program, options.arguments, order, level, by_key=options.by_key)
+    session, code = run_program(
+        options.program, options.arguments, order, level,
+        by_key=options.by_key, max_hold_seconds=max_hold_of(options.max_hold),
+    )  # fmt: skip
     summary, today = session.summary(), _today()
     fail_on = failing_from(Rung[options.fail_on])
     paths = {form: getattr(options, form) for form in FORMS}

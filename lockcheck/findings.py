@@ -68,6 +68,7 @@ class Kind(Enum):
     ITERATION = "iteration under a lock"
     CONTRACT = "contract"
     CONDITION = "condition"  # waited on or notified without its lock
+    LONG_HOLD = "long hold"  # held longer than the session allows
     STALL = "stall"  # waited longer than the session allows
     CYCLE = "cycle"
     DEADLOCK = "deadlock"

@@ -12,7 +12,7 @@ from .errors import LockUsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Environment", "Level", "level_of"]
+__all__ = ["Environment", "Level", "level_of", "max_hold_of"]
 
 _TRUE: Final = frozenset({"1", "t", "true"})
 _TIMEOUT_SECONDS_DEFAULT: Final = 60.0
@@ -51,6 +51,8 @@ class Environment:
     """Whether the process ends, with code 1, at the first finding that fails."""
     order_disabled: bool
     """Whether orders, recursion and closed paths are left alone: only real deadlocks and stalls remain."""
+    max_hold_seconds: float | None = None
+    """A lock that is held longer is reported; none where nobody asked."""
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -59,7 +61,7 @@ class Environment:
         As in the Go core, `DEADLOCK_TIMEOUT_SECONDS` is 60 where it is missing or no number.
 
         Raises:
-            LockUsageError: `LOCKCHECK` names no level.
+            LockUsageError: `LOCKCHECK` names no level, or `LOCKCHECK_MAX_HOLD` no number of seconds.
         """
         detection = _is_true(variables, "DEADLOCK_DETECTION_ENABLED")
         named = variables.get("LOCKCHECK", "")
@@ -69,7 +71,25 @@ class Environment:
             timeout_seconds=_seconds(variables.get("DEADLOCK_TIMEOUT_SECONDS", "")) if detection else None,
             exits=detection and _is_true(variables, "DEADLOCK_EXIT"),
             order_disabled=detection and _is_true(variables, "DEADLOCK_DISABLE_LOCK_ORDER"),
+            max_hold_seconds=max_hold_of(variables.get("LOCKCHECK_MAX_HOLD", "")),
         )
+
+
+def max_hold_of(text: str | None) -> float | None:
+    """Return how many seconds a lock may be held, as a text says; nothing where it says nothing.
+
+    Raises:
+        LockUsageError: it is no positive number.
+    """
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise LockUsageError(f"{text!r} is no number of seconds that a lock may be held")
+    return seconds
 
 
 def _is_true(variables: Mapping[str, str], name: str) -> bool:

@@ -22,7 +22,7 @@ from .documents import from_json, to_json
 from .errors import LockUsageError
 from .findings import Finding, Rung, failing_from
 from .gathering import Gathered
-from .levels import Level, level_of
+from .levels import Level, level_of, max_hold_of
 from .order import Order
 from .pytest_confirm import Confirming
 from .running import named_order
@@ -79,6 +79,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=Rung.R2.name,
         help="the rung from which on a finding fails its test; a broken declaration (R0) always does",
     )
+    group.addoption(
+        "--lockcheck-max-hold", metavar="SECONDS", help="a lock that is held longer fails its test (full)"
+    )
+    parser.addini("lockcheck_max_hold", "as --lockcheck-max-hold")
     group.addoption(
         "--lockcheck-baseline", metavar="FILE", help="accepted findings (.toml), with reasons and last days"
     )
@@ -169,8 +173,9 @@ def pytest_runtest_protocol(
     if role is not None and not isinstance(role, str):
         raise pytest.UsageError(f"{item.nodeid}: lockcheck(role={role!r}) is no string")
     with Session(
-        order, level=outer.level, on=_QUIET, fail_on=_failing(item.config), name=item.nodeid, role=role
-    ) as opened:
+        order, level=outer.level, on=_QUIET, fail_on=_failing(item.config), name=item.nodeid, role=role,
+        max_hold_seconds=_max_hold(item.config) if outer.level >= Level.FULL else None,
+    ) as opened:  # fmt: skip
         item.stash[_OPENED] = opened
         item.stash[_FOLLOWING] = nextitem
         result = yield
@@ -314,6 +319,14 @@ def _write(config: pytest.Config, summary: Summary) -> None:
 
 def _today() -> date:
     return datetime.now().astimezone().date()
+
+
+def _max_hold(config: pytest.Config) -> float | None:
+    text = config.getoption("--lockcheck-max-hold") or config.getini("lockcheck_max_hold")
+    try:
+        return max_hold_of(str(text))
+    except LockUsageError as error:
+        raise pytest.UsageError(f"--lockcheck-max-hold: {error}") from None
 
 
 def _failing(config: pytest.Config) -> frozenset[Rung]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .sessions import Session
     from .stacks import RawStack
 
-__all__ = ["edge_of", "react"]
+__all__ = ["edge_of", "react", "react_elsewhere"]
 
 logger: Final = logging.getLogger("lockcheck")
 EXIT_CODE: Final = 1
@@ -45,6 +45,26 @@ def react(session: Session, finding: Finding) -> LockCheckError | None:
             finding_text(finding, session.graph.site_counts()),
         )
     return None
+
+
+def react_elsewhere(session: Session, finding: Finding) -> None:
+    """Do the same for what another thread does, where nothing can be raised: it is warned of instead.
+
+    A warning that is an error is raised when the session ends.
+    """
+    if session.on[finding.rung] not in {"raise", "warn"}:
+        react(session, finding)
+        return
+    sys.audit("lockcheck.finding", finding.rung.name, finding.kind.value, finding.text)
+    if session.exits and finding.rung in session.fail_on:
+        _leave_process(session, finding)
+    (place, *_) = (*finding.edges[0].want_stack, *finding.edges[0].hold_stack, None)
+    try:
+        warnings.warn_explicit(
+            LockOrderWarning(str(finding)), None, *((place.file, place.line) if place else ("lockcheck", 1))
+        )
+    except LockOrderWarning:
+        session.owe(error_of(session, finding))
 
 
 def error_of(session: Session, finding: Finding) -> LockCheckError:

@@ -46,7 +46,13 @@ def named_order(text: str) -> Order:
 
 
 def run_program(
-    path: str, arguments: Sequence[str], order: Order | None, level: Level, *, by_key: bool = False
+    path: str,
+    arguments: Sequence[str],
+    order: Order | None,
+    level: Level,
+    *,
+    by_key: bool = False,
+    max_hold_seconds: float | None = None,
 ) -> tuple[Session, int]:
     """Run a program as `python path arguments` would, and look on.
 
@@ -59,6 +65,7 @@ def run_program(
         order: the declared order, if any.
         level: how much is looked at.
         by_key: whether times are noted by key too.
+        max_hold_seconds: how long a lock may be held; none for no limit.
 
     Returns:
         The session, and the code that the program ended with.
@@ -67,7 +74,9 @@ def run_program(
         LockUsageError: there is no such file.
     """
     quiet: dict[Rung, Action] = {rung: "record" for rung in Rung if rung is not Rung.R5}
-    session = Session(order, level=level, on=quiet, name=path, by_key=by_key)
+    session = Session(
+        order, level=level, on=quiet, name=path, by_key=by_key, max_hold_seconds=max_hold_seconds
+    )
     with session:
         code = execute(path, arguments)
     return session, code

@@ -12,12 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final
 
 from . import awaited, patches
-from .errors import LockCheckError, LockOrderWarning
+from .errors import LockCheckError, LockOrderWarning, LockUsageError
 from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
 from .graph import Graph
 from .holding import held_nodes
 from .judging import judge
 from .levels import Environment, Level, level_of
+from .long_holds import ANY, HoldWatch
 from .reactions import edge_of, react
 from .report import text_report
 from .runtime import LATCH, runtime
@@ -69,6 +70,8 @@ class Session:
         role: what sessions have in common the steps of which the program takes at the same time.
         members_max: how many locks of a class may be taken one by one while another lock is held.
         timeout_seconds: a wait for a lock that takes longer is reported; none for no limit.
+        max_hold_seconds: a lock that is held longer is reported while it is, at the level `full`; none for no
+            limit. `max_hold` sets it by class.
         blocking: for each class of locks what may block while one of it is held, such as `{"rm": {"ask"}}`;
             `*` stands for everything.
         victim: who gives way in a real deadlock.
@@ -88,6 +91,7 @@ class Session:
         role: str | None = None,
         members_max: int = 2,
         timeout_seconds: float | None = None,
+        max_hold_seconds: float | None = None,
         blocking: Mapping[str, Collection[str]] | None = None,
         victim: VictimPolicy = youngest,
         order_disabled: bool = False,
@@ -125,6 +129,9 @@ class Session:
         self._found: dict[str, Finding] = {}
         self._owed: list[LockCheckError] = []
         self._outer: Session | None = None
+        self._hold_watch: HoldWatch | None = None
+        if max_hold_seconds is not None:
+            self._hold_watch = self._watch_for({ANY: max_hold_seconds})
 
     # ----------------------------------------------------------------------------- opening, closing
 
@@ -136,11 +143,15 @@ class Session:
             awaited.HOOKS.install()
         if self.level >= Level.FULL:
             patches.HOOKS.install()
+        if self._hold_watch is not None:
+            self._hold_watch.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._hold_watch is not None:
+            self._hold_watch.stop()
         if self.level >= Level.FULL:
             patches.HOOKS.uninstall()
         if self.level >= Level.ORDER:
@@ -157,6 +168,23 @@ class Session:
         runtime.ended = _thread_ended if session is not None else None
         runtime.born = patches.started_after if session is not None else None
         runtime.cut_tries()
+
+    def max_hold(self, name: str, seconds: float) -> None:
+        """Have a lock of a class reported that is held longer, while the session is open.
+
+        Raises:
+            LockUsageError: the limit is not positive, or the level does not note since when locks are held.
+        """
+        if self._hold_watch is not None:
+            self._hold_watch.limit(name, seconds)
+            return
+        self._hold_watch = self._watch_for({name: seconds})
+        self._hold_watch.start()
+
+    def _watch_for(self, seconds: dict[str, float]) -> HoldWatch:
+        if self.level < Level.FULL:
+            raise LockUsageError(f"the level {self.level.name.lower()} does not note how long locks are held")
+        return HoldWatch(self, seconds)
 
     # ------------------------------------------------------------------------------ what was found
 
@@ -300,6 +328,7 @@ def ambient(environment: Environment) -> Session:
                 level=environment.level,
                 on={rung: "log" for rung in Rung if rung is not Rung.R5},
                 timeout_seconds=environment.timeout_seconds,
+                max_hold_seconds=environment.max_hold_seconds if environment.level >= Level.FULL else None,
                 order_disabled=environment.order_disabled,
                 exits=environment.exits,
                 name="environment",

@@ -1,0 +1,136 @@
+"""Locks that are held for too long: told while they still are, with where the holder is at that moment.
+
+Where a limit is set, a thread of its own looks at what the units hold, a few times a limit. A hold is told
+once. The holder goes on: nothing can be raised in the middle of what it does.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final, final
+
+from .errors import LockUsageError
+from .findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .holding import held_nodes
+from .reactions import react_elsewhere
+from .runtime import runtime
+from .stacks import capture, resolve
+
+if TYPE_CHECKING:
+    from .holding import Grip, Node, Unit
+    from .sessions import Session
+
+__all__ = ["ANY", "HoldWatch"]
+
+ANY: Final = "*"
+"""Stands for all classes that have no limit of their own."""
+
+_LOOKS_PER_LIMIT: Final = 4
+_PAUSE_SECONDS_MIN: Final = 0.001
+_PAUSE_SECONDS_MAX: Final = 0.1
+_START: Final = threading.Thread.start
+_JOIN: Final = threading.Thread.join
+"""As they are where nobody looks on."""
+
+
+@final
+class HoldWatch:
+    """Looks for locks that are held longer than the limit of their class.
+
+    Args:
+        session: whom to tell.
+        seconds: the limits by class of locks.
+
+    Raises:
+        LockUsageError: a limit is not positive.
+    """
+
+    def __init__(self, session: Session, seconds: dict[str, float]) -> None:
+        self._session = session
+        self._seconds: dict[str, float] = {}
+        for name, limit in seconds.items():
+            self.limit(name, limit)
+        self._told: set[tuple[int, int]] = set()
+        """Holds that were told and go on: the lock, and since when."""
+        self._stopped = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="lockcheck long holds", daemon=True)
+
+    def limit(self, name: str, seconds: float) -> None:
+        """Set the limit of a class of locks.
+
+        Raises:
+            LockUsageError: it is not positive.
+        """
+        if seconds <= 0:
+            raise LockUsageError(f"{name} cannot be held for at most {seconds:g} s")
+        self._seconds = {**self._seconds, name: seconds}
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._stopped.acquire()
+        _START(self._thread)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped.release()
+        _JOIN(self._thread)
+
+    def _run(self) -> None:
+        while not self._stopped.acquire(timeout=self._pause()):
+            self._session.guarded(self._look, lambda: None)
+
+    def _pause(self) -> float:
+        shortest = min(self._seconds.values()) / _LOOKS_PER_LIMIT
+        return max(_PAUSE_SECONDS_MIN, min(shortest, _PAUSE_SECONDS_MAX))
+
+    def _look(self) -> None:
+        going_on = set()
+        for thread, unit in list(runtime.running.items()):
+            for node in held_nodes(unit.node):
+                since, grip = node.since, node.grip
+                if grip is None or not since or not self._is_long(grip, since):
+                    continue
+                hold = grip.lock.serial, since
+                if hold not in self._told and not self._tell(thread, unit, node, since):
+                    continue
+                going_on.add(hold)
+        self._told = going_on
+
+    def _is_long(self, grip: Grip, since: int) -> bool:
+        limit = self._limit_of(grip)
+        return limit is not None and not grip.lock.answers and perf_counter_ns() - since > limit * 1e9
+
+    def _limit_of(self, grip: Grip) -> float | None:
+        return self._seconds.get(grip.lock.name, self._seconds.get(ANY))
+
+    def _tell(self, thread: int, unit: Unit, node: Node, since: int) -> bool:
+        """Report a hold, unless it has ended in the meantime; tell whether it goes on."""
+        frame = sys._current_frames().get(thread)  # noqa: SLF001 - the documented way to look at another thread
+        stack = capture(frame)
+        still = runtime.running.get(thread) is unit and any(one is node for one in held_nodes(unit.node))
+        if node.grip is None or not still or node.since != since:
+            return False
+        held = str(node.grip)
+        limit = self._limit_of(node.grip)
+        edge = Edge(
+            unit=unit.name,
+            held=held,
+            wanted="None",
+            all_held=tuple(str(one.grip) for one in held_nodes(unit.node))[::-1],
+            hold_stack=resolve(node.stack),
+            want_stack=resolve(stack),
+        )
+        seconds = (perf_counter_ns() - since) / 1e9
+        place = f"{edge.hold_stack[0].file}:{edge.hold_stack[0].function}" if edge.hold_stack else ""
+        finding = Finding(
+            Rung.R0,
+            Kind.LONG_HOLD,
+            f"{unit.name} has held {held} for {seconds:.3f} s and holds it still",
+            (edge,),
+            clause=f"{node.grip.lock.name} is held for at most {limit:g} s",
+            fingerprint=fingerprint_of(Kind.LONG_HOLD.value, node.grip.lock.name, node.grip.mode, place),
+        )
+        react_elsewhere(self._session, self._session.note(finding))
+        return True

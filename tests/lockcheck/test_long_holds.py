@@ -1,0 +1,226 @@
+"""Locks that are held for too long: told while they are, with where the holder is."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from deadlocked import WAIT_SECONDS_MAX
+from pytest_runs import run_module
+
+from licorne.lockcheck import (
+    Kind,
+    Lock,
+    LockOrderError,
+    LockOrderWarning,
+    LockUsageError,
+    Rung,
+    RWLock,
+    session,
+)
+from licorne.lockcheck.command import FOUND, USAGE, main
+from licorne.lockcheck.levels import Environment
+from licorne.lockcheck.runtime import runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from licorne.lockcheck import Finding
+    from licorne.lockcheck.sessions import Action, Session
+
+LIMIT_SECONDS = 0.002
+NOT_LONG_SECONDS = 600.0
+MAY_WAIT = {"slow": ["*"], "other": ["*"]}
+LOG: Mapping[Rung, Action] = {Rung.R0: "log"}
+
+
+@contextmanager
+def heard(what: str) -> Iterator[threading.Event]:
+    """Give an event that is set when the checker logs something."""
+    event, logger = threading.Event(), logging.getLogger("lockcheck")
+
+    class Handler(logging.Handler):
+        """Sets it."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if what in record.getMessage():
+                event.set()
+
+    handler = Handler()
+    logger.addHandler(handler)
+    try:
+        yield event
+    finally:
+        logger.removeHandler(handler)
+
+
+def long_holds(opened: Session) -> list[Finding]:
+    """Return what was found of long holds."""
+    assert [] == opened.faults
+    return [finding for finding in opened.findings if finding.kind is Kind.LONG_HOLD]
+
+
+def is_slow(told: threading.Event) -> None:
+    """Go on when it has been told."""
+    assert told.wait(WAIT_SECONDS_MAX)
+
+
+@pytest.mark.parametrize("how", ["with", "acquire", "read"])
+def test_a_long_hold_is_told_while_it_lasts_with_where_the_holder_is(how: str) -> None:
+    """Where the lock was taken, and where the thread is now; once a hold."""
+    with (
+        heard("long hold") as told,
+        session(on=LOG, max_hold_seconds=LIMIT_SECONDS, blocking=MAY_WAIT) as opened,
+    ):
+        if how == "with":
+            with Lock("slow"):
+                is_slow(told)
+        elif how == "read":
+            with RWLock("slow").read():
+                is_slow(told)
+        else:
+            lock = Lock("slow")
+            lock.acquire()
+            is_slow(told)
+            lock.release()
+
+    (finding,) = long_holds(opened)
+    (edge,) = finding.edges
+    assert (Rung.R0, "slow is held for at most 0.002 s", 1) == (finding.rung, finding.clause, finding.count)
+    assert (
+        test_a_long_hold_is_told_while_it_lasts_with_where_the_holder_is.__name__
+        in edge.hold_stack[0].function
+    )
+    assert "is_slow" in {frame.function for frame in edge.want_stack}
+    assert "MainThread was at" in opened.report_text()
+
+
+def test_each_hold_counts_and_the_report_is_one() -> None:
+    """Two threads one after the other."""
+    with session(on=LOG, max_hold_seconds=LIMIT_SECONDS, blocking=MAY_WAIT) as opened:
+        lock = Lock("slow")
+        for times in (1, 2):
+            with lock:
+                until_told(opened, times)
+
+    (finding,) = long_holds(opened)
+    assert 2 == finding.count
+
+
+def test_a_limit_may_be_that_of_a_class() -> None:
+    """Others have none, or that of all."""
+    with heard("long hold") as told, session(on=LOG, blocking=MAY_WAIT) as opened:
+        opened.max_hold("slow", NOT_LONG_SECONDS)
+        opened.max_hold("other", LIMIT_SECONDS)
+        with Lock("slow"), Lock("other"):
+            is_slow(told)
+
+    assert ["other #"] == [finding.edges[0].held.rstrip("0123456789") for finding in long_holds(opened)]  # type: ignore[union-attr] # it holds one
+
+
+def test_short_holds_are_not_told() -> None:
+    """However many."""
+    with session(max_hold_seconds=NOT_LONG_SECONDS) as opened:
+        lock = Lock("slow")
+        for _ in range(1000):
+            with lock:
+                pass
+
+    assert [] == long_holds(opened)
+
+
+def test_where_findings_are_raised_a_long_hold_warns_and_raises_at_the_end_if_warnings_do() -> None:
+    """Nothing can be raised in the middle of what the holder does."""
+    with pytest.raises(LockOrderError, match="holds it still"):
+        hold_too_long()
+    with pytest.warns(LockOrderWarning, match="holds it still") as warned:
+        hold_too_long()
+
+    assert warned[0].filename.endswith(".py")
+
+
+def hold_too_long() -> None:
+    """Hold a lock until that is told, and end the session."""
+    with session(max_hold_seconds=LIMIT_SECONDS, blocking=MAY_WAIT) as opened, Lock("slow"):
+        until_told(opened, 1)
+
+
+def until_told(opened: Session, times: int) -> None:
+    """Go on when so many long holds were told."""
+    pause, limit = threading.Event(), time.monotonic() + WAIT_SECONDS_MAX
+    while sum(one.count for one in long_holds(opened)) < times and time.monotonic() < limit:
+        pause.wait(0.001)
+
+
+def test_nobody_watches_where_no_limit_is_set() -> None:
+    """And nobody does any more when the session is over."""
+
+    def watchers() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("lockcheck")]
+
+    with session():
+        without = watchers()
+    with session(max_hold_seconds=NOT_LONG_SECONDS):
+        with_one = watchers()
+
+    assert ([], ["lockcheck long holds"], []) == (without, with_one, watchers())
+    assert all(unit.name != "lockcheck long holds" for unit in runtime.all_units())
+
+
+def test_limits_that_mean_nothing_are_refused() -> None:
+    """No time, and a level that notes none."""
+    with pytest.raises(LockUsageError, match="the level order does not note"):
+        session(level="order", max_hold_seconds=1)
+    with pytest.raises(LockUsageError, match="cannot be held for at most 0 s"):
+        session(max_hold_seconds=0)
+    for text in ("soon", "-1", "inf", "nan"):
+        with pytest.raises(LockUsageError, match="no number of seconds"):
+            Environment.read({"LOCKCHECK_MAX_HOLD": text})
+    assert 0.5 == Environment.read({"LOCKCHECK_MAX_HOLD": "0.5"}).max_hold_seconds
+
+
+PROGRAM = """
+import time
+from licorne.lockcheck import Lock
+with Lock("slow"):
+    until = time.monotonic() + 20
+    from licorne.lockcheck.runtime import runtime
+    while not runtime.session.findings and time.monotonic() < until:
+        pass
+"""
+
+
+def test_a_program_is_run_with_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It fails, as for every broken declaration."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+
+    assert FOUND == main(["run", "--max-hold=0.002", str(program)])
+    assert "slow is held for at most 0.002 s" in capsys.readouterr().err
+    assert USAGE == main(["run", "--max-hold=0.002", "--level=order", str(program)])
+
+
+TESTS = """
+import time
+from licorne.lockcheck import Lock
+
+def test_slow(lockcheck):
+    until = time.monotonic() + 20
+    with Lock("slow"):
+        while not lockcheck.findings and time.monotonic() < until:
+            pass
+"""
+
+
+def test_a_test_fails_that_holds_a_lock_for_too_long(tmp_path: Path) -> None:
+    """The option of pytest goes before the line of its configuration."""
+    options = ("--lockcheck-max-hold=0.002", "-o", "lockcheck_max_hold=600")
+    code, said = run_module(tmp_path, TESTS, "--lockcheck=full", *options)
+
+    assert 1 == code
+    assert "slow is held for at most 0.002 s" in said
