@@ -1,0 +1,63 @@
+"""What random transcripts say, said to a scheduler that runs by itself while several threads judge."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+import pytest
+from listening import MeetingJudge
+from preemption_transcripts import preemption_transcript
+from running_scheduler import running
+from threads_stress import switching_every
+from transcript_generator import random_transcript
+
+from licorne import RequestError, Scheduler
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.transcript import read_transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.proxy.transcript import Line
+
+SEEDS: Final = [*range(3), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 150)]]
+
+
+class MoodyJudge(MeetingJudge):
+    """A slow judge that likes four of five nodes for an ask, for reasons of its own."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        super().predicates(args)
+        if crc32(f"{args.allocationKey} {args.nodeID}".encode()) % 5 == 0:
+            raise ValueError("mood")
+
+
+@pytest.mark.parametrize("make", [random_transcript, preemption_transcript])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_invariants_hold_whatever_a_manager_says(make: Callable[[int], list[str]], seed: int) -> None:
+    """Gangs, required nodes, reloads and releases meet cycles in which several threads judge."""
+    judge = MoodyJudge()
+    with switching_every(1e-5), running("threads", threads=4) as scheduler:
+        for line in read_transcript("\n".join(make(seed)), "transcript"):
+            with suppress(RequestError):  # Some of it is refused.
+                say(scheduler, judge, line)
+        assert () == scheduler.quarantined()
+
+
+def say(scheduler: Scheduler, judge: MoodyJudge, line: Line) -> None:
+    """Say what a line says; where time is to pass, look whether all is well."""
+    match line.verb:
+        case "register":
+            scheduler.register_resource_manager(line.message(si.RegisterResourceManagerRequest), judge)
+        case "configuration":
+            scheduler.update_configuration(line.message(si.UpdateConfigurationRequest))
+        case "node":
+            scheduler.update_node(line.message(si.NodeRequest))
+        case "application":
+            scheduler.update_application(line.message(si.ApplicationRequest))
+        case "allocation":
+            scheduler.update_allocation(line.message(si.AllocationRequest))
+        case "schedule" | "advance":
+            scheduler.validate()
