@@ -354,7 +354,7 @@ def test_what_is_predicted_of_recorded_programs_comes_true(tmp_path: Path) -> No
     chance = random.Random(2)  # noqa: S311 - a seed to repeat
     found = (one for one in random_programs(chance, joins_inside=True) if waits_without_limits(one))
     outcomes = []
-    for program in islice(found, 40):
+    for program in islice(found, 60):
         with recording(tmp_path / "locks.lct"):
             RunningProgram(program, one_by_one=True).run()
         for finding in findings_of(read_trace(tmp_path / "locks.lct"))[0]:
