@@ -16,6 +16,7 @@ from licorne.lockcheck import (
     Order,
     RLock,
     RWLock,
+    Session,
     blocking,
     excludes,
     held,
@@ -154,16 +155,21 @@ def ends_holding() -> bool:
     return not lock.acquire(blocking=False)
 
 
+def looked_at() -> Session:
+    """Return a session that knows an order, and has limits that waits and holds exceed."""
+    return session(Order("outer < inner < member"), on=RECORD, timeout_seconds=0.001, max_hold_seconds=0.01)
+
+
 def checked() -> tuple[list[object], list[str]]:
     """Return what the program saw under a session, and the faults of that."""
-    with session(Order("outer < inner < member"), on=RECORD, timeout_seconds=0.001) as opened:
+    with looked_at() as opened:
         seen = program()
     return seen, opened.faults
 
 
 def test_the_program_makes_every_mistake() -> None:
     """Otherwise a part that is broken would not run; and unchecked it sees the same."""
-    with session(Order("outer < inner < member"), on=RECORD, timeout_seconds=0.001) as opened:
+    with looked_at() as opened:
         seen = program()
 
     assert set(Kind) - {finding.kind for finding in opened.findings} == {Kind.DEADLOCK}
