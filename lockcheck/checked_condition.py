@@ -1,22 +1,32 @@
-"""The checked condition: waited on and notified only by who holds its lock, and no other lock."""
+"""The checked condition: waited on and notified only by who holds its lock, once, and no other lock."""
 
 from __future__ import annotations
 
+import sys
 import threading
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, Final, cast, final
 
+from .asking_again import asks_again
 from .blocking import blocks
 from .findings import Kind, Rung
 from .holding import Node, held_nodes
+from .levels import Level
 from .runtime import local, runtime
 from .stacks import caller, capture
 from .units import identity_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .factories import ExclusiveLock
     from .sessions import Session
 
 __all__ = ["CheckedCondition"]
+
+_WAIT_FOR: Final = threading.Condition.wait_for.__code__
+NO_PREDICATE: Final = "wait without a predicate"
+LOST_LOCK: Final = "lost lock"
+"""What a session may allow of the locks of a class, as it allows what blocks."""
 
 
 @final
@@ -33,30 +43,64 @@ class CheckedCondition(threading.Condition):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait to be notified, as `threading.Condition.wait` does; no other lock may be held."""
-        self._demand("waited on")
+        by_wait_for = sys._getframe(1).f_code is _WAIT_FOR  # noqa: SLF001 - the documented way to the caller
+        holds = self._held()
+        if not holds:
+            self._report(
+                "is waited on by {}, which does not hold its lock", list(held_nodes(local.unit.node))
+            )
         blocks("condition", str(self.identity), except_for=self.identity)
+        if len(holds) > 1:
+            self._look_at_holds(holds)
+        elif holds and timeout is None and not by_wait_for:
+            self._look_at_what_follows(holds[0])
         return super().wait(timeout)
 
     def notify(self, n: int = 1) -> None:
         """Wake some who wait, as `threading.Condition.notify` does."""
-        self._demand("notified")
+        if not self._held():
+            self._report("is notified by {}, which does not hold its lock", list(held_nodes(local.unit.node)))
         super().notify(n)
 
-    def _demand(self, what: str) -> None:
+    def _held(self) -> list[Node]:
+        nodes = held_nodes(local.unit.node)
+        return [node for node in nodes if node.grip is not None and node.grip.lock is self.identity]
+
+    def _look_at_holds(self, holds: Sequence[Node]) -> None:
+        """Report an outer block that loses its lock: waiting lets go of it wholly."""
+        if not self._allows(LOST_LOCK):
+            times = f"is waited on by {{}}, which holds its lock {len(holds)} times"
+            self._report(times, holds[-1:], "waiting lets go of all of them, also of that of the outer block")
+
+    def _look_at_what_follows(self, holding: Node) -> None:
+        """Report a wait after which nothing is decided; only the level `full` knows who took the lock."""
+        session = runtime.session
+        if session is None or session.level < Level.FULL or self._allows(NO_PREDICATE):
+            return
+        if not session.guarded(lambda: asks_again(caller(), holding), lambda: True):
+            self._report(
+                "is waited on by {}, which does not ask again for what it waits for",
+                [holding],
+                "somebody else may have been first, or the notification came before: wait in a loop",
+            )
+
+    def _allows(self, what: str) -> bool:
+        session, name = runtime.session, self.identity.name if self.identity is not None else ""
+        return session is None or bool(session.blocking.get(name, frozenset()) & {what, "*"})
+
+    def _report(self, what: str, holders: Sequence[Node], *why: str) -> None:
         unit, session = local.unit, runtime.session
         if self.identity is None or session is None or unit.inside:
             return
-        if any(node.grip is not None and node.grip.lock is self.identity for node in held_nodes(unit.node)):
-            return
         unit.inside = True
         try:
-            session.guarded(lambda: self._report(session, what), lambda: None)
+            session.guarded(lambda: self._tell(session, what, holders[:1], why), lambda: None)
         finally:
             unit.inside = False
 
-    def _report(self, session: Session, what: str) -> None:
+    def _tell(self, session: Session, what: str, holders: Sequence[Node], why: tuple[str, ...]) -> None:
         unit = local.unit
         node = Node(unit, unit.node, None, session)
         node.stack = capture(caller())
-        text = f"the condition over {self.identity} is {what} by {unit.name}, which does not hold its lock"
-        session.report_step(Rung.R0, Kind.CONDITION, text, node, list(held_nodes(unit.node))[:1])
+        text = f"the condition over {self.identity} {what.format(unit.name)}"
+        session.report_step(Rung.R0, Kind.CONDITION, text, node, holders, why=why)

@@ -51,6 +51,7 @@ PARTS = (
     "contracts._report",
     "units._report",
     "checked_condition.capture",
+    "checked_condition.asks_again",
     "waiting._break_circle",
     "waiting._has_stalled",
 )
@@ -101,7 +102,7 @@ def program() -> list[object]:
     with pytest.raises(RuntimeError):
         inner.release()
     upgrades()
-    seen += [waits(), notifies(), ends_holding(), *contracts()]
+    seen += [waits(), notifies(), takes(), ends_holding(), *contracts()]
     for _ in range(PENDING_MAX + 2):
         hold(inner)
     return [*seen, held()]
@@ -146,6 +147,23 @@ def notifies() -> bool:
     return woken
 
 
+def takes() -> int:
+    """Take something after a notification without a look whether it is there."""
+    condition, things = Condition(name="things"), [7]
+
+    def wake() -> None:
+        with condition:
+            condition.notify()
+
+    with condition:
+        thread = threading.Thread(target=wake)
+        thread.start()
+        condition.wait()
+        thing = things.pop()
+    thread.join(10)
+    return thing
+
+
 def ends_holding() -> bool:
     """End a thread that holds a lock."""
     lock = Lock("forgotten")
@@ -172,7 +190,7 @@ def test_the_program_makes_every_mistake() -> None:
     with looked_at() as opened:
         seen = program()
 
-    assert set(Kind) - {finding.kind for finding in opened.findings} == {Kind.DEADLOCK}
+    assert set(Kind) - {finding.kind for finding in opened.findings} == {Kind.DEADLOCK, Kind.LONG_HOLD}
     assert seen == program()
 
 

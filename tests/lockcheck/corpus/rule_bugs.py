@@ -104,6 +104,30 @@ def waits_with_another_lock(c: Cluster) -> None:
         condition.wait(timeout=0.001)
 
 
+def takes_what_may_be_gone(_: Cluster) -> None:
+    """Go on after a notification without a look at what it was about."""
+    changed = Condition(name="changed")
+    items = [1]
+
+    def notifies() -> None:
+        with changed:
+            changed.notify()
+
+    with changed:
+        notifier = threading.Thread(target=notifies)
+        notifier.start()  # it gets the lock when the wait lets go of it
+        changed.wait()
+        items.pop()
+    notifier.join()
+
+
+def waits_in_a_block_of_a_block(_: Cluster) -> None:
+    """Let an inner block wait, which takes the lock away from the outer one."""
+    changed = Condition(name="changed")
+    with unit("scheduler"), changed, changed:
+        changed.wait(timeout=0.001)
+
+
 def joins_a_thread(c: Cluster) -> None:
     """Join a thread that still runs while a lock is held."""
     go_on = threading.Event()
@@ -289,6 +313,8 @@ BLOCKS = [
     Bug("a thread is joined under a lock", joins_a_thread, Kind.BLOCKING),
     Bug("a condition is awaited while another lock is held", waits_with_another_lock, Kind.BLOCKING),
     Bug("a callback runs that wants no lock", under(lambda c: c.root.read(), callback_that_wants_no_lock), Kind.CONTRACT, ("callbacks",)),
+    Bug("a consumer takes an item after a notification without looking", takes_what_may_be_gone, Kind.CONDITION),
+    Bug("a method waits that is called with the lock held", waits_in_a_block_of_a_block, Kind.CONDITION),
     Bug("a condition is notified without its lock", condition_without_its_lock(lambda condition: condition.notify()), Kind.CONDITION),
     Bug("a condition is awaited without its lock", condition_without_its_lock(lambda condition: condition.wait(0.001)), Kind.CONDITION),
 ]  # fmt: skip
