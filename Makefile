@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium test lockcheck check bench proto soak oracle corpus pykka-contract clean
+.PHONY: run slapd chromium test lockcheck check bench proto soak mutants oracle corpus pykka-contract clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,11 +11,12 @@ run: $(VENV)/.ready
 test: $(VENV)/.ready $(LINKS) slapd chromium check pykka-contract
 	$(BIN)/pytest -n 2 -q
 
-# All tests with every lock checked, then the certificate; ends within half an hour, in minutes as a rule.
+# All tests with every lock checked, then the certificate; ends within half an hour, in minutes as a rule. Errors are
+# logged without the values of variables: to show the interpreter's `license` reads a file, whatever lock is held.
 LOCKS := .cache/lockcheck.json
 lockcheck: $(VENV)/.ready slapd chromium
 	mkdir -p .cache && rm -f $(LOCKS)
-	timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-json=$(LOCKS) \
+	LOGURU_DIAGNOSE=NO timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-json=$(LOCKS) \
 		--lockcheck-order=licorne.actors.guards:LOCK_ORDER
 	$(BIN)/licorne lockcheck prove $(LOCKS)
 	@echo 'lockcheck: nothing was found, and the certificate holds'
@@ -54,6 +55,10 @@ oracle: $(VENV)/.ready
 # The known bugs and false alarms of locks: which case stands for which, and how many come out as they have to.
 corpus: $(VENV)/.ready
 	$(BIN)/python tests/lockcheck/corpus/counting.py
+
+# Mutants of how the engine `threads` takes its locks, and whether the tests kill them; takes most of an hour.
+mutants: $(VENV)/.ready
+	$(BIN)/python tests/lock_mutation_run.py
 
 # Pykka's own tests, fetched from its source distribution, on our runtime.
 pykka-contract: $(VENV)/.ready

@@ -7,6 +7,7 @@ for checking (`ambient`).
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final
@@ -28,7 +29,7 @@ from .summaries import summary_of
 from .waiting import youngest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import CodeType, FrameType, TracebackType
 
     from .findings import Mode
@@ -162,6 +163,15 @@ class Session:
             runtime.forget(unit)
         if error is None and self._owed:
             raise self._owed[0]
+
+    @contextmanager
+    def left_alone(self) -> Iterator[None]:
+        """Be closed meanwhile: what is made is plain, unless the session around this one checks it."""
+        self.__exit__(None, None, None)
+        try:
+            yield
+        finally:
+            self.__enter__()
 
     def _look_on(self, session: Session | None) -> None:
         runtime.session = session

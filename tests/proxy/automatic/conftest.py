@@ -11,6 +11,7 @@ import pytest
 from listening import Listener
 from loguru import logger
 from running_scheduler import running
+from shared_fields import fields_watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,13 @@ def complaints() -> Iterator[list[str]]:
     logger.disable("licorne")
     logger.remove(sink)
     assert [] == kept
+
+
+@pytest.fixture(autouse=True)
+def shared_fields() -> Iterator[list[str]]:
+    """Have what threads share touched under its lock only; return what is not."""
+    with fields_watched() as violations:
+        yield violations
 
 
 @pytest.fixture(params=["actors", "threads"])

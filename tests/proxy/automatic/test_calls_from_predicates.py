@@ -65,16 +65,21 @@ def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
     scheduler.update_configuration(configuration_request(TWO))
 
 
-def test_a_predicate_that_registers_does_not_wait_for_another_registration(scheduler: Scheduler) -> None:
-    """Which waits for the partition that asked the predicate: both would wait for ever."""
-    judge, gate, refused = Judge(), Gate("asked to place ask"), SimpleQueue[str]()
-
-    def register_late(text: str) -> None:
-        gate.hold(text)
-        once("asked to place ask", lambda: refused.put(refusal_of(register)))(text)
-
+def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(scheduler: Scheduler) -> None:
+    """That waits for the partition that asked the predicate: both would wait for ever."""
+    judge, gate, refused = Judge(), Gate("asked to place ask"), SimpleQueue[list[str]]()
     register = partial(scheduler.register, "rm", judge, configuration=ONE)
-    judge.react = register_late
+    calls = (
+        register,
+        partial(scheduler.update_configuration, configuration_request(TWO)),
+        scheduler.stop,
+    )
+
+    def call_late(text: str) -> None:
+        gate.hold(text)
+        once("asked to place ask", lambda: refused.put([refusal_of(call) for call in calls]))(text)
+
+    judge.react = call_late
     begin(scheduler, judge)
     scheduler.update_allocation(ask_request("ask"))
     assert gate.reached.wait(WAIT_SECONDS)
@@ -86,7 +91,9 @@ def test_a_predicate_that_registers_does_not_wait_for_another_registration(sched
     gate.open()
     again.join(WAIT_SECONDS)
 
-    assert refused.get(timeout=WAIT_SECONDS).startswith("a registration inside a predicate is refused")
+    kinds = ["a registration", "an update of the configuration", "a stop"]
+    answers = refused.get(timeout=WAIT_SECONDS)
+    assert kinds == [answer.partition(" inside a predicate is refused")[0] for answer in answers]
     assert not again.is_alive()
 
 

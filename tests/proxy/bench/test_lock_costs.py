@@ -7,6 +7,7 @@ import threading
 from itertools import count
 from typing import TYPE_CHECKING
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -99,6 +100,7 @@ def ticking() -> Callable[[], float]:
     return lambda: float(next(ticks))
 
 
+@pytest.mark.lockcheck(off=True)  # it measures locks, and takes them as no order has it
 def test_everything_else_is_measured_by_the_clock_that_is_given() -> None:
     """Where all rounds take a second, checking adds nothing and threads lose nothing."""
     chain = added_by_chain(ticking(), times=2, rounds=1)

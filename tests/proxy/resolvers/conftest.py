@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 from directory_server import BASE, Directory, serving, slapd_path
+from shared_fields import fields_watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,13 @@ GROUPS = {
     f"cn=Smith\\, Joe,ou=groups,{BASE}": ("ada",),
     f"cn=Müller,ou=groups,{BASE}": ("ada", "odd\\28\\2a\\29"),
 }
+
+
+@pytest.fixture(autouse=True)
+def shared_fields() -> Iterator[list[str]]:
+    """Have what threads share touched under its lock only; return what is not."""
+    with fields_watched() as violations:
+        yield violations
 
 
 @pytest.fixture(scope="session")

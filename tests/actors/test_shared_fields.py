@@ -1,0 +1,26 @@
+"""The watch over what threads share."""
+
+from __future__ import annotations
+
+from licorne.actors.rm_link import RmLink
+from licorne.proxy.resolvers.cached import CachedResolver
+from licorne.proxy.resolvers.static_list import StaticResolver
+
+
+def test_a_field_touched_without_its_lock_is_noted(shared_fields: list[str]) -> None:
+    """Looks and changes, with slots and without."""
+    link = RmLink("rm", lambda _: None, lambda: None)
+    link._sleeps = link._congested
+    with link._changed:
+        link._congested = False
+    link.close()
+    memory = CachedResolver(StaticResolver({}), lambda: 0)
+    memory._outage = None
+    found = sorted(set(shared_fields))
+    shared_fields.clear()
+
+    assert [
+        "CachedResolver._outage is written without _guard",
+        "RmLink._congested is read without _changed",
+        "RmLink._sleeps is written without _changed",
+    ] == found

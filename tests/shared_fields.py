@@ -1,0 +1,135 @@
+"""Sees to it that what threads share is touched under its lock only, in all tests of a folder.
+
+A missing lock is found at the first access without it, not by the race that it leads to. A `conftest.py` has
+the fields watched around each of its tests.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from licorne.actors.real_clock import RealClock
+from licorne.actors.rm_link import RmLink
+from licorne.actors.scheduling_threads import SchedulingThreads
+from licorne.lockcheck import Lock
+from licorne.proxy.resolvers import cached, timed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["fields_watched"]
+
+
+class Shared(NamedTuple):
+    """The fields of a class that one lock guards; `written` may be read without it."""
+
+    owner: type
+    lock: str
+    fields: tuple[str, ...]
+    written: tuple[str, ...] = ()
+
+
+SHARED: Final = (
+    Shared(RmLink, "_changed", ("_ended", "_successors", "_sleeps", "_congested", "_closed")),
+    Shared(
+        SchedulingThreads,
+        "_changed",
+        ("_wanting", "_calling", "_workers", "_wanted_since", "_threads"),
+        written=("closed",),
+    ),
+    Shared(RealClock, "_changed", ("_due", "_serial", "_thread", "_closed")),
+    Shared(cached.CachedResolver, "_guard", ("_outage", "_cleaned_ns"), written=("_answers",)),
+    Shared(timed.TimedResolver, "_guard", ("_running",)),
+)
+
+
+class OwnedLock:
+    """A plain lock that knows who holds it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock("owned")
+        self._owner: int | None = None
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._owner = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._owner = None
+        self._lock.release()
+
+    def _is_owned(self) -> bool:
+        return self._owner == threading.get_ident()
+
+
+class Watch:
+    """Stands for a field, and notes every access without the lock once the object is made."""
+
+    def __init__(self, shared: Shared, name: str, violations: list[str]) -> None:
+        self._slot: Any = vars(shared.owner).get(name)
+        self._name = name
+        self._shared = shared
+        self._violations = violations
+
+    def __get__(self, instance: Any, _owner: type) -> object:
+        if instance is None:
+            return self
+        if self._name not in self._shared.written:
+            self._look(instance, "read")
+        return self._slot.__get__(instance) if self._slot is not None else instance.__dict__[self._name]
+
+    def __set__(self, instance: Any, value: object) -> None:
+        self._look(instance, "written")
+        if self._slot is not None:
+            self._slot.__set__(instance, value)
+        else:
+            instance.__dict__[self._name] = value
+
+    def _look(self, instance: Any, how: str) -> None:
+        if id(instance) in _MADE and not getattr(instance, self._shared.lock)._is_owned():
+            label = f"{self._shared.owner.__name__}.{self._name}"
+            self._violations.append(f"{label} is {how} without {self._shared.lock}")
+
+
+_MADE: Final[dict[int, object]] = {}
+"""Objects the constructors of which have ended; kept, so that nothing else gets the place of one."""
+
+
+@contextmanager
+def fields_watched() -> Iterator[list[str]]:
+    """Watch all shared fields; what is found goes to the list, and fails at the end."""
+    violations: list[str] = []
+    before: list[tuple[Any, str, object]] = []
+
+    def put(owner: Any, name: str, value: object) -> None:
+        before.append((owner, name, vars(owner).get(name, _ABSENT)))
+        setattr(owner, name, value)
+
+    for module in (cached, timed):
+        put(module, "Lock", lambda _name: OwnedLock())
+    for shared in SHARED:
+        for name in (*shared.fields, *shared.written):
+            put(shared.owner, name, Watch(shared, name, violations))
+        put(shared.owner, "__init__", _noted(vars(shared.owner)["__init__"]))
+    try:
+        yield violations
+    finally:
+        for owner, name, value in reversed(before):
+            delattr(owner, name) if value is _ABSENT else setattr(owner, name, value)
+        _MADE.clear()
+    assert [] == sorted(set(violations))
+
+
+_ABSENT: Final = object()
+
+
+def _noted(make: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(make)
+    def noted(instance: object, *args: object, **kwargs: object) -> None:
+        make(instance, *args, **kwargs)
+        _MADE[id(instance)] = instance
+
+    return cast("Callable[..., None]", noted)
