@@ -193,7 +193,7 @@ def test_the_program_makes_every_mistake() -> None:
     with looked_at() as opened:
         seen = program()
 
-    assert set(Kind) - {finding.kind for finding in opened.findings} == {Kind.DEADLOCK, Kind.LONG_HOLD}
+    assert set(Kind) - {finding.kind for finding in opened.findings} == {Kind.DEADLOCK}
     assert seen == program()
 
 
