@@ -61,7 +61,8 @@ def suggestion(finding: Finding, sites: Mapping[str, int]) -> str | None:
     """Say which step of a closed path to reverse; nothing where the finding is none."""
     if finding.kind not in {Kind.CYCLE, Kind.DEADLOCK}:
         return None
-    holding = [edge for edge in finding.edges if edge.held is not None]
+    # An actor that runs as a unit of its own holds itself, which it cannot let go of.
+    holding = [edge for edge in finding.edges if edge.held not in {None, edge.unit}]
     if not holding:
         return None
     edge = suggested(holding, sites)
