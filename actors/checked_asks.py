@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pykka
 
+from .. import lockcheck
 from ..lockcheck import DeadlockError
 from ..lockcheck.answering import Answerer, await_answer
 from .pool import Worker
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["CheckedAsks"]
 
 _RUNTIMES: Final = (
-    *(os.path.dirname(file) + os.sep for file in (__file__, pykka.__file__)),  # noqa: PTH120 - compared as text
+    *(
+        os.path.dirname(file) + os.sep  # noqa: PTH120 - compared as text
+        for file in (__file__, pykka.__file__, lockcheck.__file__)
+    ),
     threading.__file__,
 )
 
@@ -53,11 +57,11 @@ class CheckedAsks:
         """
         if self._direction is not None:
             self._direction.check(asked)
-        self._answerer.asked(_program(), limited=limited)
+        self._answerer.asked(_program, limited=limited)
 
     def enter(self, mailbox: Mailbox) -> None:
         """Count the thread as running this actor, until `leave`."""
-        self._answerer.enter(_program(), as_unit=isinstance(threading.current_thread(), Worker))
+        self._answerer.enter(_program, as_unit=isinstance(threading.current_thread(), Worker))
         if self._direction is not None:
             self._direction.enter(mailbox)
 

@@ -55,11 +55,11 @@ class Answerer:
         self._entered: tuple[Unit, Unit, Node] | None = None
         """What ran on the thread before, what runs now, and where it holds this."""
 
-    def asked(self, frame: FrameType, *, limited: bool) -> None:
+    def asked(self, frame_of: Callable[[], FrameType], *, limited: bool) -> None:
         """Judge an ask that the calling unit is about to wait for.
 
         Args:
-            frame: where the program asks.
+            frame_of: tells where the program asks; asked for only where it matters, since it takes time.
             limited: whether the unit waits for a limited time.
 
         Raises:
@@ -68,6 +68,7 @@ class Answerer:
         unit, session = local.unit, runtime.session
         if session is None or unit.inside or unit.node.grip is None:
             return
+        frame = frame_of()
         grip = self._limited if limited else self._endless
         after = unit.node.next.get(grip)
         if after is not None and after.code is frame.f_code and after.instruction == frame.f_lasti:
@@ -76,11 +77,11 @@ class Answerer:
         if self._goes_down(session, unit, grip, frame):
             step_from(unit, grip, frame)
 
-    def enter(self, frame: FrameType, *, as_unit: bool) -> None:
+    def enter(self, frame_of: Callable[[], FrameType], *, as_unit: bool) -> None:
         """Hold it while the calling thread answers, until `leave`.
 
         Args:
-            frame: where the program asked, or what answers for it.
+            frame_of: tells where the program asked, or what answers for it; likewise.
             as_unit: whether a thread that holds nothing runs it as a unit of its own.
         """
         if runtime.session is None:
@@ -89,7 +90,7 @@ class Answerer:
         if as_unit and before.node.grip is None:
             go_on_as(self._own_unit())
         unit = local.unit
-        after = self._place(unit, frame)
+        after = self._place(unit, frame_of)
         after.since = perf_counter_ns()
         unit.node = after
         self._entered = before, unit, after
@@ -145,13 +146,13 @@ class Answerer:
             runtime.remember(self._unit)
         return self._unit
 
-    def _place(self, unit: Unit, frame: FrameType) -> Node:
+    def _place(self, unit: Unit, frame_of: Callable[[], FrameType]) -> Node:
         after = unit.node.next.get(self._endless)
         if after is None and unit.node.grip is None:
-            after = step_from(unit, self._endless, frame)
+            after = step_from(unit, self._endless, frame_of())
         if after is None:  # it was asked against a rule, which is told, and not remembered
             after = Node(unit, unit.node, self._endless, unit.node.owner)
-            after.stack = capture(frame)
+            after.stack = capture(frame_of())
         return after
 
 
