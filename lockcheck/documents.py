@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from .errors import LockUsageError
 from .findings import Edge, Finding, Frame, Kind, Rung
-from .json_values import Fields, parse_object
+from .json_values import Fields, open_document
 from .order_proof import Step
 from .report import scenario, suggestion
 from .statistics import Spread, Usage
@@ -45,10 +45,7 @@ def from_json(text: str, where: str) -> Summary:
     Raises:
         LockUsageError: it is no such document, or one of another version; the message begins with `where`.
     """
-    fields = parse_object(text, where)
-    form, version = fields.text("format"), fields.number("version")
-    if (form, version) != (FORMAT, VERSION):
-        raise LockUsageError(f"{where}: {form} of version {version} is not {FORMAT} of version {VERSION}")
+    fields = open_document(text, where, FORMAT, VERSION)
     return Summary(
         level=fields.text("level"),
         findings=fields.each("findings", _read_finding),

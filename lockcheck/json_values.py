@@ -10,7 +10,7 @@ from .errors import LockUsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Fields", "Json", "parse_object"]
+__all__ = ["Fields", "Json", "open_document", "parse_object"]
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Value = TypeVar("Value")
@@ -27,6 +27,19 @@ def parse_object(text: str, where: str) -> Fields:
     except ValueError as error:
         raise LockUsageError(f"{where}: no JSON: {error}") from None
     return Fields(found, where)
+
+
+def open_document(text: str, where: str, form: str, version: int) -> Fields:
+    """Parse a document that says its own format and version.
+
+    Raises:
+        LockUsageError: it is no such document, or one of another version; the message begins with `where`.
+    """
+    fields = parse_object(text, where)
+    found = fields.text("format"), fields.number("version")
+    if found != (form, version):
+        raise LockUsageError(f"{where}: {found[0]} of version {found[1]} is not {form} of version {version}")
+    return fields
 
 
 @final

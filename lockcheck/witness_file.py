@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from .errors import LockUsageError
 from .findings import Kind, Rung
-from .json_values import Fields, parse_object
+from .json_values import Fields, open_document
 from .witness import Ending, Grasp, Place, Stop, Witness
 
 if TYPE_CHECKING:
@@ -58,10 +58,7 @@ def from_json(text: str, where: str) -> Witness:
     Raises:
         LockUsageError: it is no such document, or one of another version; the message begins with `where`.
     """
-    fields = parse_object(text, where)
-    form, version = fields.text("format"), fields.number("version")
-    if (form, version) != (FORMAT, VERSION):
-        raise LockUsageError(f"{where}: {form} of version {version} is not {FORMAT} of version {VERSION}")
+    fields = open_document(text, where, FORMAT, VERSION)
     stops = fields.each("stops", read_stop)
     order = fields.numbers("order")
     if not 2 <= len(stops) <= STOPS_MAX:

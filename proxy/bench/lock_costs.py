@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-__all__ = ["CLASSES", "ORDER", "LockCost", "added_by_chain", "measure_lock_costs"]
+__all__ = ["CLASSES", "ORDER", "LockCost", "added_by_chain", "measure_lock_costs", "time_taking"]
 
 CLASSES: Final = ("partition", "queue", "application", "node")
 ORDER: Final = " < ".join(CLASSES)
@@ -172,12 +172,15 @@ def _fastest(
 
 def _round(kind: _Kind, clock_seconds: Callable[[], float], times: int) -> float:
     if kind.level is lockcheck.Level.OFF:
-        return _time(kind.make(), clock_seconds, times)
+        return time_taking(kind.make(), clock_seconds, times)
     with lockcheck.session(lockcheck.Order(ORDER), level=kind.level):
-        return _time(kind.make(), clock_seconds, times)
+        return time_taking(kind.make(), clock_seconds, times)
 
 
-def _time(lock: AbstractContextManager[object], clock_seconds: Callable[[], float], times: int) -> float:
+def time_taking(
+    lock: AbstractContextManager[object], clock_seconds: Callable[[], float], times: int
+) -> float:
+    """Return how many seconds it takes to take and release a lock so often."""
     _take(lock, 2)  # What is done once for a new lock and place is not what a nesting costs.
     start = clock_seconds()
     _take(lock, times)

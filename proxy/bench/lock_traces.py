@@ -15,11 +15,11 @@ from ...lockcheck.recording import recording
 from ...lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
 from ...lockcheck.trace_file import SEGMENT_BYTES, TraceWriter, read_trace
 from ...lockcheck.trace_index import TraceIndex
+from .lock_costs import time_taking
 from .lock_figure import LockFigure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
 __all__ = ["analysis", "recorded_events"]
 
@@ -39,25 +39,11 @@ def recorded_events(
     with TemporaryDirectory() as folder:
         for _ in range(rounds):
             with lockcheck.session():
-                full = min(full, _seconds(clock_seconds, times))
+                full = min(full, time_taking(lockcheck.RLock("queue"), clock_seconds, times))
             with recording(Path(folder) / "locks.lct"):
-                record = min(record, _seconds(clock_seconds, times))
+                record = min(record, time_taking(lockcheck.RLock("queue"), clock_seconds, times))
     events = 2 * times
     return (LockFigure("recording adds to an event", (record - full) / events * 1e6, "µs", wanted_max=0.2),)
-
-
-def _seconds(clock_seconds: Callable[[], float], times: int) -> float:
-    lock = lockcheck.RLock("queue")
-    _take(lock, 2)
-    start = clock_seconds()
-    _take(lock, times)
-    return clock_seconds() - start
-
-
-def _take(lock: AbstractContextManager[object], times: int) -> None:
-    for _ in range(times):
-        with lock:
-            pass
 
 
 def analysis(clock_seconds: Callable[[], float], *, events: int) -> tuple[LockFigure, ...]:
