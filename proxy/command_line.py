@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..model.errors import LicorneError
+from .bad_input import ends_on
 from .bench.command import bench
 from .engines import ENGINES, THREADS_HELP, engine_named
 from .explanation.command import explain
@@ -19,7 +20,6 @@ from .validation import validate
 
 __all__ = ["main"]
 
-_BAD_INPUT = 2
 application = typer.Typer(
     name="licorne",
     help="A scheduler core: hierarchical queues, quotas, gangs and preemption.",
@@ -40,13 +40,10 @@ def replay(
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
     from .replay import replay as run  # noqa: PLC0415 - other commands start faster without it
 
-    try:
+    with ends_on((LicorneError, OSError, UnicodeError), "licorne replay"):
         text = sys.stdin.read() if str(transcript) == "-" else transcript.read_text(encoding="utf-8")
         resolver = None if users is None else read_users(users)
         run(text, str(transcript), engine_named(engine), _write_line, resolver, threads=threads)
-    except (LicorneError, OSError, UnicodeError) as error:
-        typer.echo(f"licorne replay: {error}", err=True)
-        raise typer.Exit(_BAD_INPUT) from error
 
 
 def _write_line(line: str) -> None:

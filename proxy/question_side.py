@@ -5,6 +5,7 @@ A question changes nothing. It is put to the partitions it is about, which ask t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from .questions import dry_run, explain, explain_ask, matching
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["QuestionSide"]
 
 
-class QuestionSide:
+class QuestionSide(ABC):
     """What `Scheduler` offers to those who ask; it has the rest."""
 
     _cluster: Cluster
@@ -30,9 +31,9 @@ class QuestionSide:
     _managers: Managers
     _reader: RequestReader
 
+    @abstractmethod
     def _check_running(self) -> None:
         """Refuse a question to a scheduler that has been stopped."""
-        raise NotImplementedError
 
     def explain(
         self, application_id: str, *, rm_id: str | None = None, partition: str | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..model.configuration.reader import inspect
+from .bad_input import ends_on
 
 if TYPE_CHECKING:
     from ..model.configuration.problems import Problem
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["validate"]
 
 _INVALID = 3
-_UNREADABLE = 2
 
 
 def validate(
@@ -31,11 +31,8 @@ def validate(
     """
     documents: list[Document] = []
     for file in files:
-        try:
+        with ends_on((OSError, UnicodeError), f"licorne validate: {file}"):
             report = inspect(file.read_text(encoding="utf-8"), str(file))
-        except (OSError, UnicodeError) as error:
-            typer.echo(f"licorne validate: {file}: {error}", err=True)
-            raise typer.Exit(_UNREADABLE) from error
         if not as_json:
             _print(str(file), report.errors, report.warnings)
         documents.append(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ...model.errors import LicorneError
+from ..bad_input import ends_on
 from .documents import document_of
 from .options import (
     AfterOption,
@@ -30,8 +31,6 @@ from .text import lines_of
 
 __all__ = ["explain"]
 
-_BAD_INPUT = 2
-
 
 def explain(
     application: Annotated[str, typer.Argument(metavar="APPLICATION", help="The id of an application.")],
@@ -52,7 +51,7 @@ def explain(
     as_json: AsJsonOption = False,
 ) -> None:
     """Say why an application waits: everything that stands in its way, and what would have to change."""
-    try:
+    with ends_on(LicorneError, "licorne explain"):
         options = stage_options(
             input_path,
             at=at,
@@ -75,6 +74,3 @@ def explain(
                 print_document(moment_document(stage) | document_of(explanation, stage.where))
             else:
                 print_lines(stage, lines_of(explanation, stage.where))
-    except LicorneError as error:
-        typer.echo(f"licorne explain: {error}", err=True)
-        raise typer.Exit(_BAD_INPUT) from error

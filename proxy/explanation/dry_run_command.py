@@ -10,6 +10,7 @@ from ...model.allocation import REQUIRED_NODE_TAG
 from ...model.errors import LicorneError
 from ...model.quantities import QuantityError
 from ...model.resource_texts import resource_from_texts
+from ..bad_input import ends_on
 from ..si import si_pb2 as si
 from .dry_run_text import dry_run_document, dry_run_lines
 from .options import (
@@ -33,7 +34,6 @@ from .stage import stage_for
 
 __all__ = ["dry_run"]
 
-_BAD_INPUT = 2
 _NAME = "dry-run"
 """What a new application and a new ask are called."""
 
@@ -75,7 +75,7 @@ def dry_run(
     as_json: AsJsonOption = False,
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
-    try:
+    with ends_on(LicorneError, "licorne dry-run"):
         options = stage_options(
             input_path,
             at=at,
@@ -101,9 +101,6 @@ def dry_run(
                 print_document(moment_document(stage) | dry_run_document(run, stage.where))
             else:
                 print_lines(stage, dry_run_lines(run, stage.where))
-    except LicorneError as error:
-        typer.echo(f"licorne dry-run: {error}", err=True)
-        raise typer.Exit(_BAD_INPUT) from error
 
 
 def _check(of: str | None, *, user: str | None, details: list[str], resource: list[str] | None) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from ...model.configuration.reader import load
 from ...model.errors import LicorneError
+from ..bad_input import ends_on
 from ..engines import ENGINES, THREADS_HELP, engine_named
 from ..user_file import USERS_HELP, read_users
 from .input_files import read_text
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from .simulation import CoreFactory
 
 __all__ = ["simulate_command"]
-
-_BAD_INPUT = 2
 
 
 def simulate_command(
@@ -81,14 +80,11 @@ def simulate_command(
             openb_mode=OpenbMode.OWN_TIMES if own_times else OpenbMode.PACKING,
             seed=seed,
         )
-        try:
+        with ends_on(LicorneError, "licorne simulate"):
             resolver = None if users is None else read_users(users)
             report = _run(
                 options, config, engine_named(engine), lambda name: open_core(name, resolver, threads)
             )
-        except LicorneError as error:
-            typer.echo(f"licorne simulate: {error}", err=True)
-            raise typer.Exit(_BAD_INPUT) from error
         _print(report, as_json=as_json)
 
     return command
