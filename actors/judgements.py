@@ -151,16 +151,14 @@ class Judgements:
             WorldMovedError: it is to begin anew; it has not ended.
         """
         self._begin(outside, answers)
-        fruitless = False
         try:
             outcome = cycle()
-            fruitless = outcome is CycleOutcome.NOTHING
         except WorldMovedError:
             raise
         except BaseException:
-            self._end(answers, fruitless=fruitless)
+            self._end(answers, fruitless=False)
             raise
-        self._end(answers, fruitless=fruitless)
+        self._end(answers, fruitless=outcome is CycleOutcome.NOTHING)
         return outcome
 
     def _begin(self, outside: Outside, answers: Answers) -> None:

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .effects import ApplicationFacts
 from .priorities import INT32_MIN
 from .resource_comparisons import equals
-from .resources import EMPTY, add
+from .resources import total_of
 from .views import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .allocation import Allocation, Ask
     from .application_core import ApplicationCore
     from .pending_asks import AskRecord
-    from .resources import Resource
     from .task_groups import TaskGroup
     from .views import Document, Json
 
@@ -261,16 +258,16 @@ def validate_application(application: ApplicationCore) -> None:
     """Assert that the sums agree with what they sum up, and that no key is counted twice."""
     name = application.application_id
     application._asks.validate()
-    pending = _total(record.ask.resource for record in application._asks.waiting())
+    pending = total_of(record.ask.resource for record in application._asks.waiting())
     assert equals(pending, application._pending), (
         f"application {name}: pending {application._pending!r} is not the sum {pending!r}"
     )
     placed = list(application._placed.values())
-    real = _total(entry.allocation.ask.resource for entry in placed if not entry.allocation.ask.placeholder)
+    real = total_of(entry.allocation.ask.resource for entry in placed if not entry.allocation.ask.placeholder)
     assert equals(real, application._allocated), (
         f"application {name}: allocated {application._allocated!r} is not the sum {real!r}"
     )
-    held = _total(entry.allocation.ask.resource for entry in placed if entry.allocation.ask.placeholder)
+    held = total_of(entry.allocation.ask.resource for entry in placed if entry.allocation.ask.placeholder)
     assert equals(held, application._placeholder_allocated), (
         f"application {name}: placeholders {application._placeholder_allocated!r} are not the sum {held!r}"
     )
@@ -282,10 +279,3 @@ def validate_application(application: ApplicationCore) -> None:
         assert not strays, f"application {name}: the time of {sorted(strays)} runs, and they do not"
     for entry in placed:
         assert not (entry.preempted and entry.released), f"{entry.allocation!r} is ended twice"
-
-
-def _total(resources: Iterable[Resource]) -> Resource:
-    total = EMPTY
-    for resource in resources:
-        total = add(total, resource)
-    return total

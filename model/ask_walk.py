@@ -246,7 +246,7 @@ def _pass_over(
 ) -> None:
     """Go on behind an ask that is judged elsewhere; the next one of its shape is judged by itself."""
     walk.passed_over = True
-    following = next(iter(group.after(record.order)), None)
+    following = group.first_after(record.order)
     if following is not None and kind is None:
         _push(walk, (following.order, None, group, refused_to_ns))
 
@@ -330,7 +330,8 @@ def _next_own(
     for other in shared:
         group.share(other)
     if refused_to_ns is not None:
-        for younger in group.after(max(record.order, (record.order[0], refused_to_ns, EVER_NS))):
+        younger = group.first_after(max(record.order, (record.order[0], refused_to_ns, EVER_NS)))
+        if younger is not None:
             return younger if found is None else min(found, younger, key=_order_of)
     return found
 

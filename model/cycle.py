@@ -345,7 +345,7 @@ class _LeafVisit:
         cancel_ordinary_reservations(state, node)
         denied = ""
         held_for_others = node.reserved and candidate.reserved_node != node.node_id
-        if not held_for_others and fits(node.available, ask.resource) and fits(node.capacity, ask.resource):
+        if not held_for_others and fits(node.available, ask.resource):
             reason = _judge(state, ask, node)
             if reason is None and commit(state, seat, ask, node):
                 return True

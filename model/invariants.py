@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from .application_state import ApplicationState
 from .resource_comparisons import equals
-from .resources import EMPTY, add
+from .resources import EMPTY, add, total_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .partition_state import PartitionState
     from .queue import Queue
     from .resources import Resource
@@ -28,13 +26,6 @@ def validate_partition(state: PartitionState) -> None:
     _validate_queues(state)
     _validate_users(state)
     _validate_counters(state)
-
-
-def _total(resources: Iterable[Resource]) -> Resource:
-    total = EMPTY
-    for resource in resources:
-        total = add(total, resource)
-    return total
 
 
 def _validate_nodes(state: PartitionState) -> None:
@@ -63,7 +54,7 @@ def _validate_nodes(state: PartitionState) -> None:
         assert here == wanted, f"node {node.node_id} holds {here}, applications say {wanted}"
     held = {name: keys for name, keys in held.items() if name not in state.quarantine.nodes}
     assert not held, f"allocations on unknown nodes: {held}"
-    capacity = _total(node.capacity for node in state.nodes)
+    capacity = total_of(node.capacity for node in state.nodes)
     assert equals(capacity, state.capacity), "the partition's capacity is not the sum of its nodes'"
 
 
@@ -72,7 +63,7 @@ def _validate_queues(state: PartitionState) -> None:
     for queue in state.tree:
         facts = [seat.facts for seat in _seats(queue)]
         children = list(queue.children.values())
-        allocated = _total(
+        allocated = total_of(
             [child.allocated for child in children]
             + [fact.allocated for fact in facts]
             + [fact.placeholder_allocated for fact in facts],
@@ -80,7 +71,7 @@ def _validate_queues(state: PartitionState) -> None:
         assert equals(allocated, queue.allocated), (
             f"{queue}: allocated {queue.allocated!r} is not the sum {allocated!r}"
         )
-        pending = _total([child.pending for child in children] + [fact.pending for fact in facts])
+        pending = total_of([child.pending for child in children] + [fact.pending for fact in facts])
         assert equals(pending, queue.pending), (
             f"{queue}: pending {queue.pending!r} is not the sum {pending!r}"
         )

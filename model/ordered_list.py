@@ -88,6 +88,12 @@ class OrderedList(Generic[Item]):
             del items[: start + 1]
             self._start = 0
 
+    def first_after(self, order: tuple[Any, ...]) -> Item | None:
+        """Return the first item behind a place, at which there need not be one; `None` if none is."""
+        items = self._items
+        index = bisect_right(items, order, lo=self._start, key=_order)
+        return items[index] if index < len(items) else None
+
     def after(self, order: tuple[Any, ...]) -> Iterator[Item]:
         """Walk the items behind a place, at which there need not be one."""
         items = self._items

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .application_views import foreign_view, placed_view
@@ -57,16 +58,12 @@ def partition_view(state: PartitionState) -> Document:
 
 
 def _application_counts(state: PartitionState) -> Json:
-    counts: dict[str, Json] = {}
-    total = 0
     states = [seat.facts.state for seat in state.seats.values()]
     states += [application.state() for application in state.completed.values()]
     states += [kept.application.state() for kept in state.rejected.values()]
-    for name in sorted(entry.value for entry in states):
-        counts[name] = sum(entry.value == name for entry in states)
-        total += 1
-    if total:
-        counts["total"] = total
+    counts: dict[str, Json] = dict(sorted(Counter(entry.value for entry in states).items()))
+    if states:
+        counts["total"] = len(states)
     return counts
 
 

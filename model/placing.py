@@ -77,14 +77,10 @@ def cancel_ordinary_reservations(state: PartitionState, node: NodeSeat) -> None:
     for seat in list(state.seats.values()):
         if not seat.facts.reserved:
             continue
-        for reservation, record in seat.application.reserved_asks():
+        for reservation, _ in seat.application.reserved_asks():
             yields = not reservation.required and reservation.node_id == node.node_id
             if reservation.allocation_key in keys and yields:
-                answer = seat.application.unreserve(reservation.allocation_key)
-                if answer is not None:
-                    state.drop_reservations(answer.reservations)
-                    state.settle(seat, answer)
-            del record
+                unreserve(state, seat, reservation.allocation_key)
 
 
 def unreserve(state: PartitionState, seat: Seat, allocation_key: str) -> None:

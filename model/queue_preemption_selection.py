@@ -22,7 +22,7 @@ from .queue_preemption_guarantees import Ledger, QueueFacts, is_within
 from .queue_preemption_judgement import JudgedNode, NoNode, choose_node
 from .queue_preemption_nodes import NodeRoom, NodeSolver
 from .resources import Resource, add, fits, fits_actual
-from .victims import Need, Victim, needed_only, queue_order, total_of
+from .victims import Need, Victim, given_back, needed_only, queue_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,7 +166,7 @@ def _asked_is_within(ledger: Ledger, view: PreemptionView) -> bool:
 def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | None:
     """Choose who goes in addition so that the queues have room; `None` if that is not to be had."""
     on_node = (*node.needed, *node.demanded)
-    given = total_of(on_node)
+    given = given_back(on_node)
     if fits(given, view.lack):
         return ()
     ledger = Ledger(view.leaf)
@@ -232,7 +232,7 @@ def _needed(
     """
     available = next(room.available for room in view.rooms if room.node_id == node.node_id)
     considered = sorted((*for_node, *for_queue), key=queue_order)
-    going = total_of(victim for victim in (*node.needed, *node.demanded) if victim not in for_node)
+    going = given_back(victim for victim in (*node.needed, *node.demanded) if victim not in for_node)
     return needed_only(
         considered,
         Need(add(available, going), view.ask.resource, node.node_id),

@@ -15,7 +15,14 @@ from .preemption_records import PreemptionCause, PreemptionRecord
 from .quantity_texts import resource_text
 from .quota_preemption_timer import is_over_maximum
 from .resource_comparisons import matches_any
-from .resources import EMPTY, Resource, add, fits_undefined_unlimited, subtract, subtract_only_existing
+from .resources import (
+    EMPTY,
+    Resource,
+    fits_undefined_unlimited,
+    subtract,
+    subtract_only_existing,
+    total_of,
+)
 from .victims import described, quota_order, victims_of
 
 if TYPE_CHECKING:
@@ -109,9 +116,7 @@ def shared_out(queue: Queue, target: Resource) -> list[tuple[Queue, Resource]]:
         return [(queue, target)]
     children = [queue.children[name] for name in sorted(queue.children)]
     above = {child.path: _above_own_guarantee(child) for child in children}
-    total = EMPTY
-    for resource in above.values():
-        total = add(total, resource)
+    total = total_of(above.values())
     shares: list[tuple[Queue, Resource]] = []
     for child in children:
         own = above[child.path]

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .resource_comparisons import type_match_percent
-from .resources import EMPTY, Resource, add, fits, subtract
+from .resources import Resource, add, fits, subtract, total_of
 from .shares import shares
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ __all__ = [
     "Reluctance",
     "Victim",
     "described",
+    "given_back",
     "needed_only",
     "queue_order",
     "quota_order",
     "required_node_order",
-    "total_of",
     "victims_of",
 ]
 
@@ -95,12 +95,9 @@ def victims_of(seat: Seat) -> Iterator[Victim]:
             yield victim
 
 
-def total_of(victims: Iterable[Victim]) -> Resource:
+def given_back(victims: Iterable[Victim]) -> Resource:
     """Return what all of them give back."""
-    total = EMPTY
-    for victim in victims:
-        total = add(total, victim.resource)
-    return total
+    return total_of(victim.resource for victim in victims)
 
 
 class Need(NamedTuple):

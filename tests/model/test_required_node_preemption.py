@@ -10,7 +10,7 @@ from preemption_scenes import Scene
 from licorne.model.messages import TerminationType
 from licorne.model.preemption_records import PreemptionCause
 from licorne.model.resources import Resource, add, fits
-from licorne.model.victims import total_of
+from licorne.model.victims import given_back
 
 QUEUES = """
     - name: a
@@ -251,12 +251,12 @@ def test_victims_on_a_required_node_are_enough_and_none_could_be_spared(
             scene.runs(f"v{number}", resource=a_resource(memory=size), priority=priorities[number])
     victims = [scene.victim(f"v{number}") for number in range(len(sizes)) if f"v{number}" in scene.placements]
     available = scene.node("n1").available
-    eligible = total_of(victim for victim in victims if victim.allocation.ask.priority <= 0)
+    eligible = given_back(victim for victim in victims if victim.allocation.ask.priority <= 0)
     needs_node(scene, resource=a_resource(memory=asked))
     gone = [victim for victim in victims if victim.key in scene.preempted]
 
     helps = fits(add(available, eligible), a_resource(memory=asked))
     assert helps == ("ds" in scene.placements or bool(gone))
     for victim in gone:
-        others = total_of(other for other in gone if other is not victim)
+        others = given_back(other for other in gone if other is not victim)
         assert not fits(add(available, others), a_resource(memory=asked))

@@ -16,11 +16,11 @@ from licorne.model.victims import (
     Reluctance,
     Victim,
     described,
+    given_back,
     needed_only,
     queue_order,
     quota_order,
     required_node_order,
-    total_of,
     victims_of,
 )
 
@@ -126,8 +126,8 @@ def test_victims_give_back_their_sum() -> None:
     """The total is over all types."""
     victims = [a_victim(resource=a_resource(memory=1)), a_victim(resource=a_resource(memory=2, vcore=3))]
 
-    assert a_resource(memory=3, vcore=3) == total_of(victims)
-    assert EMPTY == total_of([])
+    assert a_resource(memory=3, vcore=3) == given_back(victims)
+    assert EMPTY == given_back([])
 
 
 def test_a_victim_that_the_others_make_needless_is_spared() -> None:
@@ -163,10 +163,10 @@ def test_needed_victims_are_enough_and_none_can_be_spared(quantities: list[int],
     wanted = a_resource(memory=given_quantity + sum(quantities) // 2)
     needed = needed_only(victims, Need(have, wanted))
 
-    assert fits(add(have, total_of(needed)), wanted)
+    assert fits(add(have, given_back(needed)), wanted)
     for victim in needed:
         others = [other for other in needed if other is not victim]
-        assert not fits(add(have, total_of(others)), wanted)
+        assert not fits(add(have, given_back(others)), wanted)
 
 
 def test_the_order_on_a_required_node_is_reluctance_priority_age_size() -> None:
