@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .confirmation import raised
-from .documents import read_document
+from .documents import FORMAT, read_document
 from .errors import LockUsageError
 from .findings import Rung, failing_from
+from .json_values import read_text
 from .report import finding_text, text_report
 from .steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from .steering import PAUSE_SECONDS
@@ -177,7 +178,7 @@ def _findings_in(path: Path) -> Iterator[Finding]:
             yield finding_of(read_witness(one))
     elif is_trace(path):
         yield from findings_of(read_trace(path))[0]
-    elif '"licorne.lockcheck.report"' in path.read_text(encoding="utf-8")[:200]:
+    elif f'"{FORMAT}"' in read_text(path)[:200]:
         yield from read_document(str(path)).findings
     else:
         yield finding_of(read_witness(path))

@@ -15,9 +15,8 @@ from .crew import edges_of
 from .errors import DeadlockError, LockUsageError
 from .findings import Finding, Rung
 from .levels import Level
-from .recording import NOTE_ALL
 from .runtime import LATCH, runtime
-from .sessions import Session
+from .sessions import NOTE_ALL, Session
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX
 from .witness_file import write_witness

@@ -9,9 +9,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .errors import LockUsageError
 from .findings import Edge, Finding, Frame, Kind, Rung
-from .json_values import Fields, open_document
+from .json_values import Fields, open_document, read_text
 from .order_proof import Step
 from .report import scenario, suggestion
 from .statistics import Spread, Usage
@@ -72,11 +71,7 @@ def read_document(path: str) -> Summary:
     Raises:
         LockUsageError: the file cannot be read, or is no document.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise LockUsageError(f"{path}: cannot be read: {error}") from None
-    return from_json(text, path)
+    return from_json(read_text(Path(path)), path)
 
 
 def document_of(summary: Summary) -> dict[str, Json]:

@@ -9,14 +9,27 @@ from .errors import LockUsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
-__all__ = ["Fields", "Json", "open_document", "parse_object"]
+__all__ = ["Fields", "Json", "open_document", "read_text"]
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Value = TypeVar("Value")
 
 
-def parse_object(text: str, where: str) -> Fields:
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        LockUsageError: it cannot be read, or is no text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise LockUsageError(f"{path}: cannot be read: {error}") from None
+
+
+def _parse_object(text: str, where: str) -> Fields:
     """Parse a JSON object.
 
     Raises:
@@ -35,7 +48,7 @@ def open_document(text: str, where: str, form: str, version: int) -> Fields:
     Raises:
         LockUsageError: it is no such document, or one of another version; the message begins with `where`.
     """
-    fields = parse_object(text, where)
+    fields = _parse_object(text, where)
     found = fields.text("format"), fields.number("version")
     if found != (form, version):
         raise LockUsageError(f"{where}: {found[0]} of version {found[1]} is not {form} of version {version}")

@@ -50,7 +50,6 @@ def to_html(summary: Summary) -> str:
             "nestings",
             '<tr><td colspan="5">{}</td></tr>',
         ),
-        "tables": "",
     }
     template = _TEMPLATE.read_text(encoding="utf-8")
     page = re.sub(
@@ -76,8 +75,9 @@ def _choices(names: Sequence[str]) -> Iterable[str]:
 def _graph(summary: Summary, names: Sequence[str]) -> str:
     if not names:
         return "<p>No nestings were learned.</p>"
-    drawn = draw(summary, names, dangerous(summary), classes_attribute)
-    if len(names) > _CLASSES_DRAWN_MAX or len(drawn.encode()) > _GRAPH_SHARE:
+    few = len(names) <= _CLASSES_DRAWN_MAX
+    drawn = draw(summary, names, dangerous(summary), classes_attribute) if few else ""
+    if not few or len(drawn.encode()) > _GRAPH_SHARE:
         return f"<p>{len(names)} classes are too many to draw; the table below has their nestings.</p>"
     return drawn
 

@@ -26,7 +26,8 @@ from .levels import Level, level_of, max_hold_of
 from .order import Order
 from .pytest_confirm import Confirming
 from .running import named_order
-from .sessions import Session
+from .sessions import NOTE_ALL, Session
+from .witness_file import FOLDER
 from .writing import FORMS, write_reports
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, MutableMapping
     from datetime import date
 
-    from .sessions import Action
     from .summaries import Summary
 
 _SESSION: Final = pytest.StashKey[Session]()
@@ -56,7 +56,6 @@ _FOLLOWING: Final = pytest.StashKey["pytest.Item | None"]()
 """The test that comes next, which shares fixtures."""
 _LEVELS: Final = ("off", "order", "full", "confirm")
 _WORKER_KEY: Final = "lockcheck"
-_QUIET: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,8 +66,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how much is checked; `confirm` runs a test again, steered into what it found",
     )  # fmt: skip
     group.addoption(
-        "--lockcheck-witness", metavar="DIR", default="lockcheck-witnesses",
-        help="where the files go by which a confirmed deadlock is replayed (lockcheck-witnesses)",
+        "--lockcheck-witness", metavar="DIR", default=str(FOLDER),
+        help=f"where the files go by which a confirmed deadlock is replayed ({FOLDER})",
     )  # fmt: skip
     group.addoption(
         "--lockcheck-order", metavar="ORDER", help='the declared order: "a < b < c", or module:NAME'
@@ -128,7 +127,7 @@ def _open(config: pytest.Config, options: Namespace) -> None:
     level = level_of(options.lockcheck)
     if level is Level.OFF or _SESSION in config.stash:
         return
-    opened = Session(level=level, on=_QUIET, name="outside of tests")
+    opened = Session(level=level, on=NOTE_ALL, name="outside of tests")
     config.stash[_SESSION] = opened.__enter__()
     try:  # Inside of the session, so that what the module of the order makes is checked too.
         opened.order = named_order(options.lockcheck_order) if options.lockcheck_order else None
@@ -173,7 +172,7 @@ def pytest_runtest_protocol(
     if role is not None and not isinstance(role, str):
         raise pytest.UsageError(f"{item.nodeid}: lockcheck(role={role!r}) is no string")
     with Session(
-        order, level=outer.level, on=_QUIET, fail_on=_failing(item.config), name=item.nodeid, role=role,
+        order, level=outer.level, on=NOTE_ALL, fail_on=_failing(item.config), name=item.nodeid, role=role,
         max_hold_seconds=_max_hold(item.config) if outer.level >= Level.FULL else None,
     ) as opened:  # fmt: skip
         item.stash[_OPENED] = opened

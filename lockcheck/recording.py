@@ -7,14 +7,13 @@ import os
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from .errors import LockUsageError
-from .findings import Rung
 from .holding import LockIdentity, Unit
 from .levels import Level
 from .runtime import local, runtime
-from .sessions import Session
+from .sessions import NOTE_ALL, Session
 from .signals import signals_heard
 from .stacks import caller, resolve
 from .trace import Event, EventKind, TracedLock, TracedUnit
@@ -22,21 +21,17 @@ from .trace_file import SEGMENT_BYTES, SEGMENTS, TraceWriter
 from .witness import role_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
     from types import CodeType
 
     from .findings import Frame, Mode
     from .holding import Attempt
     from .order import Order
-    from .sessions import Action
 
-__all__ = ["NOTE_ALL", "Recorder", "events_written", "recording"]
+__all__ = ["Recorder", "events_written", "recording"]
 
 _TOOK, _LEFT = EventKind.TOOK, EventKind.LEFT
-
-NOTE_ALL: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
-"""Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
 
 
 @final

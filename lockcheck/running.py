@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 from .errors import DeadlockError, LockUsageError, OrderDeclarationError
 from .findings import Rung
 from .order import Order
-from .sessions import Session
+from .sessions import NOTE_ALL, Session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .levels import Level
-    from .sessions import Action
 
 __all__ = ["execute", "named_order", "run_program"]
 
@@ -73,9 +72,8 @@ def run_program(
     Raises:
         LockUsageError: there is no such file.
     """
-    quiet: dict[Rung, Action] = {rung: "record" for rung in Rung if rung is not Rung.R5}
     session = Session(
-        order, level=level, on=quiet, name=path, by_key=by_key, max_hold_seconds=max_hold_seconds
+        order, level=level, on=NOTE_ALL, name=path, by_key=by_key, max_hold_seconds=max_hold_seconds
     )
     with session:
         code = execute(path, arguments)

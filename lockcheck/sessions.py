@@ -55,6 +55,8 @@ DEFAULT_ACTIONS: Final[Mapping[Rung, Action]] = {
     Rung.R4: "record",
     Rung.R5: "break",
 }
+NOTE_ALL: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
+"""Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
 
 
 @final

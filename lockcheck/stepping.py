@@ -12,6 +12,7 @@ from .findings import Kind, Rung
 from .holding import SWEEP_MIN, Node, held_nodes
 from .runtime import LATCH, runtime
 from .stacks import caller, capture
+from .statistics import PENDING_MAX
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -240,6 +241,8 @@ def _take_out(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
                 unit.node = at
             if node.tally is not None and node.since:
                 node.holds.append(perf_counter_ns() - node.since)
+                if len(node.holds) > PENDING_MAX:
+                    fold(node)
             return True
         above.append(node)
     return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from .errors import LockUsageError
 from .findings import Kind, Rung
@@ -18,15 +18,7 @@ if TYPE_CHECKING:
     from .holding import LockIdentity
     from .sessions import Session
 
-__all__ = ["Identified", "assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]
-
-
-class Identified(Protocol):
-    """A lock that is checked."""
-
-    @property
-    def identity(self) -> LockIdentity:
-        """What is known of the lock."""
+__all__ = ["assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]
 
 
 def identity_of(lock: object) -> LockIdentity | None:

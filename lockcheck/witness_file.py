@@ -12,9 +12,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .errors import LockUsageError
 from .findings import Kind, Rung
-from .json_values import Fields, open_document
+from .json_values import Fields, open_document, read_text
 from .witness import Ending, Grasp, Place, Stop, Witness
 
 if TYPE_CHECKING:
@@ -82,11 +81,7 @@ def read_witness(path: Path) -> Witness:
     Raises:
         LockUsageError: the file cannot be read, or is no witness.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise LockUsageError(f"{path}: cannot be read: {error}") from None
-    return from_json(text, str(path))
+    return from_json(read_text(path), str(path))
 
 
 def write_witness(folder: Path, witness: Witness) -> Path:

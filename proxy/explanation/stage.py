@@ -69,13 +69,11 @@ class Stage:
     """A scheduler at a moment.
 
     `elapsed_ns` is the virtual time since the start, `line` the last line of a transcript that was played.
-    `rm_ids` are the resource managers that have registered.
     """
 
     scheduler: Scheduler
     elapsed_ns: int
     line: int | None
-    rm_ids: tuple[str, ...]
     where: Where
 
 
@@ -145,7 +143,7 @@ class _Replayed:
             if not whole:
                 break
         elapsed_ns = scheduler.now_ns() - EPOCH_2000_NS
-        return Stage(scheduler, elapsed_ns, played, tuple(self._configured), self._where)
+        return Stage(scheduler, elapsed_ns, played, self._where)
 
     def _part(self, line: Line) -> tuple[bool, Line | None]:
         """Return whether a line ends before the moment does, and what of it is to be played."""
@@ -193,7 +191,7 @@ def _simulated(options: StageOptions, core: SchedulerCore, configuration: str | 
     manager = SimulatedRM(work, core, books, text)
     driver = Driver(core, manager, books, progress=NoProgress(), stopwatch=lambda: 0.0)
     driver.run(until_ns=options.at_ns)
-    return Stage(core.scheduler, core.now_ns() - origin_ns, None, ("simulation",), _place_finder(options))
+    return Stage(core.scheduler, core.now_ns() - origin_ns, None, _place_finder(options))
 
 
 def _place_finder(options: StageOptions) -> Where:

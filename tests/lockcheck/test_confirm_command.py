@@ -122,3 +122,12 @@ def test_a_wrong_call_ends_with_two(
     """And says what is wrong."""
     assert USAGE == main(arguments)
     assert told in capfd.readouterr().err
+
+
+def test_a_source_that_is_no_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its name, as one that is missing."""
+    source = tmp_path / "source.json"
+    source.write_bytes(b"\xff\xfe\x00")
+
+    assert USAGE == main(["confirm", str(source), written(tmp_path)])
+    assert f"{source}: cannot be read" in capsys.readouterr().err

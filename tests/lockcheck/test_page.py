@@ -77,6 +77,14 @@ def test_a_page_of_nothing_says_so() -> None:
     assert "found nothing" in page
 
 
+def test_a_long_chain_of_classes_is_too_much_to_draw_but_no_error() -> None:
+    """However long it is."""
+    summary = summary_of_a_closed_path()
+    chain = [replace(summary.nestings[0], held=f"c{at}", wanted=f"c{at + 1}") for at in range(2000)]
+
+    assert "classes are too many to draw" in to_html(replace(summary, nestings=tuple(chain)))
+
+
 @pytest.mark.skipif(BROWSER is None and "CI" not in os.environ, reason="chromium is not installed")
 def test_in_a_browser_the_address_filters_by_class(tmp_path: Path) -> None:
     """Only what speaks of the named classes alone stays; without names everything does."""

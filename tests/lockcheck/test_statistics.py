@@ -125,3 +125,17 @@ def test_at_the_level_order_no_times_are_taken() -> None:
 
     assert () == opened.summary().usages
     assert isinstance(next(iter(runtime.all_units())).node.holds, deque)
+
+
+def test_times_are_sorted_after_a_while_also_where_locks_are_let_go_of_by_call() -> None:
+    """No more of them wait than the bound says."""
+    with session(on=RECORD) as opened:
+        lock, shared = Lock("plain"), RWLock("shared")
+        for _ in range(PENDING_MAX + 10):
+            lock.acquire()
+            lock.release()
+            shared.acquire_read()
+            shared.release_read()
+
+    assert {9} == {len(tally.holds) for tally in opened.tallies.values()}
+    assert {PENDING_MAX + 10} == {usage.hold.count for usage in opened.summary().usages}
