@@ -34,11 +34,12 @@ def blamed(error: BaseException) -> object | None:
     return getattr(error, _ORIGIN, None)
 
 
-def what_broke(error: BaseException) -> tuple[BrokenKind, str] | None:
-    """Return the application or node that an error came from, by id; `None` for whatever else."""
+def what_broke(error: BaseException) -> tuple[BrokenKind, str, str] | None:
+    """Return the application or node that an error came from, by id, and why; `None` for whatever else."""
     broken = blamed(error)
+    reason = f"{type(error).__name__}: {error}"
     if isinstance(broken, Application):
-        return BrokenKind.APPLICATION, broken.application_id
+        return BrokenKind.APPLICATION, broken.application_id, reason
     if isinstance(broken, Node):
-        return BrokenKind.NODE, broken.node_id
+        return BrokenKind.NODE, broken.node_id, reason
     return None

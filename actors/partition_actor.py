@@ -75,8 +75,7 @@ class PartitionActor(EntityActor):
         broken = what_broke(error)
         if broken is None:
             return
-        kind, name = broken
-        reason = f"{type(error).__name__}: {error}"
+        kind, name, reason = broken
         if self.entity.quarantine(kind, name, reason):
             log = self.dispatcher.log.bind(partition=self.entity.name)
             log.error("{} {} is quarantined, please report: {}", kind.value, name, reason)  # noqa: PLE1205 - loguru's braces

@@ -154,8 +154,7 @@ class ThreadsEngine:
         broken = what_broke(error)
         if broken is None:
             return
-        kind, name = broken
-        reason = f"{type(error).__name__}: {error}"
+        kind, name, reason = broken
         if door.set_aside(kind, name, reason):
             log.error("{} {} is quarantined, please report: {}", kind.value, name, reason)  # noqa: PLE1205 - loguru's braces
             self._threads.want(door)

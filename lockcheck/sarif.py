@@ -68,11 +68,13 @@ def _result(finding: Finding, sites: Mapping[str, int], root: Path, reason: str 
     told = [f"{finding}.", *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
     places = [edge.want_stack[0] for edge in finding.edges if edge.want_stack]
     stacks = [stack for edge in finding.edges for stack in _stacks(edge, root)]
-    flows: list[Json] = [{"id": edge.unit, "locations": list(_steps(edge, root))} for edge in finding.edges]
-    flows = [flow for flow, edge in zip(flows, finding.edges, strict=True) if any(_steps(edge, root))]
+    flows: list[Json] = [
+        {"id": edge.unit, "locations": steps} for edge in finding.edges if (steps := list(_steps(edge, root)))
+    ]
+    kind = list(Kind).index(finding.kind)
     result: dict[str, Json] = {
-        "ruleId": f"lockcheck/{finding.kind.value.replace(' ', '-')}",
-        "ruleIndex": list(Kind).index(finding.kind),
+        "ruleId": f"lockcheck/{_RULES[kind]}",
+        "ruleIndex": kind,
         "level": "note" if finding.rung is Rung.R1 else "error",
         "message": {"text": "\n".join(told)},
         "locations": [_location(frame, root) for frame in places[:1]],

@@ -14,6 +14,7 @@ from .bench.command import bench
 from .engines import ENGINES, THREADS_HELP, engine_named
 from .explanation.command import explain
 from .explanation.dry_run_command import dry_run
+from .replay import replay as run_replay
 from .simulation.command import simulate_command
 from .user_file import USERS_HELP, read_users
 from .validation import validate
@@ -38,12 +39,10 @@ def replay(
     users: Annotated[Path | None, typer.Option(help=USERS_HELP)] = None,
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
-    from .replay import replay as run  # noqa: PLC0415 - other commands start faster without it
-
     with ends_on((LicorneError, OSError, UnicodeError), "licorne replay"):
         text = sys.stdin.read() if str(transcript) == "-" else transcript.read_text(encoding="utf-8")
         resolver = None if users is None else read_users(users)
-        run(text, str(transcript), engine_named(engine), _write_line, resolver, threads=threads)
+        run_replay(text, str(transcript), engine_named(engine), _write_line, resolver, threads=threads)
 
 
 def _write_line(line: str) -> None:

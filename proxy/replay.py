@@ -98,6 +98,8 @@ class Replay:
         self.scheduler = Scheduler(engine=engine, stepped=True, threads=threads, resolver=resolver)
         self._write_line = write_line
         self._line = 0
+        self.refused: set[int] = set()
+        """The numbers of lines that were answered with an error."""
         self._manager = _RecordingManager(self._write)
         self._verbs: dict[str, Callable[[Line], None]] = {
             "register": self._register,
@@ -123,6 +125,7 @@ class Replay:
             try:
                 self._verbs[line.verb](line)
             except LicorneError as error:
+                self.refused.add(line.number)
                 self._write("error", str(error))
             self._come_to_rest()
 

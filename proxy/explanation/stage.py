@@ -5,7 +5,6 @@ A transcript is replayed, cycle by cycle as it says. Every other input is simula
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, final
@@ -106,6 +105,10 @@ def stage_for(options: StageOptions) -> Iterator[Stage]:
 # --------------------------------------------------------------------------------------- transcripts
 
 
+def _say_nothing(_: str) -> None:
+    """Take what a replay writes: who explains asks the scheduler."""
+
+
 @final
 class _Replayed:
     """A replay that knows which line configured each resource manager."""
@@ -117,14 +120,8 @@ class _Replayed:
         self._options = options
         self._configuration = configuration
         self._lines = read_transcript(read_text(path), str(path))
-        self._refused: set[int] = set()
         self._configured: dict[str, int] = {}
-        self.replay = Replay(options.engine, self._hear, resolver, threads=options.threads)
-
-    def _hear(self, row: str) -> None:
-        document = json.loads(row)
-        if "error" in document:
-            self._refused.add(document["line"])
+        self.replay = Replay(options.engine, _say_nothing, resolver, threads=options.threads)
 
     def play(self) -> Stage:
         """Replay the lines up to the moment."""
@@ -162,7 +159,7 @@ class _Replayed:
             request.config = self._configuration
             line = replace(line, body=request)
         self.replay.run([line])
-        if line.number in self._refused:
+        if line.number in self.replay.refused:
             return
         if line.verb == "register":
             self._configured[line.message(si.RegisterResourceManagerRequest).rmID] = line.number
