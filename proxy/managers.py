@@ -14,7 +14,7 @@ from ..model.surroundings import LookAgain, Surroundings
 from .application_summaries import summariser
 from .judging import Judging
 from .predicates import predicates_of
-from .si.older_answers import Generation, dispatch_older
+from .si.older_answers import Generation
 from .si.writing import dispatch
 
 if TYPE_CHECKING:
@@ -129,10 +129,7 @@ class Managers:
         generation = Generation()
 
         def deliver(announcement: Announcement) -> None:
-            if generation.is_older:
-                dispatch_older(announcement, callback)
-            else:
-                dispatch(announcement, callback)
+            dispatch(announcement, callback, older=generation.is_older)
 
         log = self.extra.log("core.rmproxy", rm_id)
         predicates = predicates_of(callback, self._engine.blocking, self.judging, log)

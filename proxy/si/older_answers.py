@@ -9,20 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ...model.messages import AllocationPlaced, AllocationsRejected, AllocationsReleased
-from .writing import (
-    dispatch,
-    write_allocation_placed,
-    write_allocations_rejected,
-    write_allocations_released,
-)
-
 if TYPE_CHECKING:
-    from ...model.messages import Announcement
     from . import si_pb2 as si
-    from .api import ResourceManagerCallback
 
-__all__ = ["Generation", "dispatch_older"]
+__all__ = ["Generation", "add_older_names"]
 
 
 @final
@@ -35,20 +25,8 @@ class Generation:
         self.is_older = False
 
 
-def dispatch_older(announcement: Announcement, callback: ResourceManagerCallback) -> None:
-    """Tell a resource manager of the older generation; like `dispatch` otherwise."""
-    match announcement:
-        case AllocationPlaced():
-            callback.update_allocation(_with_older_names(write_allocation_placed(announcement)))
-        case AllocationsReleased(releases) if releases:
-            callback.update_allocation(_with_older_names(write_allocations_released(announcement)))
-        case AllocationsRejected(rejections) if rejections:
-            callback.update_allocation(_with_older_names(write_allocations_rejected(announcement)))
-        case _:
-            dispatch(announcement, callback)
-
-
-def _with_older_names(response: si.AllocationResponse) -> si.AllocationResponse:
+def add_older_names(response: si.AllocationResponse) -> None:
+    """Say in an answer also what only the older generation looks for."""
     for placed in response.new:
         placed.UUID = placed.allocationKey
     for released in response.released:
@@ -59,4 +37,3 @@ def _with_older_names(response: si.AllocationResponse) -> si.AllocationResponse:
             applicationID=rejected.applicationID,
             reason=rejected.reason,
         )
-    return response

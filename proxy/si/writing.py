@@ -1,4 +1,4 @@
-"""Write what the scheduler announces: from the messages of the model to `si.v1`, current generation.
+"""Write what the scheduler announces: from the messages of the model to `si.v1`.
 
 `dispatch` hands an announcement to the callback that is for it. Only one thread may do so for each
 resource manager: it is the order of the calls that tells the order of what happened.
@@ -19,6 +19,7 @@ from ...model.messages import (
     TerminationType,
 )
 from . import si_pb2 as si
+from .older_answers import add_older_names
 
 if TYPE_CHECKING:
     from ...model.messages import Announcement
@@ -46,19 +47,20 @@ _TERMINATIONS: Final = {
 
 
 def dispatch(  # noqa: C901 - one case an announcement
-    announcement: Announcement, callback: ResourceManagerCallback
+    announcement: Announcement, callback: ResourceManagerCallback, *, older: bool = False
 ) -> None:
     """Tell a resource manager; an answer that answers nothing is not sent.
 
+    One of the older generation hears its own names beside those of the current one, see `older_answers`.
     Whatever the callback raises comes out as it is: the announcement has been delivered, and the caller
     decides how to report the failure.
     """
     match announcement:
         case AllocationPlaced():
-            callback.update_allocation(write_allocation_placed(announcement))
+            _tell(callback, write_allocation_placed(announcement), older=older)
         case AllocationsReleased(releases):
             if releases:
-                callback.update_allocation(write_allocations_released(announcement))
+                _tell(callback, write_allocations_released(announcement), older=older)
         case ApplicationChanged():
             callback.update_application(write_application_changed(announcement))
         case ApplicationsAnswered(accepted, rejected):
@@ -66,7 +68,7 @@ def dispatch(  # noqa: C901 - one case an announcement
                 callback.update_application(write_applications_answered(announcement))
         case AllocationsRejected(rejections):
             if rejections:
-                callback.update_allocation(write_allocations_rejected(announcement))
+                _tell(callback, write_allocations_rejected(announcement), older=older)
         case NodesAnswered(accepted, rejected):
             if accepted or rejected:
                 callback.update_node(write_nodes_answered(announcement))
@@ -74,6 +76,12 @@ def dispatch(  # noqa: C901 - one case an announcement
             callback.update_container_scheduling_state(write_scheduling_state_changed(announcement))
         case _:
             assert_never(announcement)
+
+
+def _tell(callback: ResourceManagerCallback, response: si.AllocationResponse, *, older: bool) -> None:
+    if older:
+        add_older_names(response)
+    callback.update_allocation(response)
 
 
 def write_allocation_placed(announcement: AllocationPlaced) -> si.AllocationResponse:

@@ -18,7 +18,6 @@ from licorne.model.messages import (
 from licorne.model.resources import Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-from licorne.proxy.si.older_answers import dispatch_older
 from licorne.proxy.si.writing import dispatch
 
 ASK = Ask(allocation_key="k", application_id="app", resource=Resource({"vcore": 1}), created_at_ns=0)
@@ -51,7 +50,7 @@ class Ear(ResourceManager):
 def told(announcement: Announcement, *, older: bool = True) -> list[si.AllocationResponse]:
     """Return what a resource manager hears."""
     ear = Ear()
-    (dispatch_older if older else dispatch)(announcement, ear)
+    dispatch(announcement, ear, older=older)
     return [entry for entry in ear.heard if isinstance(entry, si.AllocationResponse)]
 
 
@@ -83,7 +82,7 @@ def test_a_rejection_is_told_in_both_generations() -> None:
 def test_what_both_generations_read_alike_is_told_alike(announcement: Announcement) -> None:
     """What answers nothing is not sent, and applications have one form."""
     older, current = Ear(), Ear()
-    dispatch_older(announcement, older)
+    dispatch(announcement, older, older=True)
     dispatch(announcement, current)
 
     assert current.heard == older.heard
