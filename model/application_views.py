@@ -97,7 +97,7 @@ def shown_application(application: ApplicationCore) -> ShownApplication:
     """
     return ShownApplication(
         _document_of_its_own(application),
-        tuple(_shown_ask(record, application) for record in application._asks.waiting()),
+        tuple(_shown_ask(record) for record in application._asks.waiting()),
         tuple((placed.allocation, placed.preempted) for placed in application._placed.values()),
     )
 
@@ -172,14 +172,15 @@ def _task_group_view(group: TaskGroup) -> Json:
     )
 
 
-def _shown_ask(record: AskRecord, application: ApplicationCore) -> ShownAsk:
-    group = application._asks.group_of(record)
+def _shown_ask(record: AskRecord) -> ShownAsk:
+    """Return what is shown of an ask that waits."""
+    assert record.group is not None, f"ask {record.ask.allocation_key} waits in no group: please report"
     log = sorted((record.log or {}).items(), key=lambda item: item[1][1])
     return ShownAsk(
         record.ask,
         tuple((text, count, last_ns) for text, (count, last_ns) in log),
         record.preemption_triggered,
-        group.was_attempted(record) if group is not None else record.attempted,
+        record.group.was_attempted(record),
         record.scale_up_triggered,
     )
 

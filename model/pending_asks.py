@@ -200,10 +200,6 @@ class PendingAsks:
         """Return the record of an ask, waiting or placed."""
         return self.records.get(allocation_key)
 
-    def group_of(self, record: AskRecord) -> AskGroup | None:
-        """Return the group that an ask waits in, `None` if it does not wait."""
-        return record.group
-
     def waiting(self) -> Iterator[AskRecord]:
         """Walk the waiting asks in order."""
         rows = [record for group in self.groups.values() for record in group]

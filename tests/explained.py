@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from harness import Harness
 
+    from licorne.model.configuration.schema import Position
     from licorne.model.explanation import AskExplanation, Blocker, Explanation
     from licorne.model.refusals import RefusalReason
 
-__all__ = ["ask_of", "blockers", "explained", "only_blocker", "reasons"]
+__all__ = ["ask_of", "blockers", "explained", "only_blocker", "place_in_file", "reasons"]
 
 
 def explained(harness: Harness, application_id: str = "app") -> Explanation:
@@ -42,3 +43,8 @@ def reasons(harness: Harness, key: str = "ask", application_id: str = "app") -> 
     """Return why an ask waits, the blockers of its application first."""
     explanation = explained(harness, application_id)
     return [blocker.reason for blocker in (*explanation.blockers, *blockers(harness, key, application_id))]
+
+
+def place_in_file(position: Position) -> str:
+    """Return where a setting stands in a file of queues."""
+    return f"queues.yaml:{position.line}:{position.column}"

@@ -131,10 +131,6 @@ class Explanation:
         """Return the explanation of one ask, `None` if the application has none with this key."""
         return next((ask for ask in self.asks if ask.allocation_key == allocation_key), None)
 
-    def preemptions_for(self, allocation_key: str) -> tuple[PreemptionRecord, ...]:
-        """Return the preemptions that made room for an ask."""
-        return tuple(record for record in self.preemptions if self._is_for(record, allocation_key))
-
     def preemptions_of(self, allocation_key: str) -> tuple[PreemptionRecord, ...]:
         """Return the preemptions that an allocation was a victim of."""
         return tuple(
@@ -145,6 +141,3 @@ class Explanation:
                 for victim in record.victims
             )
         )
-
-    def _is_for(self, record: PreemptionRecord, allocation_key: str) -> bool:
-        return record.allocation_key == allocation_key and record.application_id == self.application_id

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...model.configuration.durations import duration_text
-from ...model.configuration.reader import DEFAULT_SOURCE
 from ...model.explanation import SubjectKind
 from ...model.quantity_texts import quantity_text
 from ...model.refusals import RefusalReason
@@ -23,18 +22,12 @@ __all__ = [
     "miss_line",
     "place_line",
     "place_of",
-    "standard_place",
     "tally_line",
     "what_blocks",
 ]
 
 Where: TypeAlias = "Callable[[Position], str]"
 """Tells where a position of the configuration is to be found; the empty text for nowhere."""
-
-
-def standard_place(position: Position) -> str:
-    """Return a place in the configuration as messages about it name it: `queues.yaml:12:5`."""
-    return f"{DEFAULT_SOURCE}:{position.line}:{position.column}"
 
 
 def place_of(position: Position | None, where: Where) -> str:

@@ -122,7 +122,7 @@ def test_a_placed_ask_waits_no_longer_but_is_known() -> None:
 
     assert (["b"], 0, True) == (keys(pending), max_priority_of(pending), "a" in pending)
     assert known(pending, "a").placed
-    assert pending.group_of(known(pending, "a")) is None
+    assert known(pending, "a").group is None
 
 
 def test_an_ask_can_come_in_placed() -> None:
@@ -244,7 +244,7 @@ def test_the_next_of_a_group_takes_the_head() -> None:
 def test_those_behind_a_place_are_walked_in_order() -> None:
     """The place itself is not among them."""
     pending = asks_of(*(old_ask(key, second) for second, key in enumerate("abcd")))
-    group = pending.group_of(known(pending, "b"))
+    group = known(pending, "b").group
     assert group is not None
 
     behind = [record.ask.allocation_key for record in group.after(known(pending, "b").order)]
@@ -255,7 +255,7 @@ def test_those_behind_a_place_are_walked_in_order() -> None:
 def test_one_ask_stands_for_those_before_a_mark() -> None:
     """An ask counts as attempted if it was, or if one before the mark stood for all."""
     pending = asks_of(*(old_ask(key, second) for second, key in enumerate("abcd")))
-    group = pending.group_of(known(pending, "a"))
+    group = known(pending, "a").group
     assert group is not None
 
     group.attempted_until = known(pending, "b").order
@@ -268,7 +268,7 @@ def test_one_ask_stands_for_those_before_a_mark() -> None:
 def test_an_ask_that_leaves_its_group_remembers_the_attempt() -> None:
     """Resized into another group, it still counts as attempted."""
     pending = asks_of(old_ask("a", 1), old_ask("b", 2))
-    group = pending.group_of(known(pending, "a"))
+    group = known(pending, "a").group
     assert group is not None
     group.attempted_until = known(pending, "a").order
 
@@ -318,7 +318,7 @@ def test_an_ask_that_is_set_apart_stays_so_until_others_stand_for_it_again() -> 
     pending.place(record)
     pending.displace(record)
     pending.validate()
-    group = pending.group_of(record)
+    group = record.group
     assert group is not None
     assert [record] == list(group.apart)
 
@@ -336,6 +336,6 @@ def test_a_placed_ask_that_is_set_apart_is_so_when_it_waits() -> None:
     pending.set_apart(record)
     pending.displace(record)
 
-    group = pending.group_of(record)
+    group = record.group
     assert group is not None
     assert [record] == list(group.apart)

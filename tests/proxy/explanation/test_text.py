@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builders import a_resource
-from explained import explained
+from explained import explained, place_in_file
 from harness import Harness
 from preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.proxy.explanation.documents import document_of
 from licorne.proxy.explanation.text import lines_of
-from licorne.proxy.explanation.words import standard_place
 
 
 def lines(harness: Harness, application_id: str = "app") -> list[str]:
-    return [line.text for line in lines_of(explained(harness, application_id), standard_place)]
+    return [line.text for line in lines_of(explained(harness, application_id), place_in_file)]
 
 
 def test_asks_with_one_answer_share_it() -> None:
@@ -61,7 +60,7 @@ def test_a_gang_is_told_with_its_task_groups() -> None:
     assert "task group g: 2 placeholders, 1 wait, 1 are placed, 0 were replaced, 0 ended" in text
     assert any(line.startswith("ph2 waits for 0s: memory 10; priority 0; placeholder") for line in text)
     assert any(line.endswith("has confirmed its end: member on n1") for line in text)
-    gang = document_of(explained(h), standard_place)["gang"]
+    gang = document_of(explained(h), place_in_file)["gang"]
     assert isinstance(gang, dict)
     assert ({"memory": 20}, "Hard") == (gang["announced"], gang["style"])
 

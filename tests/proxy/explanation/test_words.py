@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from explained import place_in_file
 
 from licorne.model.configuration.schema import Position
 from licorne.model.explanation import (
@@ -25,7 +26,6 @@ from licorne.proxy.explanation.words import (
     lack_line,
     miss_line,
     place_line,
-    standard_place,
     tally_line,
     what_blocks,
 )
@@ -181,7 +181,7 @@ def test_a_time_that_has_come_is_now() -> None:
 
 def test_a_lack_is_told_with_its_place() -> None:
     """As messages about a configuration name places; without one where there is none."""
-    assert "memory: asked 8, left 2 of 10 (queues.yaml:12:5)" == lack_line(MEMORY, standard_place)
+    assert "memory: asked 8, left 2 of 10 (queues.yaml:12:5)" == lack_line(MEMORY, place_in_file)
     assert "memory: asked 8, left 2 of 10" == lack_line(MEMORY, lambda _: "")
 
 
@@ -239,4 +239,4 @@ def test_a_place_is_told_with_those_ahead_and_the_rule() -> None:
     )
 
     text = "app: place 9 of 9 in root.a, behind a, b and 6 more: the older first (queues.yaml:12:5)"
-    assert text == place_line(place, standard_place)
+    assert text == place_line(place, place_in_file)
