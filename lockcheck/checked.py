@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from .happens_before import begin
-from .holding import Grip, LockIdentity, Node, Unit, held_nodes
+from .holding import Grip, LockIdentity, Node, Unit, holds_of
 from .runtime import local
 from .statistics import PENDING_MAX
 from .stepping import entered, fold, here, let_go, many_members, step, step_from
@@ -130,9 +130,7 @@ class CheckedLock:
     # What threading.Condition asks of its lock.
 
     def _is_owned(self) -> bool:
-        return any(
-            node.grip is not None and node.grip.lock is self.identity for node in held_nodes(local.unit.node)
-        )
+        return any(holds_of(self.identity, local.unit.node))
 
     def _release_save(self) -> int:
         """Let go of the lock wholly; return how often it was held."""

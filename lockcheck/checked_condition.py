@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 from .asking_again import asks_again
 from .blocking import blocks
 from .findings import Kind, Rung
-from .holding import Node, held_nodes
+from .holding import Node, held_nodes, holds_of
 from .levels import Level
 from .runtime import local, runtime
 from .stacks import caller, capture
@@ -63,8 +63,7 @@ class CheckedCondition(threading.Condition):
         super().notify(n)
 
     def _held(self) -> list[Node]:
-        nodes = held_nodes(local.unit.node)
-        return [node for node in nodes if node.grip is not None and node.grip.lock is self.identity]
+        return list(holds_of(self.identity, local.unit.node)) if self.identity is not None else []
 
     def _look_at_holds(self, holds: Sequence[Node]) -> None:
         """Report an outer block that loses its lock: waiting lets go of it wholly."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 from .findings import Edge
 from .graph import Held
-from .holding import held_nodes, nesting_of
+from .holding import held_nodes, modes_held, nesting_of
 from .stacks import resolve
 from .waiting import LockWait
 
@@ -89,9 +89,9 @@ def blocks(following: Member, one: Member) -> bool:
     if isinstance(one, Joining):
         return one.waits and following.unit in one.ends
     wanted = one.grip
-    for node in held_nodes(following.unit.node):
-        if node.grip is not None and node.grip.lock is wanted.lock:
-            return "W" in {node.grip.mode, wanted.mode}
+    held = modes_held(wanted.lock, following.unit.node)
+    if held:
+        return "W" in {*held, wanted.mode}
     queued = following.grip
     writes_first = queued is not None and queued.lock is wanted.lock and queued.mode == "W"
     return writes_first and wanted.mode == "R" and wanted.lock.policy == "writer"

@@ -29,7 +29,20 @@ if TYPE_CHECKING:
     from .stacks import RawStack
     from .statistics import Tally
 
-__all__ = ["SWEEP_MIN", "Attempt", "Grip", "LockIdentity", "Node", "Unit", "Wait", "held_nodes", "nesting_of"]
+__all__ = [
+    "SWEEP_MIN",
+    "Attempt",
+    "Grip",
+    "LockIdentity",
+    "Node",
+    "Unit",
+    "Wait",
+    "held_names",
+    "held_nodes",
+    "holds_of",
+    "modes_held",
+    "nesting_of",
+]
 
 Attempt: TypeAlias = Literal["block", "timed", "try"]
 """How a lock is asked for: waiting for ever, for a time, or not at all."""
@@ -208,3 +221,22 @@ def held_nodes(node: Node) -> Iterator[Node]:
     while at is not None and at.grip is not None:
         yield at
         at = at.parent
+
+
+def held_names(node: Node) -> tuple[str, ...]:
+    """Return what is held at a node, outermost first, as reports say it."""
+    return tuple(str(held.grip) for held in held_nodes(node))[::-1]
+
+
+def holds_of(lock: LockIdentity, node: Node) -> Iterator[Node]:
+    """Yield where a lock is held at a node, innermost first."""
+    at: Node | None = node
+    while at is not None and at.grip is not None:
+        if at.grip.lock is lock:
+            yield at
+        at = at.parent
+
+
+def modes_held(lock: LockIdentity, node: Node) -> set[Mode]:
+    """Return the modes in which a lock is held at a node."""
+    return {held.grip.mode for held in holds_of(lock, node) if held.grip is not None}

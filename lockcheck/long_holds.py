@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from .errors import LockUsageError
 from .findings import Edge, Finding, Kind, Rung, fingerprint_of
-from .holding import held_nodes
+from .holding import held_names, held_nodes
 from .reactions import react_elsewhere
 from .runtime import runtime
 from .stacks import capture, resolve
@@ -118,7 +118,7 @@ class HoldWatch:
             unit=unit.name,
             held=held,
             wanted="None",
-            all_held=tuple(str(one.grip) for one in held_nodes(unit.node))[::-1],
+            all_held=held_names(unit.node),
             hold_stack=resolve(node.stack),
             want_stack=resolve(stack),
         )

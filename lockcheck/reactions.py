@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from .errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
 from .findings import Edge, Rung
-from .holding import held_nodes, nesting_of
+from .holding import held_names, nesting_of
 from .report import finding_text
 from .stacks import caller, resolve
 
@@ -77,12 +77,11 @@ def error_of(session: Session, finding: Finding) -> LockCheckError:
 
 def edge_of(node: Node, holder: Node | None, stack: RawStack) -> Edge:
     """Return the edge between what a unit wants at a node and one that is held."""
-    held = list(held_nodes(node.parent)) if node.parent is not None else []
     return Edge(
         unit=node.unit.name,
         held=str(holder.grip) if holder is not None and holder.grip is not None else None,
         wanted=str(node.grip),
-        all_held=tuple(str(one.grip) for one in reversed(held)),
+        all_held=held_names(node.parent) if node.parent is not None else (),
         hold_stack=resolve(holder.stack) if holder is not None else (),
         want_stack=resolve(stack),
         nesting=nesting_of(holder.grip, node.grip) if holder and holder.grip and node.grip else None,

@@ -21,7 +21,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
 from .crew import Joining, Paused, awaited, blocks, standing
-from .holding import held_nodes
+from .holding import holds_of
 from .runtime import LATCH, runtime
 from .stacks import caller
 from .stop_matching import StopMatching
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from .crew import Member, Standing
     from .findings import Finding
-    from .holding import Grip, LockIdentity, Unit
+    from .holding import Grip, Unit
     from .witness import Witness
 
 __all__ = ["PAUSE_SECONDS", "Steering"]
@@ -98,7 +98,7 @@ class Steering:
 
     def wants(self, unit: Unit, grip: Grip) -> None:
         """Pause a unit that is about to want a lock, if that is where the witness wants it."""
-        if unit.inside or self.crew or not self.matching.knows(grip) or _holds(unit, grip.lock):
+        if unit.inside or self.crew or not self.matching.knows(grip) or any(holds_of(grip.lock, unit.node)):
             return
         unit.inside = True
         try:
@@ -330,10 +330,6 @@ def _shut_gate() -> threading.Lock:
     gate = threading.Lock()
     gate.acquire()
     return gate
-
-
-def _holds(unit: Unit, lock: LockIdentity) -> bool:
-    return any(node.grip is not None and node.grip.lock is lock for node in held_nodes(unit.node))
 
 
 def _way_to(paused: set[Unit], unit: Unit) -> list[Unit]:

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from .findings import Kind, Rung
-from .holding import SWEEP_MIN, Node, held_nodes
+from .holding import SWEEP_MIN, Node, held_nodes, holds_of
 from .runtime import LATCH, runtime
 from .stacks import caller, capture
 from .statistics import PENDING_MAX
@@ -73,9 +73,7 @@ def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None) -> 
     if frame is not None:
         _place(node, session, frame)
     node.stack = session.captured(frame)
-    again = next(
-        (other for other in held_nodes(at) if other.grip is not None and other.grip.lock is grip.lock), None
-    )
+    again = next(holds_of(grip.lock, at), None)
     if again is not None and grip.lock.reentrant:
         sound = True
     elif again is not None:
@@ -249,12 +247,12 @@ def _take_out(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
 
 
 def _wrongly_released(session: Session, unit: Unit, lock: LockIdentity, mode: Mode) -> None:
-    mine = [node for node in held_nodes(unit.node) if node.grip is not None and node.grip.lock is lock]
+    mine = list(holds_of(lock, unit.node))
     others = [
         (other, node)
         for other in runtime.all_units()
-        for node in held_nodes(other.node)
-        if other is not unit and node.grip is not None and node.grip.lock is lock
+        if other is not unit
+        for node in holds_of(lock, other.node)
     ]
     if mine and mine[0].grip is not None:
         told = f"it holds [{mine[0].grip.mode}]"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .errors import LockUsageError
 from .findings import Kind, Rung
-from .holding import Node, held_nodes
+from .holding import Node, held_names, held_nodes, modes_held
 from .runtime import LATCH, go_on_as, local, runtime
 from .stacks import caller, capture
 
@@ -61,7 +61,7 @@ def unit(name: str) -> Iterator[None]:
 
 def held() -> tuple[str, ...]:
     """Return what the unit that runs holds, outermost first."""
-    return tuple(str(node.grip) for node in held_nodes(local.unit.node))[::-1]
+    return held_names(local.unit.node)
 
 
 def fresh(lock: object) -> None:
@@ -105,11 +105,7 @@ def _demand(lock: object, mode: Mode, kind: Kind, what: str) -> None:
     session, runs = runtime.session, local.unit
     if identity is None or session is None or runs.inside:
         return
-    modes = {
-        node.grip.mode
-        for node in held_nodes(runs.node)
-        if node.grip is not None and node.grip.lock is identity
-    }
+    modes = modes_held(identity, runs.node)
     if "W" in modes or mode in modes or identity.fresh_for is runs:
         return
     runs.inside = True

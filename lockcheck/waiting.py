@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from .circles import circle_of
 from .errors import DeadlockError
 from .findings import Edge, Finding, Kind, Rung, fingerprint_of
-from .holding import held_nodes, nesting_of
+from .holding import held_names, held_nodes, modes_held, nesting_of
 from .reactions import react
 from .report import finding_text
 from .runtime import LATCH, runtime
@@ -64,7 +64,7 @@ class LockWait:
         lock, mode = self.grip.lock, self.grip.mode
         found: list[Unit] = []
         for unit in runtime.all_units():
-            modes = [node.grip.mode for node in held_nodes(unit.node) if node.grip and node.grip.lock is lock]
+            modes = modes_held(lock, unit.node)
             if mode == "W" or "W" in modes:
                 found += [unit] if modes else []
             elif unit is not waiting and lock.policy == "writer" and _wants_to_write(unit, lock.serial):
@@ -205,7 +205,7 @@ def _edge(circle: Sequence[Unit], place: int) -> Edge:
         unit=unit.name,
         held=", ".join(str(node.grip) for node in held) or None,
         wanted=f"{wanted}, in the way is {blocker.name}",
-        all_held=tuple(str(node.grip) for node in held_nodes(unit.node))[::-1],
+        all_held=held_names(unit.node),
         hold_stack=resolve(held[0].stack) if held else (),
         want_stack=resolve(unit.stack),
         nesting=nesting_of(holds, wait.grip) if holds is not None and isinstance(wait, LockWait) else None,
@@ -222,7 +222,7 @@ def _has_stalled(session: Session, unit: Unit, wait: Wait, waited: float) -> boo
         unit.name,
         None,
         wait.describe(),
-        tuple(str(node.grip) for node in reversed(list(held_nodes(unit.node)))),
+        held_names(unit.node),
         resolve(next(held_nodes(blockers[0].node)).stack) if blockers and blockers[0].node.grip else (),
         resolve(unit.stack),
     )
