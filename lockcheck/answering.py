@@ -12,7 +12,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, final
 
 from .blocking import asks
-from .findings import Kind, Rung
+from .findings import Kind
 from .holding import Grip, LockIdentity, Node, held_nodes
 from .runtime import go_on_as, local, next_segment, runtime
 from .stacks import capture
@@ -128,14 +128,11 @@ class Answerer:
         node = Node(unit, unit.node, grip, session)
         node.stack = capture(frame)
         text = f"{self.identity} of rank {rank} is asked by {asker} of rank {asker.rank}: it may only be told"
-        unit.inside = True
-        try:
-            session.guarded(
-                lambda: session.report_step(Rung.R0, Kind.ORDER, text, node, [asking], clause=RANK_CLAUSE),
-                lambda: None,
-            )
-        finally:
-            unit.inside = False
+        session.guarded_on(
+            unit,
+            lambda: session.report_step(Kind.ORDER, text, node, [asking], clause=RANK_CLAUSE),
+            lambda: None,
+        )
         return False
 
     def _own_unit(self) -> Unit:

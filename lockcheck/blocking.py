@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .findings import Kind, Rung
-from .holding import Node, held_nodes
+from .findings import Kind
+from .holding import held_nodes
 from .runtime import local, runtime
-from .stacks import caller, capture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,24 +57,17 @@ def _check(what: str, detail: str, kind: Kind, *, except_for: LockIdentity | Non
     session = runtime.session
     if session is None or unit.inside or unit.node.grip is None:
         return
-    unit.inside = True
-    try:
-        session.guarded(lambda: _judge(session, what, detail, kind, except_for), lambda: None)
-    finally:
-        unit.inside = False
+    session.guarded_on(unit, lambda: _judge(session, what, detail, kind, except_for), lambda: None)
 
 
 def _judge(session: Session, what: str, detail: str, kind: Kind, except_for: LockIdentity | None) -> None:
-    unit = local.unit
-    for holder in held_nodes(unit.node):
+    for holder in held_nodes(local.unit.node):
         grip = holder.grip
         if grip is None or grip.lock is except_for or grip.lock.answers:  # an actor may block while it runs
             continue
         allowed = session.blocking.get(grip.lock.name, frozenset())
         if kind is Kind.BLOCKING and allowed & {what, "*"}:
             continue
-        node = Node(unit, unit.node, None, session)
-        node.stack = capture(caller())
         told = f"{what} {detail}".strip()
         if kind is Kind.BLOCKING:
             text = f"{told} may block while {grip} is held"
@@ -83,5 +75,5 @@ def _judge(session: Session, what: str, detail: str, kind: Kind, except_for: Loc
         else:
             text = f"{told} must run without locks, but {grip} is held"
             why = (f"{told} was marked so at the place below",)
-        session.report_step(Rung.R0, kind, text, node, [holder], why=why)
+        session.report_use(kind, text, [holder], why=why)
         return

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from .asking_again import asks_again
 from .blocking import blocks
-from .findings import Kind, Rung
-from .holding import Node, held_nodes, holds_of
+from .findings import Kind
+from .holding import held_nodes, holds_of
 from .levels import Level
 from .runtime import local, runtime
-from .stacks import caller, capture
+from .stacks import caller
 from .units import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .factories import ExclusiveLock
+    from .holding import Node
     from .sessions import Session
 
 __all__ = ["CheckedCondition"]
@@ -91,15 +92,8 @@ class CheckedCondition(threading.Condition):
         unit, session = local.unit, runtime.session
         if self.identity is None or session is None or unit.inside:
             return
-        unit.inside = True
-        try:
-            session.guarded(lambda: self._tell(session, what, holders[:1], why), lambda: None)
-        finally:
-            unit.inside = False
+        session.guarded_on(unit, lambda: self._tell(session, what, holders[:1], why), lambda: None)
 
     def _tell(self, session: Session, what: str, holders: Sequence[Node], why: tuple[str, ...]) -> None:
-        unit = local.unit
-        node = Node(unit, unit.node, None, session)
-        node.stack = capture(caller())
-        text = f"the condition over {self.identity} {what.format(unit.name)}"
-        session.report_step(Rung.R0, Kind.CONDITION, text, node, holders, why=why)
+        text = f"the condition over {self.identity} {what.format(local.unit.name)}"
+        session.report_use(Kind.CONDITION, text, holders, why=why)

@@ -9,17 +9,17 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from .findings import Kind, Mode, Rung
-from .holding import Node, held_nodes
+from .findings import Kind, Mode
+from .holding import held_nodes
 from .levels import Level
 from .runtime import local, runtime
 from .settings import level_in_force
-from .stacks import caller, capture
 from .units import assert_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .holding import Node
     from .sessions import Session
 
 __all__ = ["excludes", "leaf", "requires", "unexercised"]
@@ -129,16 +129,9 @@ def _check_excluded(name: str, classes: tuple[str, ...]) -> None:
     for holder in held_nodes(unit.node):
         grip = holder.grip
         if grip is not None and (grip.lock.name in classes if classes else not grip.lock.answers):
-            unit.inside = True
-            try:
-                session.guarded(functools.partial(_report, session, name, holder), lambda: None)
-            finally:
-                unit.inside = False
+            session.guarded_on(unit, functools.partial(_report, session, name, holder), lambda: None)
             return
 
 
 def _report(session: Session, name: str, holder: Node) -> None:
-    node = Node(local.unit, local.unit.node, None, session)
-    node.stack = capture(caller())
-    text = f"{name}, but {holder.grip} is held"
-    session.report_step(Rung.R0, Kind.CONTRACT, text, node, [holder], clause=name)
+    session.report_use(Kind.CONTRACT, f"{name}, but {holder.grip} is held", [holder], clause=name)

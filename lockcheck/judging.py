@@ -46,7 +46,7 @@ def _keeps_leaf(session: Session, node: Node) -> bool:
     if node.unit.leaf is None:
         return True
     text = f"{node.unit.leaf} is marked @leaf, but takes {node.grip}"
-    session.report_step(Rung.R0, Kind.CONTRACT, text, node, list(_parents(node))[:1], clause="@leaf")
+    session.report_step(Kind.CONTRACT, text, node, list(_parents(node))[:1], clause="@leaf")
     return False
 
 
@@ -75,7 +75,7 @@ def _keeps_order(session: Session, node: Node, held: Sequence[Node]) -> bool:
         if objection is not None:
             sound = False
             text = f"{wanted} is wanted while {grip} is held: {objection.text}"
-            session.report_step(Rung.R0, objection.kind, text, node, [holder], clause=objection.clause)
+            session.report_step(objection.kind, text, node, [holder], clause=objection.clause)
     return sound
 
 

@@ -16,13 +16,13 @@ from . import awaited, patches
 from .errors import LockCheckError, LockOrderWarning, LockUsageError
 from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
 from .graph import Graph
-from .holding import held_nodes
+from .holding import Node, held_nodes
 from .judging import judge
 from .levels import Environment, Level, level_of
 from .long_holds import ANY, HoldWatch
 from .reactions import edge_of, react
 from .report import text_report
-from .runtime import LATCH, runtime
+from .runtime import LATCH, local, runtime
 from .stacks import caller, capture
 from .statistics import KEYS_MAX, OTHER_KEYS, Tally
 from .summaries import summary_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType, TracebackType
 
     from .findings import Mode
-    from .holding import Grip, Node, Unit, Wait
+    from .holding import Grip, Unit, Wait
     from .order import Order
     from .stacks import RawStack
     from .summaries import Summary
@@ -262,11 +262,20 @@ class Session:
         return capture(frame) if self.level >= Level.FULL else ()
 
     def report_step(
-        self, rung: Rung, kind: Kind, text: str, node: Node, holders: Sequence[Node], *,
+        self, kind: Kind, text: str, node: Node, holders: Sequence[Node], *,
         why: tuple[str, ...] = (), clause: str | None = None,
     ) -> None:  # fmt: skip
-        """Report something about an acquisition or a release, and raise if that is the policy."""
-        if self.order_disabled and kind not in {Kind.STALL, Kind.DEADLOCK}:
+        """Report a rule that an acquisition or a release breaks, and raise if that is the policy.
+
+        Args:
+            kind: which rule.
+            text: one sentence: what, by whom.
+            node: what is wanted, or let go of; where it has no stack, that is where the program is now.
+            holders: what is held against the rule.
+            why: what would be right.
+            clause: the clause of the declaration that was broken.
+        """
+        if self.order_disabled:
             return
         stack = node.stack or capture(caller())
         edges = tuple(edge_of(node, holder, stack) for holder in holders) or (edge_of(node, None, stack),)
@@ -277,7 +286,15 @@ class Session:
             f"{one.grip.lock.name}[{one.grip.mode}]" for one in (node, *holders) if one.grip is not None
         ]
         name = fingerprint_of(kind.value, *classes, place)
-        self.report(Finding(rung, kind, text, edges, why, clause, fingerprint=name))
+        self.report(Finding(Rung.R0, kind, text, edges, why, clause, fingerprint=name))
+
+    def report_use(
+        self, kind: Kind, text: str, holders: Sequence[Node], *,
+        why: tuple[str, ...] = (), clause: str | None = None,
+    ) -> None:  # fmt: skip
+        """Report a rule that the calling unit breaks by something else; arguments as for `report_step`."""
+        unit = local.unit
+        self.report_step(kind, text, Node(unit, unit.node, None, self), holders, why=why, clause=clause)
 
     def report(self, finding: Finding) -> None:
         """Write a finding down and do what the policy of its rung says.
@@ -326,6 +343,14 @@ class Session:
             if len(self.faults) < FAULTS_MAX:
                 self.faults.append(f"{type(error).__name__}: {error}")
             return fallback()
+
+    def guarded_on(self, unit: Unit, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
+        """Run a check as `guarded` does; what it triggers on the unit is not checked."""
+        unit.inside = True
+        try:
+            return self.guarded(work, fallback)
+        finally:
+            unit.inside = False
 
 
 session = Session

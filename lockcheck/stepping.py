@@ -8,17 +8,17 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from .findings import Kind, Rung
-from .holding import SWEEP_MIN, Node, held_nodes, holds_of
+from .findings import Kind
+from .holding import SWEEP_MIN, Grip, Node, held_nodes, holds_of
 from .runtime import LATCH, runtime
-from .stacks import caller, capture
+from .stacks import caller
 from .statistics import PENDING_MAX
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from .findings import Mode
-    from .holding import Grip, LockIdentity, Unit
+    from .holding import LockIdentity, Unit
     from .sessions import Session
 
 __all__ = ["entered", "fold", "here", "let_go", "many_members", "step", "step_from"]
@@ -40,13 +40,9 @@ def step_from(unit: Unit, grip: Grip, frame: FrameType | None) -> Node:
         if session is not None:
             session.skipped += 1
         return Node(unit, unit.node, grip, None)
-    unit.inside = True
-    try:
-        return session.guarded(
-            lambda: _step(session, unit, grip, frame), lambda: Node(unit, unit.node, grip, None)
-        )
-    finally:
-        unit.inside = False
+    return session.guarded_on(
+        unit, lambda: _step(session, unit, grip, frame), lambda: Node(unit, unit.node, grip, None)
+    )
 
 
 def here(unit: Unit, grip: Grip, after: Node) -> Node:
@@ -125,7 +121,6 @@ def _wants_again(session: Session, node: Node, holding: Node) -> bool:
     else:
         kind, why = Kind.RECURSION, "the lock is not re-entrant, and nobody else can release it"
     session.report_step(
-        Rung.R0,
         kind,
         f"{grip.lock} is held [{held.mode}] and wanted [{grip.mode}] again",
         node,
@@ -174,11 +169,7 @@ def many_members(node: Node, after: Node) -> None:
         return
     if node.grip is not None and node.grip.lock.answers:  # an actor may visit what it likes
         return
-    node.unit.inside = True
-    try:
-        session.guarded(lambda: _count_members(session, node, after, grip), lambda: None)
-    finally:
-        node.unit.inside = False
+    session.guarded_on(node.unit, lambda: _count_members(session, node, after, grip), lambda: None)
 
 
 def _count_members(session: Session, node: Node, after: Node, grip: Grip) -> None:
@@ -198,7 +189,7 @@ def _count_members(session: Session, node: Node, after: Node, grip: Grip) -> Non
         return
     text = f"{len(members)} {grip.lock.name} locks were taken one by one while {node.grip} was held"
     advice = "copy the members under the lock, let go of it, and then visit them"
-    session.report_step(Rung.R0, Kind.ITERATION, text, after, [node], why=(advice,))
+    session.report_step(Kind.ITERATION, text, after, [node], why=(advice,))
 
 
 def fold(node: Node) -> None:
@@ -219,11 +210,7 @@ def let_go(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
         return True
     session = runtime.session
     if session is not None and not unit.inside:
-        unit.inside = True
-        try:
-            session.guarded(lambda: _wrongly_released(session, unit, lock, mode), lambda: None)
-        finally:
-            unit.inside = False
+        session.guarded_on(unit, lambda: _wrongly_released(session, unit, lock, mode), lambda: None)
     return False
 
 
@@ -260,12 +247,11 @@ def _wrongly_released(session: Session, unit: Unit, lock: LockIdentity, mode: Mo
         told = f"{others[0][0].name} holds it"
     else:
         told = "nobody holds it"
-    grip = type(unit.node.grip)(lock, mode) if unit.node.grip is not None else None
+    grip = Grip(lock, mode) if unit.node.grip is not None else None
     node = Node(unit, unit.node, grip, session)
-    node.stack = capture(caller())
     holders = mine or [node for _, node in others[:1]]
     session.report_step(
-        Rung.R0, Kind.WRONG_RELEASE, f"{lock} [{mode}] is released by {unit.name}, but {told}", node, holders
+        Kind.WRONG_RELEASE, f"{lock} [{mode}] is released by {unit.name}, but {told}", node, holders
     )
     if not mine and others and not lock.shared:
         _take_out(others[0][0], lock, mode)  # the program goes on, and the lock is free then

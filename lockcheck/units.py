@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .errors import LockUsageError
-from .findings import Kind, Rung
-from .holding import Node, held_names, held_nodes, modes_held
+from .findings import Kind
+from .holding import held_names, held_nodes, modes_held
 from .runtime import LATCH, go_on_as, local, runtime
-from .stacks import caller, capture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,25 +107,19 @@ def _demand(lock: object, mode: Mode, kind: Kind, what: str) -> None:
     modes = modes_held(identity, runs.node)
     if "W" in modes or mode in modes or identity.fresh_for is runs:
         return
-    runs.inside = True
-    try:
-        session.guarded(lambda: _report(session, identity, mode, kind, what, reads=bool(modes)), lambda: None)
-    finally:
-        runs.inside = False
+    session.guarded_on(
+        runs, lambda: _report(session, identity, mode, kind, what, reads=bool(modes)), lambda: None
+    )
 
 
 def _report(
     session: Session, identity: LockIdentity, mode: Mode, kind: Kind, what: str, *, reads: bool
 ) -> None:
-    runs = local.unit
-    node = Node(runs, runs.node, None, session)
-    node.stack = capture(caller())
     told = "is held for reading only" if reads else "is not held"
     if kind is Kind.CONTRACT:
         text = f"{identity} must be held [{mode}], but {told}"
     else:
         kind = Kind.READ_WRITE if reads else Kind.UNGUARDED_WRITE
         text = f"{what} is written, but {identity} {told}"
-    session.report_step(
-        Rung.R0, kind, text, node, list(held_nodes(runs.node))[:1], clause=f"{identity.name}[{mode}]"
-    )
+    innermost = list(held_nodes(local.unit.node))[:1]
+    session.report_use(kind, text, innermost, clause=f"{identity.name}[{mode}]")

@@ -137,11 +137,7 @@ def wait_noted(
 def _look(session: Session, unit: Unit) -> None:
     """Raise if the unit was chosen as a victim, or choose one if it stands in a circle."""
     if not _gives_way(unit):
-        unit.inside = True
-        try:
-            session.guarded(lambda: _break_circle(session, unit), lambda: None)
-        finally:
-            unit.inside = False
+        session.guarded_on(unit, lambda: _break_circle(session, unit), lambda: None)
     if unit.doomed is not None and _gives_way(unit):
         raise unit.doomed[1]
 
