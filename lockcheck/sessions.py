@@ -386,9 +386,8 @@ def _thread_ended(unit: Unit) -> None:
     looks_on = runtime.session
     if looks_on is None or unit.node.grip is None:
         return
-    unit.inside = True
     for node in held_nodes(unit.node):
-        looks_on.guarded(partial(_report_leak, looks_on, node), lambda: None)
+        looks_on.guarded_on(unit, partial(_report_leak, looks_on, node), lambda: None)
 
 
 def _report_leak(session: Session, node: Node) -> None:

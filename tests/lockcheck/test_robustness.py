@@ -260,6 +260,17 @@ def test_a_leak_is_raised_at_the_latest_when_the_session_ends() -> None:
         opened.__exit__(None, None, None)
 
 
+def test_a_unit_that_left_a_lock_behind_is_checked_when_it_goes_on() -> None:
+    """It holds the lock still."""
+    with session(Order("outer < inner"), on=RECORD) as opened:
+        with unit("one"):
+            Lock("inner").acquire()
+        with unit("one"):
+            hold(Lock("outer"))
+
+    assert [Kind.LEAK, Kind.ORDER] == [finding.kind for finding in opened.findings]
+
+
 def test_a_unit_needs_a_session_and_free_hands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise it would take over what another one holds."""
     with monkeypatch.context() as context:
