@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from .findings import Finding, Kind, Rung, fingerprint_of
+from .findings import Finding, Kind, Rung, fingerprint_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def _finding(path: Sequence[Nesting], guards: list[str], role: str | None) -> Fi
         "a closed path over tests: " + ", then ".join(names),
         tuple(replace(one.example, unit=f"{one.example.unit} of {one.test}") for one in path),
         tuple(guards) or (f"the program does this at the same time: the tests have the role {role}", _FREE),
-        fingerprint=fingerprint_of("classes", *names),
+        fingerprint=fingerprint_of_path("classes", names),
     )
 
 
@@ -69,8 +69,7 @@ _FREE: Final = "no lock is held in two of the steps in modes that exclude each o
 def _other_name(finding: Finding) -> str:
     """Return the fingerprint that a session gives to the same path, where it closes over instances."""
     names = [str(edge.nesting).replace(" -> ", "->") for edge in finding.edges]
-    at = min(range(len(names)), key=lambda place: names[place:] + names[:place])
-    return fingerprint_of("cycle", *names[at:], *names[:at])
+    return fingerprint_of_path("cycle", names)
 
 
 # ------------------------------------------------------------------------------------------ paths

@@ -13,6 +13,8 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .witness import Stop
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Rung",
     "failing_from",
     "fingerprint_of",
+    "fingerprint_of_path",
 ]
 
 Mode: TypeAlias = Literal["R", "W"]
@@ -134,3 +137,8 @@ class Finding:
 def fingerprint_of(*parts: str) -> str:
     """Return a short name for what the parts describe, the same in every run."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def fingerprint_of_path(kind: str, steps: Sequence[str]) -> str:
+    """Return that of a closed path, whichever of its steps it was found from."""
+    return fingerprint_of(kind, *min((*steps[at:], *steps[:at]) for at in range(len(steps))))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .cycles import close_path
-from .findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .findings import Edge, Finding, Kind, Rung, fingerprint_of_path
 from .graph import Dependency, Held
 from .holding import nesting_of
 from .levels import Level
@@ -121,14 +121,13 @@ def _cycle(closed: Closed) -> Finding:
             f"{joint.grip.lock.name if joint else ''}[{joint.grip.mode if joint else ''}]"
             f"->{one.wanted.lock.name}[{one.wanted.mode}]"
         )
-    at = min(range(len(names)), key=lambda place: names[place:] + names[:place])
     return Finding(
         Rung.R1 if closed.reasons else Rung.R2,
         Kind.CYCLE,
         f"a closed path of {len(steps)} steps: " + ", then ".join(steps),
         edges_of_path(closed.path),
         closed.reasons or _NOTHING_GUARDS,
-        fingerprint=fingerprint_of("cycle", *names[at:], *names[:at]),
+        fingerprint=fingerprint_of_path("cycle", names),
         stops=() if closed.reasons else stops_of_path(closed.path),
     )
 
@@ -182,7 +181,6 @@ def _report_classes(session: Session, edge: ClassEdge) -> None:
         for one, example in zip(path, examples, strict=True)
     )
     names = [str(one) for one in path]
-    at = names.index(min(names))
     text = "a closed path over classes: " + ", then ".join(names)
     session.report(
         Finding(
@@ -191,6 +189,6 @@ def _report_classes(session: Session, edge: ClassEdge) -> None:
             text,
             edges,
             (reason,),
-            fingerprint=fingerprint_of("classes", *names[at:], *names[:at]),
+            fingerprint=fingerprint_of_path("classes", names),
         )
     )

@@ -35,7 +35,7 @@ PARTS = (
     "judging._keeps_order",
     "judging._learn",
     "judging.close_path",
-    "judging.fingerprint_of",
+    "judging.fingerprint_of_path",
     "graph.Graph.add",
     "order.Order.judge",
     "sessions.Session.judge",
