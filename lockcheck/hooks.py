@@ -33,14 +33,14 @@ class Hooks:
         setattr(owner, name, method)
 
     def install(self) -> None:
-        """Hook in, unless another session has already."""
+        """Hook in, unless somebody has already."""
         with LATCH:
             self._wanted += 1
             if self._wanted == 1:
                 self._put_all()
 
     def uninstall(self) -> None:
-        """Take the hooks back, if no other session wants them."""
+        """Take the hooks back, if nobody else wants them."""
         with LATCH:
             self._wanted -= 1
             if self._wanted == 0:

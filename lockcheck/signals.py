@@ -11,10 +11,11 @@ import concurrent.futures
 import functools
 import queue
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .runtime import LATCH, runtime
+from .hooks import Hooks
+from .runtime import runtime
 from .trace import EventKind
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = ["signals_heard"]
 Result = TypeVar("Result")
 
 _HEARD: Final[tuple[tuple[type, str, bool, bool], ...]] = (
+    (threading.Thread, "start", True, False),
     (threading.Event, "set", True, False),
     (threading.Event, "clear", True, False),
     (threading.Event, "wait", False, True),
@@ -44,34 +46,27 @@ _HEARD: Final[tuple[tuple[type, str, bool, bool], ...]] = (
 """Whose method it is, its name, whether others wait for it, and whether it waits for others."""
 
 
+def _put_all() -> None:
+    thread, future, pool = threading.Thread, concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
+    for owner, name, signals, awaits in _HEARD:
+        _HOOKS.put(owner, name, _heard(getattr(owner, name), signals=signals, awaits=awaits))
+    _HOOKS.put(thread, "join", _join(thread.join))
+    _HOOKS.put(future, "set_result", _ends(future.set_result))
+    _HOOKS.put(future, "set_exception", _ends(future.set_exception))
+    _HOOKS.put(pool, "submit", _submit(pool.submit))
+
+
+_HOOKS: Final = Hooks(_put_all)
+
+
 @contextmanager
 def signals_heard() -> Iterator[None]:
     """Hear of them while the body runs."""
-    with ExitStack() as put_back, LATCH:
-        for owner, name, signals, awaits in _HEARD:
-            method = getattr(owner, name)
-            _replace(put_back, owner, name, _heard(method, signals=signals, awaits=awaits))
-        thread, future, pool = (
-            threading.Thread,
-            concurrent.futures.Future,
-            concurrent.futures.ThreadPoolExecutor,
-        )
-        _replace(put_back, thread, "start", _heard(thread.start, signals=True, awaits=False))
-        _replace(put_back, thread, "join", _join(thread.join))
-        _replace(put_back, future, "set_result", _ends(future.set_result))
-        _replace(put_back, future, "set_exception", _ends(future.set_exception))
-        _replace(put_back, pool, "submit", _submit(pool.submit))
-        rest = put_back.pop_all()
+    _HOOKS.install()
     try:
         yield
     finally:
-        with LATCH:
-            rest.close()
-
-
-def _replace(put_back: ExitStack, owner: type, name: str, method: object) -> None:
-    put_back.callback(setattr, owner, name, vars(owner)[name])
-    setattr(owner, name, method)
+        _HOOKS.uninstall()
 
 
 def _tell(kind: EventKind, thing: object) -> None:
