@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .confirmation import raised
+from .confirmation import in_attempts, raised
 from .documents import FORMAT, read_document
 from .errors import LockUsageError
 from .findings import Rung, failing_from
@@ -16,7 +16,6 @@ from .json_values import read_text
 from .report import finding_text, text_report
 from .steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from .steering import PAUSE_SECONDS
-from .stop_matching import ATTEMPTS_MAX
 from .summaries import Summary, merged
 from .trace_command import findings_of
 from .trace_file import is_trace, read_trace
@@ -192,14 +191,14 @@ def _tried(finding: Finding, program: Program, given: argparse.Namespace) -> tup
     witness = witness_of(finding)
     assert witness is not None, "please report: a finding without a witness"
     besides: list[Finding] = []
-    attempt = 0
-    while True:
-        attempt += 1
-        outcome, happened = _attempt(witness, program, given, attempt, given.into.absolute())
-        besides += happened
-        if outcome.finding is not None or attempt == ATTEMPTS_MAX:
-            return raised(finding, outcome), *besides
-        witness = outcome.witness
+
+    def once(aim: Witness, attempt: int) -> Outcome:
+        outcome, happened = _attempt(aim, program, given, attempt, given.into.absolute())
+        besides.extend(happened)
+        return outcome
+
+    outcome = in_attempts(witness, once)
+    return raised(finding, outcome), *besides
 
 
 def _attempt(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .order import Order
     from .witness import Witness
 
-__all__ = ["Outcome", "confirm", "outcome_of", "raised", "steered", "steering_to"]
+__all__ = ["Outcome", "confirm", "in_attempts", "outcome_of", "raised", "steered", "steering_to"]
 
 OBSTACLES_MAX: Final = 4
 """So many obstacles are told, the most frequent ones."""
@@ -71,11 +71,10 @@ def confirm(
         pause_seconds: how long a thread is paused at most in the first attempt.
         confirmed: called with the finding at R4, before a thread is made to give way.
     """
-    attempt = 0
-    while True:
-        attempt += 1
+
+    def once(aim: Witness, attempt: int) -> Outcome:
         with steered(
-            witness,
+            aim,
             attempt=attempt,
             folder=folder,
             order=order,
@@ -88,10 +87,24 @@ def confirm(
             except DeadlockError as error:
                 if error.finding is None or not steering.stuck:
                     raise
-        outcome = outcome_of(steering)
-        if outcome.finding is not None or attempt == ATTEMPTS_MAX:
-            return outcome
+        return outcome_of(steering)
+
+    return in_attempts(witness, once)
+
+
+def in_attempts(witness: Witness, once: Callable[[Witness, int], Outcome]) -> Outcome:
+    """Attempt to confirm a witness until it has come true or the attempts are over.
+
+    Args:
+        witness: what is to come true.
+        once: makes an attempt: with the witness as the one before has left it, and its number, from one.
+    """
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        outcome = once(witness, attempt)
         witness = outcome.witness
+        if outcome.finding is not None:
+            break
+    return outcome
 
 
 @contextmanager
