@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .findings import Edge, Finding, Frame, Kind, Rung
+from .findings import MODES, Edge, Finding, Frame, Kind, Rung
 from .json_values import Fields, open_document, read_text
 from .order_proof import Step
 from .report import scenario, suggestion
@@ -20,7 +20,6 @@ from .witness_file import json_of_stop, read_stop
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .findings import Mode
     from .json_values import Json
 
 __all__ = ["FORMAT", "VERSION", "document_of", "from_json", "read_document", "to_json"]
@@ -30,7 +29,6 @@ VERSION: Final = 1
 
 _RUNGS: Final = {rung.name: rung for rung in Rung}
 _KINDS: Final = {kind.value: kind for kind in Kind}
-_MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
 
 
 def to_json(summary: Summary) -> str:
@@ -182,9 +180,9 @@ def _nesting(nesting: Nesting) -> dict[str, Json]:
 def _read_nesting(fields: Fields) -> Nesting:
     return Nesting(
         held=fields.text("held"),
-        held_mode=fields.choice("held_mode", _MODES),
+        held_mode=fields.choice("held_mode", MODES),
         wanted=fields.text("wanted"),
-        wanted_mode=fields.choice("wanted_mode", _MODES),
+        wanted_mode=fields.choice("wanted_mode", MODES),
         count=fields.number("count"),
         waits=fields.flag("waits"),
         endless=fields.flag("endless"),
@@ -215,9 +213,9 @@ def _read_declaration(fields: Fields) -> Declaration:
 def _read_step(fields: Fields) -> Step:
     return Step(
         fields.text("held"),
-        fields.choice("held_mode", _MODES),
+        fields.choice("held_mode", MODES),
         fields.text("wanted"),
-        fields.choice("wanted_mode", _MODES),
+        fields.choice("wanted_mode", MODES),
         fields.text("clause"),
     )
 
@@ -238,7 +236,7 @@ def _usage(usage: Usage) -> dict[str, Json]:
 def _read_usage(fields: Fields) -> Usage:
     return Usage(
         fields.text("lock"),
-        fields.choice("mode", _MODES),
+        fields.choice("mode", MODES),
         fields.text("site"),
         fields.text_or_none("key"),
         _read_spread(fields.one("hold")),

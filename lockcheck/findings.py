@@ -13,12 +13,13 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .witness import Stop
 
 __all__ = [
     "DEFAULT_FAIL_ON",
+    "MODES",
     "Edge",
     "Finding",
     "Frame",
@@ -32,6 +33,9 @@ __all__ = [
 
 Mode: TypeAlias = Literal["R", "W"]
 """How a lock is held or wanted; an exclusive lock knows W alone."""
+
+MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
+"""As documents name them."""
 
 
 class Rung(IntEnum):

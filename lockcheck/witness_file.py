@@ -12,14 +12,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .findings import Kind, Rung
+from .findings import MODES, Kind, Rung
 from .json_values import Fields, open_document, read_text
 from .witness import Ending, Grasp, Place, Stop, Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from .findings import Mode
     from .json_values import Json
 
 __all__ = [
@@ -41,7 +40,6 @@ VERSION: Final = 1
 STOPS_MAX: Final = 64
 """A file that names more threads is refused: no deadlock that anybody searches for has so many."""
 
-_MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
 _RUNGS: Final = {rung.name: rung for rung in (Rung.R2, Rung.R3, Rung.R4, Rung.R5)}
 _KINDS: Final = {kind.value: kind for kind in (Kind.CYCLE, Kind.DEADLOCK)}
 
@@ -170,7 +168,7 @@ def _read_grasp(fields: Fields) -> Grasp:
         number=fields.number("number"),
         lock=fields.text("lock"),
         key=fields.text_or_none("key"),
-        mode=fields.choice("mode", _MODES),
+        mode=fields.choice("mode", MODES),
         place=_read_place(fields),
     )
 
