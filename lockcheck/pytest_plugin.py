@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _SESSION: Final = pytest.StashKey[Session]()
 _OPENED: Final = pytest.StashKey[Session]()
 _FOUND: Final = pytest.StashKey[list[Finding]]()
-_EDGES: Final = pytest.StashKey[set[str]]()
 _BASELINE: Final = pytest.StashKey[Baseline]()
 _GATHERED: Final = pytest.StashKey[Gathered]()
 _APART: Final = pytest.StashKey[tuple[Finding, ...]]()
@@ -108,7 +107,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "lockcheck(order=None, off=False, role=None): how the locks of a test are checked"
     )
     config.stash[_FOUND] = []
-    config.stash[_EDGES] = set()
     config.stash[_USED] = set()
     config.stash[_RUNGS] = Counter()
     config.stash[_OUTSIDE] = set()
@@ -179,7 +177,6 @@ def pytest_runtest_protocol(
         item.stash[_FOLLOWING] = nextitem
         result = yield
     item.config.stash[_FOUND].extend(opened.findings)
-    item.config.stash[_EDGES].update(str(edge) for edge in opened.graph.classes)
     item.config.stash[_GATHERED].add(opened.summary())
     return result
 
@@ -222,7 +219,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         found = [*config.stash[_FOUND], *outer.findings]
         worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
         worker.workeroutput[_WORKER_KEY + " rungs"] = [one.rung.name for one in found]
-        worker.workeroutput[_WORKER_KEY + " edges"] = sorted(_edges(config, outer))
         worker.workeroutput[_WORKER_KEY + " outside"] = [str(one) for one in outer.failures]
         return
     summary, apart = config.stash[_GATHERED].closed()
@@ -245,7 +241,6 @@ def pytest_testnodedown(node: object, error: object) -> None:
         config.stash[_GATHERED].add(from_json(text, "a process of pytest-xdist"))
     config.stash[_USED].update(_texts(output, "found"))
     config.stash[_RUNGS].update(_texts(output, "rungs"))
-    config.stash[_EDGES].update(_texts(output, "edges"))
     config.stash[_OUTSIDE].update(_texts(output, "outside"))
 
 
@@ -263,11 +258,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     found = config.stash[_RUNGS].copy()
     apart = config.stash[_APART]
     found.update(one.rung.name for one in (*config.stash[_FOUND], *outer.findings, *apart))
-    edges = _edges(config, outer)
+    nestings = config.stash[_GATHERED].summary().nestings
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
     terminalreporter.section("lockcheck", sep="-")
     terminalreporter.line(
-        f"level {outer.level.name.lower()}: {len(edges)} kinds of nestings, found {counts or 'nothing'}"
+        f"level {outer.level.name.lower()}: {len(nestings)} kinds of nestings, found {counts or 'nothing'}"
     )
     if apart:
         terminalreporter.line(f"{len(apart)} of them over several tests")
@@ -278,10 +273,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     outside = config.stash[_OUTSIDE]
     for told in sorted(outside):
         terminalreporter.line(f"outside of tests: {told}")
-
-
-def _edges(config: pytest.Config, outer: Session) -> set[str]:
-    return config.stash[_EDGES] | {str(edge) for edge in outer.graph.classes}
 
 
 def _baseline(config: pytest.Config) -> Baseline:
