@@ -1,7 +1,7 @@
 """The guard of a partition: its lock covers one request of the RM or one cycle, and no question to the RM.
 
-All methods take the lock for writing, also those that only read: the orders of nodes, queues and
-applications are brought up to date when they are walked.
+Who writes has the partition alone, who reads shares it with others that place asks. All methods take the lock
+for writing, also those that only read: they see the partition as it is at one moment.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..model.cycle import CycleOutcome
 from ..model.marks import marked_methods
 from ..model.messages import NodeAction
 from ..model.partition import Partition
+from ..model.shared_placing import SharedOutcome
 from .breakage import blame
 from .guards import Guard
 from .judgements import Answers, Judgements, WorldMovedError
@@ -40,9 +41,10 @@ class GuardedPartition(Guard):
         afterwards: what is to happen without a lock.
         isolate: is told of errors, when the lock has been let go of; `None` if they are the caller's alone.
         call: has a thread that is free help; `None` if there is none ever.
+        shares: several threads may place asks at once, each in a leaf of its own.
     """
 
-    __slots__ = ("_call", "_isolate", "_judgements", "_turn", "ended", "name", "rm_id")
+    __slots__ = ("_call", "_isolate", "_judgements", "_shares", "_turn", "ended", "name", "rm_id")
 
     lock_class: ClassVar[str] = "partition"
 
@@ -52,10 +54,13 @@ class GuardedPartition(Guard):
         afterwards: Afterwards,
         isolate: Callable[[GuardedPartition, Exception], None] | None = None,
         call: Callable[[GuardedPartition], None] | None = None,
+        *,
+        shares: bool = False,
     ) -> None:
         super().__init__(partition, partition.name, afterwards)
         self._isolate = isolate
         self._call = call
+        self._shares = shares and partition.around.predicates is None
         predicates = partition.around.predicates
         self._judgements = predicates if isinstance(predicates, Judgements) else None
         self.name = partition.name
@@ -68,9 +73,20 @@ class GuardedPartition(Guard):
     @contextmanager
     def holding(self) -> Iterator[Partition]:
         """Hold the lock, and have what breaks isolated."""
+        with self._isolating(), self._locked() as partition:
+            yield partition
+
+    @contextmanager
+    def _sharing(self) -> Iterator[Partition]:
+        """Share the lock with others that place asks, and have what breaks isolated."""
+        partition = self._partition
+        with self._isolating(), self.afterwards, self.lock.read(), _blaming(partition):
+            yield partition
+
+    @contextmanager
+    def _isolating(self) -> Iterator[None]:
         try:
-            with self._locked() as partition:
-                yield partition
+            yield
         except Exception as error:
             if self._isolate is not None:
                 self._isolate(self, error)
@@ -84,13 +100,9 @@ class GuardedPartition(Guard):
     @contextmanager
     def _locked(self) -> Iterator[Partition]:
         partition = self._partition
-        with self.afterwards, self.lock.write():
+        with self.afterwards, self.lock.write(), _blaming(partition):
             self._turn += 1
-            try:
-                yield partition
-            except Exception as error:
-                blame(error, partition)
-                raise
+            yield partition
 
     @requires("lock")
     def without_lock(self, question: Callable[[], T]) -> tuple[T, bool]:
@@ -170,24 +182,34 @@ class GuardedPartition(Guard):
         """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more.
 
         Where the RM judges quickly one thread does that at a time; who finds another one at it leaves it all
-        to that. Who only helps begins only while another one waits for an answer.
+        to that. Who only helps begins only while another one waits for an answer. Where threads share the
+        partition, each places what it can in a leaf of its own, and has the partition alone for all else.
         """
         if self._partition.around.is_congested():
             return False
         for number in range(cycles_max):
-            if self._judgements is None:
-                outcome: CycleOutcome | None = self.cycle()
-            elif helps and not number:
-                outcome = self._judged_cycle(self._judgements, Judgements.wants_help)
-            else:
-                outcome = self._judged_cycle(self._judgements, Judgements.has_use_for_one_more)
+            outcome = self._one_cycle(helps=helps and not number)
             if outcome is None:
                 return False
             if outcome is CycleOutcome.NOTHING:
                 with self.holding() as partition:
                     partition.rest()
                 return False
+            if self._shares and not number:
+                self.call_for_help()
         return True
+
+    def _one_cycle(self, *, helps: bool) -> CycleOutcome | None:
+        """Run one cycle; `None` where it is left to those who are at it, and who look again."""
+        if self._shares:
+            with self._sharing() as partition:
+                placed = partition.place_beside_others()
+            if placed is not SharedOutcome.ALONE:
+                return CycleOutcome.RESULT if placed is SharedOutcome.PLACED else None
+        if self._judgements is None:
+            return self.cycle()
+        is_wanted = Judgements.wants_help if helps else Judgements.has_use_for_one_more
+        return self._judged_cycle(self._judgements, is_wanted)
 
     def settle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""
@@ -205,6 +227,15 @@ class GuardedPartition(Guard):
     @property
     def _partition(self) -> Partition:
         return cast("Partition", self.entity)
+
+
+@contextmanager
+def _blaming(partition: Partition) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        blame(error, partition)
+        raise
 
 
 def _under_lock(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,9 +1,13 @@
-"""Guards, the handles of the engine `threads`: an entity, its read/write lock, and its marked methods.
+"""What the engine `threads` guards: entities, and what a partition is made of, each with a read/write lock.
 
-For each entity class one guard class is made. A method marked `@reads` runs with the lock held for reading,
-one marked `@writes` with it held for writing. What an entity calls of itself is inside already and takes no
-lock again: the locks are not recursive. What is not marked does not exist on a guard, except the identity
-that never changes.
+Guards are the handles of entities. For each entity class one guard class is made. A method marked `@reads`
+runs with the lock held for reading, one marked `@writes` with it held for writing. What an entity calls of
+itself is inside already and takes no lock again: the locks are not recursive. What is not marked does not
+exist on a guard, except the identity that never changes.
+
+Queues, limits, the node order and the counts belong to their partition, which reads them as they are. They
+are *woven*: objects of a subclass whose marked methods take the lock of the object. So cycles that share
+the partition's lock may use these methods at once; all else of them is for who has the partition alone.
 """
 
 from __future__ import annotations
@@ -15,6 +19,10 @@ from ..model.application import Application
 from ..model.cluster import Cluster
 from ..model.marks import marked_methods
 from ..model.node import Node
+from ..model.node_order import NodeOrder
+from ..model.placed_counts import PlacedCounts
+from ..model.queue import Queue
+from ..model.user_limits import UserLimits
 from .breakage import blame
 from .handles import IDENTITY
 
@@ -23,28 +31,45 @@ if TYPE_CHECKING:
 
     from .afterwards import Afterwards
 
-__all__ = ["LOCK_ORDER", "Guard", "guard"]
+__all__ = ["LOCK_ORDER", "Guard", "guard", "weave"]
 
 Entity = TypeVar("Entity")
+T = TypeVar("T")
 
 LOCK_ORDER: Final = Order(
-    "registration < cluster < partition < application, partition < node, partition < link, "
-    "registration < clock, scheduling, look-ups, answers, "
+    "registration < cluster < partition < queue < application < node, partition < limits, "
+    "partition < node-order, partition < counts, partition < link, registration < clock, "
+    "scheduling, look-ups, answers, "
     "registration < cluster-actor < partition-actor < application-actor, partition-actor < node-actor, "
     "partition-actor < clock, partition-actor < link",
     exclusive=[
-        *("registration", "partition", "clock", "link", "scheduling", "look-ups", "answers"),
-        *("cluster-actor", "partition-actor", "application-actor", "node-actor"),
+        *("registration", "limits", "node-order", "counts", "clock", "link", "scheduling", "look-ups"),
+        *("answers", "cluster-actor", "partition-actor", "application-actor", "node-actor"),
     ],
+    leaves=["queue", "application", "node", "limits", "node-order", "counts"],
     forbid=[
         "registration -> cluster[R]",
-        "cluster[R] -> partition",
-        "cluster[R] -> application",
-        "cluster[R] -> node",
+        "registration -> partition[R]",
+        "registration -> queue[R]",
+        "cluster -> partition[R]",
+        "cluster -> queue[R]",
+        "partition[R] -> application[R]",
+        "partition[R] -> node[R]",
+        "partition[R] -> link",
+        *(
+            f"cluster[R] -> {inner}"
+            for inner in ("partition", "queue", "application", "node", "limits", "node-order", "counts")
+        ),
         "cluster -> link",
         "cluster-actor -> link",
     ],
-    walks=["cluster -> partition", "partition -> application", "partition -> node"],
+    walks=[
+        "cluster -> partition",
+        "cluster -> queue",
+        "partition -> queue",
+        "partition -> application",
+        "partition -> node",
+    ],
 )
 """What the engines `threads` and `actors` and the scheduler around them declare of their locks and asks; see
 docs/threads.md."""
@@ -104,3 +129,47 @@ def guard(entity: Entity, key: str, afterwards: Afterwards) -> Entity:
     for name in IDENTITY[type(entity)]:
         setattr(made, name, getattr(entity, name))
     return cast("Entity", made)
+
+
+def _with_lock(method: Callable[..., Any], *, exclusive: bool) -> Callable[..., Any]:
+    """Make the method of a woven class that runs the one of its base with the lock held."""
+
+    def with_lock(self: Any, *args: Any, **kwargs: Any) -> Any:
+        lock = self.lock
+        with lock.write() if exclusive else lock.read():
+            return method(self, *args, **kwargs)
+
+    with_lock.__name__ = method.__name__
+    with_lock.__doc__ = method.__doc__
+    return with_lock
+
+
+def _woven(kind: type, lock_class: str) -> type:
+    initialise: Callable[..., None] = vars(kind)["__init__"]
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes one
+        initialise(self, *args, **kwargs)
+        self.lock = RWLock(lock_class, key=getattr(self, "path", None))
+
+    members: dict[str, Any] = {
+        name: _with_lock(getattr(kind, name), exclusive=mark == "writes")
+        for name, mark in marked_methods(kind).items()
+    }
+    members |= {"__init__": __init__, "__slots__": ("lock",), "__doc__": f"A {kind.__name__} with its lock."}
+    return type(f"Woven{kind.__name__}", (kind,), members)
+
+
+_WOVEN: Final[dict[type, type]] = {
+    kind: _woven(kind, lock_class)
+    for kind, lock_class in (
+        (Queue, "queue"),
+        (UserLimits, "limits"),
+        (NodeOrder, "node-order"),
+        (PlacedCounts, "counts"),
+    )
+}
+
+
+def weave(kind: type[T]) -> type[T]:
+    """Return the woven class of queues, limits, node orders or counts."""
+    return _WOVEN[kind]

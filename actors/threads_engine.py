@@ -13,7 +13,7 @@ from ..model.errors import LicorneError, RequestError
 from .afterwards import Afterwards
 from .breakage import what_broke
 from .guarded_partition import GuardedPartition
-from .guards import guard
+from .guards import guard, weave
 from .judgements import Judgements
 from .log import Log
 from .partition_actor import CYCLES_PER_SLICE
@@ -42,13 +42,17 @@ class ThreadsEngine:
     Args:
         threads: how many threads run cycles. Where nothing is automatic and there is one, it is the caller's.
         automatic: partitions schedule by themselves when something has changed; otherwise they are stepped.
+        share_partitions: threads place asks in one partition at once, where its RM has no predicates.
         log: where it says what broke.
     """
 
-    def __init__(self, *, threads: int, automatic: bool, log: Log | None = None) -> None:
+    def __init__(
+        self, *, threads: int, automatic: bool, share_partitions: bool = False, log: Log | None = None
+    ) -> None:
         self._automatic = automatic
         self._log = log or Log()
         self._afterwards = Afterwards()
+        self._shares = automatic and share_partitions and threads > 1
         self._threads = SchedulingThreads(threads, self._work)
         several = not automatic and threads > 1
         self._stepping = SteppingThreads(threads, self._afterwards) if several else None
@@ -73,6 +77,7 @@ class ThreadsEngine:
             # Where partitions make their steps at once, they tell of them in the order of the partitions.
             announce=around.announce if self._stepping is None else announce,
             summarise=summarise,
+            weave=weave,
             predicates=judgements,
             judged=around.judged if judgements is None else judgements.judged,
         )
@@ -84,7 +89,8 @@ class ThreadsEngine:
     def adopt_partition(self, partition: Partition) -> Partition:
         """Guard a partition."""
         isolate, call = (self._isolate, self._threads.call) if self._automatic else (None, None)
-        return cast("Partition", GuardedPartition(partition, self._afterwards, isolate, call))
+        door = GuardedPartition(partition, self._afterwards, isolate, call, shares=self._shares)
+        return cast("Partition", door)
 
     def adopt_application(self, application: Application) -> Application:
         """Guard an application."""

@@ -26,9 +26,9 @@ def prose(order: Order) -> str:
     lines += _listed("Never together with a lock of another class", alone)
     lines += _listed("Never two of one class", single)
     lines += [f"- {order.rule_of(name).describe(name)}" for name in order.classes if name not in single]
-    lines += [f"- Nothing is taken while {name} is held." for name in order.leaves]
+    lines += _listed("Nothing is taken while one of these is held", list(order.leaves))
     lines += [f"- Besides, `{arrow.text}` is allowed." for arrow in order.allowed]
-    lines += [f"- But `{arrow.text}` is not." for arrow in order.forbidden]
+    lines += _listed("But never", [f"`{arrow.text}`" for arrow in order.forbidden])
     lines += _listed("Never read", [name for name in order.classes if name in order.exclusive])
     lines += _listed("Taken one by one, many under one lock", [f"`{walk.text}`" for walk in order.walks])
     lines += [f"- Readers of {name} go before waiting writers." for name in sorted(order.readers_first)]
@@ -36,15 +36,18 @@ def prose(order: Order) -> str:
 
 
 def diagram(order: Order) -> str:
-    """Draw the order as a Mermaid flow chart: from what is held to what may be wanted."""
+    """Draw the order as a Mermaid flow chart: from what is held to what may be wanted.
+
+    What is forbidden for one mode alone is not drawn; the text says it.
+    """
     lines = ["flowchart LR"]
     lines += [f"    {' --> '.join(chain.names)}" for chain in order.chains]
     for arrow in order.allowed:
         modes = f"{arrow.held_mode or '*'} to {arrow.wanted_mode or '*'}"
         lines.append(f"    {arrow.held} -. {modes} .-> {arrow.wanted}")
     for arrow in order.forbidden:
-        modes = f"not {arrow.held_mode or '*'} to {arrow.wanted_mode or '*'}"
-        lines.append(f"    {arrow.held} -. {modes} .-x {arrow.wanted}")
+        if arrow.held_mode is None and arrow.wanted_mode is None:
+            lines.append(f"    {arrow.held} -. never .-x {arrow.wanted}")
     lines += [f"    {name} --> {name}" for name in order.classes if order.rule_of(name).nests]
     return "\n".join(lines)
 

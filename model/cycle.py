@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .resources import Resource
     from .seat import Seat
 
-__all__ = ["CycleOutcome", "run_cycle"]
+__all__ = ["CycleOutcome", "is_idle", "rests", "run_cycle"]
 
 _WAITS_FOR_TIME_NS: Final = 1_000_000_000
 """How long an ask that the RM's predicates refused everywhere waits for the next try, if nothing changes."""
@@ -65,22 +65,27 @@ def run_cycle(state: PartitionState) -> CycleOutcome:
 
 
 def _run_passes(state: PartitionState) -> CycleOutcome:
-    root = state.tree.root
-    if root.maximum is None or state.state is ObjectState.STOPPED:
-        return CycleOutcome.NOTHING
-    if not strictly_greater_than_zero(root.pending):
+    if is_idle(state):
         return CycleOutcome.NOTHING
     if state.reservations and place_reserved(state):
         return CycleOutcome.RESULT
-    if state.placeholders and replace_placeholder(state):
+    if state.placed.placeholders and replace_placeholder(state):
         return CycleOutcome.RESULT
     return _regular(state)
+
+
+def is_idle(state: PartitionState) -> bool:
+    """Tell whether there is nothing to place, or nowhere to place it."""
+    root = state.tree.root
+    if root.maximum is None or state.state is ObjectState.STOPPED:
+        return True
+    return not strictly_greater_than_zero(root.pending)
 
 
 def _regular(state: PartitionState) -> CycleOutcome:
     now_ns = state.now_ns()
     for leaf in state.tree.leaves_in_order():
-        if _rests(state, leaf, now_ns):
+        if rests(state, leaf, now_ns):
             continue
         outcome = _LeafVisit(state, leaf, now_ns).run()
         if outcome is not None:
@@ -88,7 +93,7 @@ def _regular(state: PartitionState) -> CycleOutcome:
     return CycleOutcome.NOTHING
 
 
-def _rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
+def rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     """Tell whether nothing has changed for a leaf in which the last walk found nothing."""
     rest = leaf.seats.rest
     if rest is None or rest.denied or (rest.until_ns is not None and rest.until_ns <= now_ns):

@@ -111,10 +111,13 @@ def _validate_counters(state: PartitionState) -> None:
         for allocation in node.node.facts().allocations
         if allocation.ask.application_id in state.quarantine.applications
     ]
-    assert state.allocations == len(asks), f"{state.allocations} allocations counted, {len(asks)} are there"
+    counted = state.placed
+    assert counted.allocations == len(asks), (
+        f"{counted.allocations} allocations counted, {len(asks)} are there"
+    )
     placeholders = sum(ask.placeholder for ask in asks)
-    assert state.placeholders == placeholders, (
-        f"{state.placeholders} placeholders counted, {placeholders} are there"
+    assert counted.placeholders == placeholders, (
+        f"{counted.placeholders} placeholders counted, {placeholders} are there"
     )
     reservations = sum(seat.facts.reserved for seat in state.seats.values())
     assert state.reservations == reservations, (

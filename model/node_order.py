@@ -19,8 +19,10 @@ from bisect import bisect_left
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
+from .marks import writes
+from .resource_combinations import prune
 from .resource_comparisons import fit_score
-from .resources import fits
+from .resources import add, fits, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -149,7 +151,7 @@ class NodeOrder:
         """Counts the changes after which some node may have room that had none."""
         self.closed: dict[Resource, None] = {}
         """Resources for which no usable node has room now."""
-        self.set_policy(policy, weights)
+        self._order_by(policy, weights)
 
     def __len__(self) -> int:
         return len(self._seats)
@@ -167,9 +169,13 @@ class NodeOrder:
         """Return all seats ordered by node id."""
         return [self._seats[name] for name in sorted(self._seats)]
 
+    @writes
     def set_policy(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
         """Order by another policy; an empty map of weights means the default ones."""
         self.gains += 1
+        self._order_by(policy, weights)
+
+    def _order_by(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
         self.policy = policy
         self.weights = dict(weights) or dict(DEFAULT_WEIGHTS)
         self._weighted = [(name, weight) for name, weight in self.weights.items() if weight]
@@ -177,6 +183,7 @@ class NodeOrder:
 
     # ---------------------------------------------------------------------------------- changes
 
+    @writes
     def add(self, seat: NodeSeat) -> None:
         """Take a node in."""
         assert seat.node_id not in self._seats, f"node {seat.node_id} is known: please report"
@@ -185,23 +192,27 @@ class NodeOrder:
         self._insert(seat)
         self._open(seat)
 
+    @writes
     def remove(self, node_id: str) -> NodeSeat:
         """Take a node out."""
         seat = self._seats.pop(node_id)
         self._discard(seat)
         return seat
 
+    @writes
     def take(self, seat: NodeSeat, available: Resource) -> None:
         """Note that a node has less available than before."""
         seat.available = available
         self._place_anew(seat)
 
+    @writes
     def give(self, seat: NodeSeat, available: Resource) -> None:
         """Note that a node may have more available than before."""
         seat.available = available
         self._place_anew(seat)
         self._open(seat)
 
+    @writes
     def give_unscored(self, seat: NodeSeat, available: Resource) -> None:
         """Note what a node has available after a change that leaves its place as it was.
 
@@ -214,11 +225,13 @@ class NodeOrder:
         block.widen(seat)
         self._open(seat)
 
+    @writes
     def set_reserved(self, seat: NodeSeat, *, reserved: bool) -> None:
         """Note that a node is reserved, or that it no longer is."""
         seat.reserved = reserved
         self._usability_changed(seat)
 
+    @writes
     def set_schedulable(self, seat: NodeSeat, *, schedulable: bool) -> None:
         """Note that a node is cordoned, or that it no longer is."""
         seat.schedulable = schedulable
@@ -237,8 +250,28 @@ class NodeOrder:
 
     # --------------------------------------------------------------------------------- searching
 
+    @writes
     def first_fit(self, resource: Resource) -> NodeSeat | None:
         """Return the first usable node with room; remember the resource as closed if there is none."""
+        return self._first_fit(resource)
+
+    @writes
+    def take_first_fit(self, resource: Resource) -> NodeSeat | None:
+        """Return the first usable node with room, and count the resource as taken there, in one step."""
+        seat = self._first_fit(resource)
+        if seat is not None:
+            seat.available = prune(subtract(seat.available, resource))
+            self._place_anew(seat)
+        return seat
+
+    @writes
+    def give_back(self, seat: NodeSeat, resource: Resource) -> None:
+        """Count a resource as taken no longer that the node did not take."""
+        seat.available = prune(add(seat.available, resource))
+        self._place_anew(seat)
+        self._open(seat)
+
+    def _first_fit(self, resource: Resource) -> NodeSeat | None:
         if resource in self.closed:
             return None
         for seat in self.fitting(resource):

@@ -232,7 +232,7 @@ def exchange_counts(state: PartitionState, seat: Seat, placeholder: Allocation, 
     discharge(seat.queue, subtract(before, after))
     state.limits.decrease(path, seat.application_id, seat.user, before, remove_application=False)
     state.limits.increase(path, seat.application_id, seat.user, after)
-    state.placeholders -= 1
+    state.placed.exchange()
     state.changes += 1
 
 

@@ -32,6 +32,7 @@ from .quarantine import BrokenKind, quarantine_application, quarantine_node
 from .queue_views import queue_view
 from .quota_preemption import preempt_over_quota
 from .quota_preemption_timer import next_due_ns, quota_settings, quotas_changed
+from .shared_placing import SharedOutcome, place_beside_others
 from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning, QuotaCheck
 
 if TYPE_CHECKING:
@@ -167,6 +168,11 @@ class Partition:
     def cycle(self) -> CycleOutcome:
         """Run one cycle; return what it did."""
         return run_cycle(self._state)
+
+    @writes
+    def place_beside_others(self) -> SharedOutcome:
+        """Place one ask while other threads do the same; by several at once only where the engine weaves."""
+        return place_beside_others(self._state)
 
     @writes
     def run_cycles(self, count: int) -> int:

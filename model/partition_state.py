@@ -15,9 +15,11 @@ from .key_claims import KeyClaims
 from .messages import AllocationsReleased, ApplicationChanged, Release
 from .node_order import NodeOrder, NodeSortPolicy
 from .object_state import ObjectState
+from .placed_counts import PlacedCounts
 from .placement.placement import usable_rules
 from .preemption_records import PreemptionLog
 from .quarantine import Quarantine, forget_quarantined
+from .queue import Queue
 from .queue_preemption_attempts import FruitlessAttempts
 from .queue_tree import QueueTree
 from .refusal_notes import RefusalNotes
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from .configuration.schema import PartitionConfig
     from .effects import Answer
     from .placement.requests import RuleOutcome
-    from .queue import Queue
     from .reservations import Reservation
     from .reserved_pass import ReservedRest
     from .resources import Resource
@@ -66,12 +67,12 @@ class PartitionState:
         self.around = around
         self.state = ObjectState.ACTIVE
         self.state_since_ns = around.now_ns()
-        self.tree = QueueTree(config.root)
+        self.tree = QueueTree(config.root, around.weave(Queue))
         self.rules = usable_rules(config.placement_rules)
-        self.limits = UserLimits()
+        self.limits = around.weave(UserLimits)()
         self.limits.update(config.root)
         policy = config.node_sort_policy
-        self.nodes = NodeOrder(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
+        self.nodes = around.weave(NodeOrder)(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
         self.capacity = EMPTY
         self.seats: dict[str, Seat] = {}
         self.serials: dict[str, int] = {}
@@ -81,8 +82,7 @@ class PartitionState:
         """The latest rejected application of each id."""
         self.foreign: dict[str, Allocation] = {}
         self.keys = KeyClaims(self._keys_used_among)
-        self.allocations = 0
-        self.placeholders = 0
+        self.placed = around.weave(PlacedCounts)()
         self.reservations = 0
         self.changes = 0
         """Counts what may turn a refusal into a placement, other than a node that gains room."""
@@ -305,9 +305,7 @@ class PartitionState:
         """Count an allocation for its user and the partition; its queues are charged already."""
         ask = allocation.ask
         self.limits.increase(seat.queue.path, seat.application_id, seat.user, ask.resource)
-        self.allocations += 1
-        if ask.placeholder:
-            self.placeholders += 1
+        self.placed.count(ask)
 
     def count_ended(self, seat: Seat, answer: Answer) -> None:
         """Take the removed allocations of an answer off the queues, the user and the counters."""
@@ -325,9 +323,7 @@ class PartitionState:
         self.limits.decrease(
             seat.queue.path, seat.application_id, seat.user, resource, remove_application=ended
         )
-        self.allocations -= 1
-        if allocation.ask.placeholder:
-            self.placeholders -= 1
+        self.placed.uncount(allocation.ask)
         self.changes += 1
 
     def leave_node(self, allocation: Allocation) -> None:

@@ -50,7 +50,7 @@ def partition_view(state: PartitionState) -> Document:
         "quotaPreemptionEnabled": state.quota_preemption_enabled,
         "totalNodes": len(state.nodes),
         "applications": _application_counts(state),
-        "totalContainers": state.allocations,
+        "totalContainers": state.placed.allocations,
         "state": state.state.value,
         "lastStateTransitionTime": state.state_since_ns,
     }

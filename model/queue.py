@@ -29,7 +29,7 @@ from .resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .configuration.schema import Position
     from .queue_template import QueueTemplate
@@ -83,6 +83,8 @@ class Queue:
         self.child_order = ChildOrder()
         self.seats = SeatOrder()
         self.quota_preemption_due_ns: int | None = None
+        self._claimed = False
+        """A cycle that shares the partition with others places something here: see `shared_placing`."""
 
     def __repr__(self) -> str:
         return f"Queue({self.path})"
@@ -119,6 +121,9 @@ class Queue:
     @reads
     def has_room(self, resource: Resource) -> bool:
         """Tell whether the resource fits the maximum; for the root a type no node has is none."""
+        return self._has_room(resource)
+
+    def _has_room(self, resource: Resource) -> bool:
         maximum = self.maximum
         is_root = self.parent is None
         if maximum is None:
@@ -128,7 +133,7 @@ class Queue:
     @writes
     def try_charge(self, resource: Resource) -> bool:
         """Count the resource as allocated if it fits the maximum; one step, so that nobody comes between."""
-        if not self.has_room(resource):
+        if not self._has_room(resource):
             return False
         self.allocated = add(self.allocated, resource)
         return True
@@ -225,6 +230,15 @@ class Queue:
     @writes
     def refresh_priority(self) -> bool:
         """Find the highest priority of what waits here; return whether it changed."""
+        return self._refresh_priority()
+
+    @writes
+    def refresh_child(self, child: Queue, *, priority_changed: bool) -> bool:
+        """Have a child find its place before the next walk; return whether the priority here changed."""
+        self.child_order.stale[child.name] = child
+        return priority_changed and self._refresh_priority()
+
+    def _refresh_priority(self) -> bool:
         if self.is_leaf:
             highest = self.seats.max_priority()
         else:
@@ -232,6 +246,32 @@ class Queue:
         changed = highest != self.priority
         self.priority = highest
         return changed
+
+    # ---------------------------------------------------------------------------------------- order
+
+    @writes
+    def children_now(self, version: int, place: Callable[[Queue, Queue], None]) -> list[Queue]:
+        """Return the children with something waiting, those first that go first.
+
+        Args:
+            version: Of the limits that shares are measured with.
+            place: Gives a child its place below this queue; reads the child and changes nothing of it.
+        """
+        order = self.child_order
+        order.bring_up_to_date(self, version, place)
+        return list(order)
+
+    @writes
+    def try_claim(self) -> bool:
+        """Have this leaf alone among the cycles that share the partition; return whether nobody else has."""
+        claimed = self._claimed
+        self._claimed = True
+        return not claimed
+
+    @writes
+    def unclaim(self) -> None:
+        """Let others have the leaf."""
+        self._claimed = False
 
     @reads
     def is_empty(self) -> bool:

@@ -16,7 +16,7 @@ from .resources import strictly_greater_than_zero
 from .shares import fair_share, shares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .queue import Queue
     from .resources import Resource
@@ -57,6 +57,16 @@ class ChildOrder:
     def __iter__(self) -> Iterator[Queue]:
         """Walk the children in order; the walk must end before the order changes."""
         return self._children.values()
+
+    def bring_up_to_date(self, parent: Queue, version: int, place: Callable[[Queue, Queue], None]) -> None:
+        """Give those a place that have changed, or all if the limits have."""
+        if self.version != version:
+            self.stale.update(parent.children)
+            self.version = version
+        if self.stale:
+            for child in self.stale.values():
+                place(parent, child)
+            self.stale.clear()
 
     def place(self, name: str, key: ChildKey | None, child: Queue) -> None:
         """Give a child its place, `None` for one with nothing waiting."""

@@ -147,7 +147,7 @@ def _shape(seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> AttemptSha
 
 
 def _stamp(state: PartitionState) -> tuple[int, int, int]:
-    return (state.changes, state.node_changes, state.allocations)
+    return (state.changes, state.node_changes, state.placed.allocations)
 
 
 def _note(state: PartitionState, seat: Seat, candidate: Candidate, text: str) -> None:

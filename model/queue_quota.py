@@ -1,7 +1,8 @@
 """Quotas along a path: from a leaf up to the root, one queue after the other.
 
-A charge checks and counts in one step a queue, from the leaf up, and takes back what it has counted
-where a queue declines, so that quotas hold however many threads charge at once.
+A charge checks and counts in one step a queue, from the root down, and takes back what it has counted where a
+queue declines, so that quotas hold however many threads charge at once. No queue ever has more than the root,
+whose maximum is the cluster: so no sum can stop at the border of the range on the way.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
     """Charge the whole path, or nothing; return the queue that has no room, `None` on success."""
     charged: list[Queue] = []
-    for queue in leaf.above:
+    for queue in reversed(leaf.above):
         if not queue.try_charge(resource):
             for undo in charged:
                 undo.discharge(resource)

@@ -66,8 +66,9 @@ def _relocate(queue: Queue) -> None:
 class QueueTree:
     """All queues of one partition, with the orders they are scheduled in."""
 
-    def __init__(self, config: QueueConfig) -> None:
-        self.root = Queue(ROOT, None, is_leaf=False, managed=True)
+    def __init__(self, config: QueueConfig, queue_class: type[Queue] = Queue) -> None:
+        self._queue_class = queue_class
+        self.root = queue_class(ROOT, None, is_leaf=False, managed=True)
         self._by_path: dict[str, Queue] = {ROOT: self.root}
         self._version = 0
         """Of all limits: shares that were computed before the last change are stale."""
@@ -201,7 +202,7 @@ class QueueTree:
         return self._insert(RECOVERY_NAME, self.root, is_leaf=True, managed=False)
 
     def _insert(self, name: str, parent: Queue, *, is_leaf: bool, managed: bool) -> Queue:
-        queue = Queue(name, parent, is_leaf=is_leaf, managed=managed)
+        queue = self._queue_class(name, parent, is_leaf=is_leaf, managed=managed)
         parent.children[name] = queue
         self._by_path[queue.path] = queue
         return queue
@@ -239,9 +240,7 @@ class QueueTree:
             parent = level.parent
             if parent is None:
                 return
-            if priority_changed:
-                priority_changed = parent.refresh_priority()
-            parent.child_order.stale[level.name] = level
+            priority_changed = parent.refresh_child(level, priority_changed=priority_changed)
 
     def _place(self, parent: Queue, child: Queue) -> None:
         waits = strictly_greater_than_zero(child.pending) and child.state is not ObjectState.STOPPED
@@ -261,13 +260,7 @@ class QueueTree:
     def children_in_order(self, parent: Queue) -> Iterator[Queue]:
         """Walk the children with something waiting, those first that go first."""
         order = parent.child_order
-        if order.version != self._version:
-            order.stale.update(parent.children)
-            order.version = self._version
-        if order.stale:
-            for child in order.stale.values():
-                self._place(parent, child)
-            order.stale.clear()
+        order.bring_up_to_date(parent, self._version, self._place)
         return iter(order)
 
     def leaves_in_order(self) -> Iterator[Queue]:
@@ -280,6 +273,17 @@ class QueueTree:
                 yield child
             else:
                 yield from self._leaves_below(child)
+
+    def leaves_beside_others(self) -> Iterator[Queue]:
+        """Walk the same leaves while others change the orders: the children of each as of one moment."""
+        return self._leaves_beside_others(self.root)
+
+    def _leaves_beside_others(self, parent: Queue) -> Iterator[Queue]:
+        for child in parent.children_now(self._version, self._place):
+            if child.is_leaf:
+                yield child
+            else:
+                yield from self._leaves_beside_others(child)
 
     # ------------------------------------------------------------------------------------ invariants
 

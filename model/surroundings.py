@@ -6,7 +6,7 @@ The model starts nothing and knows no clock of its own. An engine makes these on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -26,6 +26,7 @@ __all__ = [
     "QuotaCheck",
     "Surroundings",
     "TimerAction",
+    "Weave",
 ]
 
 
@@ -83,6 +84,21 @@ def _tell_nobody(_: Document) -> None:
     """Let a summary pass."""
 
 
+T = TypeVar("T")
+
+
+class Weave(Protocol):
+    """What an engine makes of the classes of whose objects a partition is made."""
+
+    def __call__(self, kind: type[T], /) -> type[T]:
+        """Return the class to make objects with, in the place of `kind`."""
+
+
+def _as_it_is(kind: type[T], /) -> type[T]:
+    """Make objects of the very class."""
+    return kind
+
+
 def _nobody_judges() -> Collection[str]:
     """Name no ask."""
     return ()
@@ -115,5 +131,8 @@ class Surroundings:
     """Let the handle of a node or application go that nobody will use again."""
     reservations_on: bool = True
     """False: no node is reserved but for asks that require it."""
+    weave: Weave = _as_it_is
+    """The class of queues, limits, node order and counts: itself, or one whose marked methods are guarded, so
+    that several threads may place asks in one partition (`licorne.model.shared_placing`)."""
     summarise: Callable[[Document], None] = _tell_nobody
     """Tell operators what an application has used, once it has ended."""

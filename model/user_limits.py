@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from .limits import Limits
+from .marks import writes
 from .resource_comparisons import equals
-from .resources import EMPTY, add, component_wise_min, subtract
+from .resources import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from .usage_tree import UsageTree
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class UserLimits:
 
     # ---------------------------------------------------------------------------- the configuration
 
+    @writes
     def update(self, root: QueueConfig) -> None:
         """Take over the limits of a new configuration; usage and running applications stay.
 
@@ -101,18 +103,33 @@ class UserLimits:
 
     # --------------------------------------------------------------------------------- the hot path
 
+    @writes
     def increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> None:
         """Count what an application was given; from the first time on it counts as running.
 
         Nothing is refused here: recovered allocations count whether they fit or not. A resize may bring
         negative quantities, as long as nothing falls below zero by it.
         """
+        self._increase(queue_path, application_id, user, resource)
+
+    @writes
+    def try_increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> bool:
+        """Count the same if it is within all limits; one step, so that nobody comes between."""
+        if self._limits:
+            headroom = self._headroom(queue_path, application_id, user)
+            if not fits_undefined_unlimited(headroom, resource):
+                return False
+        self._increase(queue_path, application_id, user, resource)
+        return True
+
+    def _increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> None:
         account, link = self._open(queue_path, application_id, user)
         account.tree.increase(queue_path, application_id, resource)
         if link.group is not None:
             link.usage = add(link.usage, resource)
             self._groups[link.group].increase(queue_path, application_id, resource)
 
+    @writes
     def decrease(
         self,
         queue_path: str,
@@ -146,6 +163,7 @@ class UserLimits:
             if not _is_kept(account):
                 del self._users[user.name]
 
+    @writes
     def drop_unused(self, queue_path: str, user: User) -> None:
         """Forget that a user was looked at in a queue, if the user has nothing there."""
         account = self._users.get(user.name)
@@ -155,12 +173,16 @@ class UserLimits:
         if not _is_kept(account):
             del self._users[user.name]
 
+    @writes
     def headroom(self, queue_path: str, application_id: str, user: User) -> Resource | None:
         """Return what an application may still get within the limits of its user and its group.
 
         Returns:
             The least that any level leaves of each limited type, possibly negative; `None` without limits.
         """
+        return self._headroom(queue_path, application_id, user)
+
+    def _headroom(self, queue_path: str, application_id: str, user: User) -> Resource | None:
         account, link = self._open(queue_path, application_id, user)
         account.tree.touch(queue_path)
         if not self._limits:
@@ -171,6 +193,7 @@ class UserLimits:
         shared = self._groups[link.group].headroom(queue_path)
         return shared if headroom is None else component_wise_min(headroom, shared)
 
+    @writes
     def can_run(self, queue_path: str, application_id: str, user: User) -> bool:
         """Tell whether the numbers of applications of its user and its group let an application run."""
         account, link = self._open(queue_path, application_id, user)

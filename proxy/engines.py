@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..actors.engine import ActorsEngine, DirectEngine
@@ -9,6 +10,8 @@ from ..actors.threads_engine import ThreadsEngine
 from ..model.errors import LicorneError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..actors.engine import Engine
     from ..actors.log import Log
 
@@ -34,8 +37,20 @@ def engine_named(text: str) -> EngineName:
     raise LicorneError(f"engine {text!r} is unknown, there are {', '.join(ENGINES)}")
 
 
+def threads_run_at_once() -> bool:
+    """Tell whether this interpreter runs threads at once; builds without a global lock exist from 3.13 on."""
+    is_locked: Callable[[], bool] | None = getattr(sys, "_is_gil_enabled", None)
+    return is_locked is not None and not is_locked()
+
+
 def make_engine(
-    engine: EngineName, *, stepped: bool, threads: int | None, check_direction: bool, log: Log
+    engine: EngineName,
+    *,
+    stepped: bool,
+    threads: int | None,
+    share_partitions: bool | None = None,
+    check_direction: bool,
+    log: Log,
 ) -> Engine:
     """Make an engine.
 
@@ -43,20 +58,29 @@ def make_engine(
         engine: Its name.
         stepped: Nothing runs by itself.
         threads: How many scheduling threads the engine `threads` has; by default two, stepped one.
+        share_partitions: Whether several of these place in one partition at once; `None` where this
+            interpreter runs threads at once.
         check_direction: Refuse asks between actors that go up or sideways; for tests.
         log: Where actors say what happens to them.
 
     Raises:
-        LicorneError: There is no engine of that name, or it does not have so many threads.
+        LicorneError: There is no engine of that name, or it does not have so many threads, or none to share.
     """
     engine = engine_named(engine)
     if threads is not None and engine != "threads":
         raise LicorneError(f"threads={threads} is for the engine threads, not for {engine}")
     if threads is not None and threads < 1:
         raise LicorneError(f"threads={threads}: there must be one thread at least")
+    if share_partitions is not None and engine != "threads":
+        raise LicorneError(f"share_partitions={share_partitions} is for the engine threads, not for {engine}")
+    if share_partitions and stepped:
+        raise LicorneError(
+            "share_partitions=True is for a scheduler that runs by itself: a step has one outcome"
+        )
     if engine == "threads":
         count = threads or (1 if stepped else DEFAULT_THREADS)
-        return ThreadsEngine(threads=count, automatic=not stepped, log=log)
+        shares = threads_run_at_once() if share_partitions is None else share_partitions
+        return ThreadsEngine(threads=count, automatic=not stepped, share_partitions=shares, log=log)
     if engine == "direct":
         return DirectEngine()
     workers = 0 if stepped else 2

@@ -57,6 +57,8 @@ class Scheduler(Stepping, QuestionSide):
         stepped: also step the engine `actors` or `threads`; `direct` always is.
         threads: how many threads of the engine `threads` schedule; 2 unless said otherwise, stepped 1. A
             stepped scheduler steps as many partitions at once, with the same outcome.
+        share_partitions: whether several of these threads place in one partition at once, each in a leaf of
+            its own; by default where the interpreter runs threads at once, as one without a global lock does.
         resolver: who knows the groups of users, in place of `usergroupresolver`; asked by several threads.
         ldap_folder: where the settings of the directory server are, for `usergroupresolver: {type: ldap}`.
         check_direction: refuse asks between actors that go up or sideways; for tests.
@@ -71,6 +73,7 @@ class Scheduler(Stepping, QuestionSide):
         engine: EngineName = "actors",
         stepped: bool = False,
         threads: int | None = None,
+        share_partitions: bool | None = None,
         resolver: UserResolver | None = None,
         ldap_folder: Path = LDAP_FOLDER,
         check_direction: bool = False,
@@ -82,6 +85,7 @@ class Scheduler(Stepping, QuestionSide):
             engine,
             stepped=self.stepped,
             threads=threads,
+            share_partitions=share_partitions,
             check_direction=check_direction,
             log=self._extra.log("core.actors"),
         )

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from lock_mutants import NESTED
+
 if TYPE_CHECKING:
     from lock_mutants import Mutant
 
 __all__ = ["REASONS", "can_deadlock"]
 
+_CIRCLE: Final = "a circle with whoever takes them in order"
 _ITSELF: Final = "whoever takes it waits for itself"
 _JOINED: Final = "who is waited for needs the lock to end"
 _REFUSED: Final = "a predicate that calls waits for who waits for it, and is not refused before"
 
 REASONS: Final[dict[tuple[str, str, str], str]] = {
-    ("cluster and partition", "exchange", ""): "a circle with whoever takes them in order",
-    ("partition and application", "exchange", ""): "a circle with whoever takes them in order",
-    ("partition and node", "exchange", ""): "a circle with whoever takes them in order",
+    **{(f"{outer} and {inner}", "exchange", ""): _CIRCLE for outer, inner in NESTED},
     ("GuardedPartition.without_lock", "drop", "release"): "it is taken while it is held",
     ("GuardedPartition.without_lock", "exchange", "release"): "it is taken while it is held",
     ("GuardedPartition.without_lock", "take later", "release"): "it is taken while it is held",

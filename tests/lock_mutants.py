@@ -33,7 +33,12 @@ SOURCES: Final = (
 REENTRANT: Final = "self._changed"
 """Conditions have re-entrant locks."""
 GUARDS: Final = SOURCES[0]
-NESTED: Final = (("cluster", "partition"), ("partition", "application"), ("partition", "node"))
+NESTED: Final = (
+    ("cluster", "partition"),
+    *(("partition", inner) for inner in ("queue", "application", "node", "limits", "node-order", "counts")),
+)
+MAKING: Final = ("RWLock(self.lock_class, key=key)", 'RWLock(lock_class, key=getattr(self, "path", None))')
+"""How the locks are made of entities, and of what is woven."""
 _LOCK: Final = re.compile(r"(_changed|_registering|_guard|\block\.(write|read)\(\).*)$")
 _CALL: Final = re.compile(r"\block\.(acquire|release)_(read|write)\(\)$")
 _Block = list[ast.stmt]
@@ -82,12 +87,14 @@ def mutants_of(source: str, path: str) -> Iterator[Mutant]:
 
 def exchanged(source: str, outer: str, inner: str) -> str:
     """Return the guards with two classes of locks taken the other way round wherever they nest."""
-    made = "RWLock(self.lock_class, key=key)"
-    assert made in source, "guards make their locks in some other way"
-    return (
-        source.replace("import annotations\n", "import annotations\nimport contextlib, threading\n", 1)
-        .replace(made, f"_Exchanged({made})")
-        .replace("class Guard:", _EXCHANGED.format(outer=outer, inner=inner) + "\n\nclass Guard:", 1)
+    exchanging = source.replace(
+        "import annotations\n", "import annotations\nimport contextlib, threading\n", 1
+    )
+    for made in MAKING:
+        assert made in source, "guards make their locks in some other way"
+        exchanging = exchanging.replace(made, f"_Exchanged({made})")
+    return exchanging.replace(
+        "class Guard:", _EXCHANGED.format(outer=outer, inner=inner) + "\n\nclass Guard:", 1
     )
 
 
@@ -102,21 +109,22 @@ class _Exchanged:
         return getattr(self.plain, name)
 
     def read(self):
-        return self.take(self.plain.read())
+        return self.take("read")
 
     def write(self):
-        return self.take(self.plain.write())
+        return self.take("write")
 
     @contextlib.contextmanager
-    def take(self, taken):
+    def take(self, mode):
         held = self.mine.__dict__.setdefault("held", [])
-        outer = held[-1] if held and (held[-1].name, self.name) == ("{outer}", "{inner}") else None
-        if outer is not None:
-            outer.release_write()
-        with taken:
-            if outer is not None:
-                outer.acquire_write()
-            held.append(self)
+        outer, how = held[-1] if held else (self, mode)
+        exchange = (outer.name, self.name) == ("{outer}", "{inner}")
+        if exchange:
+            getattr(outer, "release_" + how)()
+        with getattr(self.plain, mode)():
+            if exchange:
+                getattr(outer, "acquire_" + how)()
+            held.append((self, mode))
             try:
                 yield
             finally:

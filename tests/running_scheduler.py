@@ -61,11 +61,17 @@ def actors_of(scheduler: Scheduler) -> int:
 
 @contextmanager
 def running(
-    engine: EngineName = "actors", *, threads: int | None = None, check_direction: bool = False
+    engine: EngineName = "actors",
+    *,
+    threads: int | None = None,
+    share_partitions: bool | None = None,
+    check_direction: bool = False,
 ) -> Iterator[Scheduler]:
     """Give a scheduler that runs by itself, and look at what it leaves."""
     before = threads_of_ours()
-    with Scheduler(engine=engine, threads=threads, check_direction=check_direction) as scheduler:
+    with Scheduler(
+        engine=engine, threads=threads, share_partitions=share_partitions, check_direction=check_direction
+    ) as scheduler:
         yield scheduler
         if not scheduler._stopped:
             scheduler.validate()

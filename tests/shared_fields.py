@@ -2,6 +2,9 @@
 
 A missing lock is found at the first access without it, not by the race that it leads to. A `conftest.py` has
 the fields watched around each of its tests.
+
+Where threads share a partition, what they write of its queues, limits, node order and counts they write under
+the lock of that object, and of what the partition itself has they write nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +14,17 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from licorne.actors.guards import weave
 from licorne.actors.real_clock import RealClock
 from licorne.actors.rm_link import RmLink
 from licorne.actors.scheduling_threads import SchedulingThreads
 from licorne.lockcheck import Lock
+from licorne.model.node_order import NodeOrder
+from licorne.model.partition import Partition
+from licorne.model.partition_state import PartitionState
+from licorne.model.placed_counts import PlacedCounts
+from licorne.model.queue import Queue
+from licorne.model.user_limits import UserLimits
 from licorne.proxy.resolvers import cached, timed
 
 if TYPE_CHECKING:
@@ -44,6 +54,9 @@ SHARED: Final = (
     Shared(cached.CachedResolver, "_guard", ("_outage", "_cleaned_ns"), written=("_answers",)),
     Shared(timed.TimedResolver, "_guard", ("_running",)),
 )
+
+
+WOVEN: Final[tuple[type, ...]] = (Queue, UserLimits, NodeOrder, PlacedCounts)
 
 
 class OwnedLock:
@@ -114,6 +127,11 @@ def fields_watched() -> Iterator[list[str]]:
         for name in (*shared.fields, *shared.written):
             put(shared.owner, name, Watch(shared, name, violations))
         put(shared.owner, "__init__", _noted(vars(shared.owner)["__init__"]))
+    sharing = threading.local()
+    put(Partition, "place_beside_others", _told_of(Partition.place_beside_others, sharing))
+    for kind in WOVEN:
+        put(weave(kind), "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
+    put(PartitionState, "__setattr__", _looked_at(sharing, violations, lambda _: False))
     try:
         yield violations
     finally:
@@ -124,6 +142,37 @@ def fields_watched() -> Iterator[list[str]]:
 
 
 _ABSENT: Final = object()
+
+
+def _told_of(place: Callable[[Any], object], sharing: threading.local) -> Callable[[Any], object]:
+    """Have it known which thread shares a partition."""
+
+    @functools.wraps(place)
+    def told(partition: object) -> object:
+        sharing.now = True
+        try:
+            return place(partition)
+        finally:
+            sharing.now = False
+
+    return told
+
+
+def _looked_at(
+    sharing: threading.local, violations: list[str], allows: Callable[[Any], bool]
+) -> Callable[[Any, str, object], None]:
+    """Note what is written while the thread shares a partition, and must not be."""
+
+    def set_looked_at(instance: Any, name: str, value: object) -> None:
+        if getattr(sharing, "now", False) and not allows(instance):
+            violations.append(f"{type(instance).__name__}.{name} is written in a shared partition")
+        object.__setattr__(instance, name, value)
+
+    return set_looked_at
+
+
+def _holds_its_lock(woven: Any) -> bool:
+    return bool(woven.lock.holders()[0] == threading.get_ident())
 
 
 def _noted(make: Callable[..., None]) -> Callable[..., None]:

@@ -31,6 +31,7 @@ def test_every_declared_nesting_is_made() -> None:
             end_a_partition_with_a_reservation(engine)
             register_again_while_something_runs(engine)
             explain_while_something_waits(engine)
+        place_in_a_partition_that_threads_share()
     certificate = certify(checked.summary())
 
     assert certificate.holds, certificate.text()
@@ -70,6 +71,15 @@ def explain_while_something_waits(engine: EngineName) -> None:
         begin(scheduler, Listener())
         scheduler.update_allocation(ask_request("ask", memory=2000))
         assert scheduler.explain("app").asks
+
+
+def place_in_a_partition_that_threads_share() -> None:
+    """They have it for reading, and what they change below it for writing."""
+    listener = Listener()
+    with running("threads", threads=2, share_partitions=True) as scheduler:
+        begin(scheduler, listener)
+        scheduler.update_allocation(ask_request("ask"))
+        listener.wait_for("placed ask")
 
 
 def an_ask(key: str, application: str, node_id: str) -> si.AllocationRequest:

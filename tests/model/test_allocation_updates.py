@@ -359,7 +359,7 @@ def test_what_the_rm_ends_is_ended(termination: TerminationType, echoed: bool, a
         h.queue().allocated,
         h.user_usage(),
         h.node("one").allocated,
-        h.state.allocations,
+        h.state.placed.allocations,
     )
     assert ([("a", STOPPED)] if echoed else []) == h.releases
     assert ask_kept is (record_of(h, "a") is not None)

@@ -194,7 +194,7 @@ def test_a_placeholder_may_end_in_any_way(termination: TerminationType) -> None:
     replaced = int(termination is REPLACED)
 
     assert ((2, replaced, 1 - replaced), TEN, TEN) == (group(h), h.queue().allocated, h.user_usage())
-    assert (1, 1) == (h.state.placeholders, h.state.allocations)
+    assert (1, 1) == (h.state.placed.placeholders, h.state.placed.allocations)
 
 
 @pytest.mark.parametrize("termination", list(TerminationType))
@@ -226,7 +226,7 @@ def test_a_node_that_goes_during_a_swap_between_nodes_loses_no_member(away: str)
         h.confirm()
         h.settle()
         assert {"m": "three"} == h.placements
-    assert (TEN, 0) == (h.queue().allocated, h.state.placeholders)
+    assert (TEN, 0) == (h.queue().allocated, h.state.placed.placeholders)
 
 
 def a_swap_between_nodes() -> Harness:
@@ -266,5 +266,5 @@ def test_every_release_at_the_end_of_a_gang_ends_it_once() -> None:
     h.release("")
 
     assert (EMPTY, EMPTY, EMPTY) == (h.queue().allocated, h.queue().pending, h.user_usage())
-    assert (0, 0) == (h.state.allocations, h.state.placeholders)
+    assert (0, 0) == (h.state.placed.allocations, h.state.placed.placeholders)
     assert {"m"} == set(h.placements)

@@ -216,7 +216,7 @@ def test_a_removed_node_takes_its_allocations_along() -> None:
     (released,) = h.heard(AllocationsReleased)
     assert ["Node one Removed"] == [release.message for release in released.releases]
     assert (None, TEN) == (h.state.nodes.get("one"), cluster_size(h))
-    assert (TEN, TEN, 1) == (h.queue().allocated, h.user_usage(), h.state.allocations)
+    assert (TEN, TEN, 1) == (h.queue().allocated, h.user_usage(), h.state.placed.allocations)
 
 
 def test_asks_of_a_removed_node_are_not_placed_again() -> None:
@@ -291,8 +291,8 @@ def test_a_swap_is_confirmed_when_the_node_of_the_placeholder_goes() -> None:
     assert (FIVE, FIVE, 1, 0) == (
         h.queue().allocated,
         h.user_usage(),
-        h.state.allocations,
-        h.state.placeholders,
+        h.state.placed.allocations,
+        h.state.placed.placeholders,
     )
 
 

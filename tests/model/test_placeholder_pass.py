@@ -84,8 +84,8 @@ def test_a_swap_changes_no_count_but_that_of_placeholders() -> None:
     h.confirm()
 
     assert (2, 1, TWENTY, TWENTY) == (
-        h.state.allocations,
-        h.state.placeholders,
+        h.state.placed.allocations,
+        h.state.placed.placeholders,
         h.queue().allocated,
         h.user_usage(),
     )
@@ -266,7 +266,7 @@ def test_a_confirmation_that_comes_twice_is_ignored() -> None:
     h.release("p1", termination=REPLACED)
 
     assert ["m"] == [entry.allocation.allocation_key for entry in h.heard(AllocationPlaced)]
-    assert (2, 1) == (h.state.allocations, h.state.placeholders)
+    assert (2, 1) == (h.state.placed.allocations, h.state.placed.placeholders)
     assert {"p2", "m"} == {entry.allocation.allocation_key for entry in h.application().allocations()}
 
 
@@ -276,7 +276,7 @@ def test_a_confirmation_without_a_swap_ends_the_placeholder() -> None:
 
     h.release("p1", termination=REPLACED)
 
-    assert (1, TEN, []) == (h.state.placeholders, h.queue().allocated, h.releases)
+    assert (1, TEN, []) == (h.state.placed.placeholders, h.queue().allocated, h.releases)
 
 
 def test_a_member_removed_during_its_swap_is_placed_all_the_same() -> None:
@@ -308,7 +308,7 @@ def test_a_placeholder_that_ends_otherwise_lets_its_member_wait_again(nodes: tup
 
     assert TEN == waiting
     assert "m" in h.placements
-    assert 0 == h.state.placeholders
+    assert 0 == h.state.placed.placeholders
 
 
 def test_an_application_that_is_taken_away_takes_its_swaps_along() -> None:
@@ -323,8 +323,8 @@ def test_an_application_that_is_taken_away_takes_its_swaps_along() -> None:
     assert (EMPTY, EMPTY, 0, 0) == (
         h.queue().allocated,
         h.queue().pending,
-        h.state.allocations,
-        h.state.placeholders,
+        h.state.placed.allocations,
+        h.state.placed.placeholders,
     )
 
 

@@ -56,7 +56,14 @@ def traces(h: Harness) -> tuple[object, ...]:
     """Return everything that a placement leaves a trace in."""
     nodes = [(node.allocated, node.reservations) for node in (h.node("one"), h.node("two"))]
     leaf = h.queue()
-    return (nodes, leaf.allocated, leaf.pending, h.user_usage(), h.state.allocations, h.state.reservations)
+    return (
+        nodes,
+        leaf.allocated,
+        leaf.pending,
+        h.user_usage(),
+        h.state.placed.allocations,
+        h.state.reservations,
+    )
 
 
 # ---------------------------------------------------------------------------------------- placements
@@ -72,7 +79,7 @@ def test_a_placement_is_counted_everywhere() -> None:
     assert (TEN, EMPTY) == (h.node("one").allocated, h.node("one").available)
     assert {TEN} == {level.allocated for level in h.queue().above}
     assert {TEN} == {level.pending for level in h.queue().above}
-    assert (TEN, 1, 0) == (h.user_usage(), h.state.allocations, h.state.placeholders)
+    assert (TEN, 1, 0) == (h.user_usage(), h.state.placed.allocations, h.state.placed.placeholders)
     assert {"a": "one"} == h.placements
 
 
@@ -103,7 +110,7 @@ def test_placeholders_are_counted_apart() -> None:
 
     commit(h, "p", "one")
 
-    assert (1, 1) == (h.state.allocations, h.state.placeholders)
+    assert (1, 1) == (h.state.placed.allocations, h.state.placed.placeholders)
 
 
 def test_a_queue_without_room_declines() -> None:

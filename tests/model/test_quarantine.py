@@ -132,7 +132,7 @@ def test_a_broken_application_that_is_removed_leaves_nothing() -> None:
 
     assert [("a", STOPPED)] == h.releases
     assert (EMPTY, EMPTY, 0) == (h.queue("root").allocated, h.queue("root").pending, h.queue().running)
-    assert (EMPTY, 0, ()) == (h.user_usage(), h.state.allocations, h.partition.quarantined())
+    assert (EMPTY, 0, ()) == (h.user_usage(), h.state.placed.allocations, h.partition.quarantined())
     assert h.submit() is None
 
 
@@ -148,7 +148,11 @@ def test_a_broken_application_with_a_swap_under_way_leaves_nothing() -> None:
     break_application(h, "gang")
     h.withdraw("gang")
 
-    assert (EMPTY, EMPTY, 0) == (h.node("one").allocated, h.node("two").allocated, h.state.placeholders)
+    assert (EMPTY, EMPTY, 0) == (
+        h.node("one").allocated,
+        h.node("two").allocated,
+        h.state.placed.placeholders,
+    )
 
 
 def test_a_broken_application_lets_its_reservations_go() -> None:
@@ -292,7 +296,11 @@ def test_a_partition_ends_with_what_broke_in_it(what: str) -> None:
     h.partition.shut_down()
     h.validate()
 
-    assert ((), 0, EMPTY) == (h.partition.quarantined(), h.state.allocations, h.queue("root").allocated)
+    assert ((), 0, EMPTY) == (
+        h.partition.quarantined(),
+        h.state.placed.allocations,
+        h.queue("root").allocated,
+    )
     assert any(isinstance(handle, Broken) for handle in h.released_handles)
 
 

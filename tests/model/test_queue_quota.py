@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model import queue_quota
+from licorne.model.quantities import INT64_MAX
 from licorne.model.queue import Queue
 from licorne.model.resources import EMPTY, Resource, fits_undefined_unlimited
 
@@ -43,7 +44,7 @@ def test_a_charge_counts_on_the_whole_path() -> None:
 
 @pytest.mark.parametrize("barring", [0, 1, 2])
 def test_a_charge_that_one_queue_bars_counts_nowhere(barring: int) -> None:
-    """The queue that has no room is named; what was counted below it is taken back."""
+    """The queue that has no room is named; what was counted above it is taken back."""
     maxima = [TEN, TEN, TEN]
     maxima[barring] = a_resource(memory=4)
     path = a_path(*maxima)
@@ -52,12 +53,22 @@ def test_a_charge_that_one_queue_bars_counts_nowhere(barring: int) -> None:
     assert [0, 0, 0] == usage(path)
 
 
-def test_the_lowest_queue_without_room_is_named() -> None:
-    """The check goes from the leaf upwards."""
+def test_the_highest_queue_without_room_is_named() -> None:
+    """The check goes from the root down."""
     small = a_resource(memory=4)
-    path = a_path(small, small, TEN)
+    path = a_path(TEN, small, small)
 
     assert path[1] is queue_quota.try_charge(path[-1], FIVE)
+
+
+def test_a_charge_that_the_root_bars_stops_no_sum_at_the_border() -> None:
+    """A leaf without a maximum would count less than it is asked to, and could not take it back."""
+    most = a_resource(memory=INT64_MAX)
+    path = a_path(most, None)
+    assert queue_quota.try_charge(path[-1], FIVE) is None
+
+    assert path[0] is queue_quota.try_charge(path[-1], most)
+    assert [5, 5] == usage(path)
 
 
 def test_what_runs_already_is_charged_over_every_maximum() -> None:

@@ -10,8 +10,15 @@ import pytest
 from transcript_generator import random_transcript
 from transcript_witness import output_of
 
+from licorne.model import partition
+from licorne.model.cycle import CycleOutcome, run_cycle
+from licorne.model.shared_placing import SharedOutcome, place_beside_others
+from licorne.proxy import managers
+
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
+
+    from licorne.model.partition_state import PartitionState
 
 RECORDED: Final = Path(__file__).parents[1] / "conformance"
 BIG_AREAS: Final = ("mixes",)
@@ -66,6 +73,40 @@ def test_several_threads_decide_what_one_does(seed: int) -> None:
     text = "\n".join(woven([random_transcript(3 * seed + number) for number in range(3)]))
 
     assert output_of(text, "direct") == output_of(text, "threads", threads=3)
+
+
+def placed_beside_others(text: str) -> int:
+    """Replay without predicates: by cycles alone, and with each trying first what it may beside others.
+
+    Returns:
+        How often that was enough.
+    """
+    placed: list[SharedOutcome] = []
+
+    def try_beside_others(state: PartitionState) -> CycleOutcome:
+        outcome = place_beside_others(state)
+        if outcome is not SharedOutcome.PLACED:
+            return run_cycle(state)
+        placed.append(outcome)
+        return CycleOutcome.RESULT
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(managers, "predicates_of", lambda *_: None)
+        alone = output_of(text, "direct")
+        patch.setattr(partition, "run_cycle", try_beside_others)
+        assert alone == output_of(text, "threads")
+    return len(placed)
+
+
+def test_what_is_placed_beside_others_is_what_a_cycle_places() -> None:
+    """Threads that share a partition decide as one that has it alone, if they take turns."""
+    assert sum(placed_beside_others("\n".join(random_transcript(seed))) for seed in SEEDS) > 100
+
+
+@pytest.mark.parametrize("path", _scenarios())
+def test_recorded_transcripts_are_replayed_beside_others(path: Path) -> None:
+    """As above."""
+    placed_beside_others(path.read_text(encoding="utf-8"))
 
 
 def woven(transcripts: list[list[str]]) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from loguru import Message
 
     from licorne import Scheduler
+    from licorne.proxy.engines import EngineName
 
 
 @pytest.fixture(autouse=True)
@@ -44,10 +45,12 @@ def shared_fields() -> Iterator[list[str]]:
         yield violations
 
 
-@pytest.fixture(params=["actors", "threads"])
+@pytest.fixture(params=["actors", "threads", "threads that share"])
 def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
     """Give a scheduler that runs by itself."""
-    with running(request.param) as scheduler:
+    engine: EngineName = "actors" if request.param == "actors" else "threads"
+    shared = request.param == "threads that share"
+    with running(engine, share_partitions=shared or None) as scheduler:
         yield scheduler
 
 

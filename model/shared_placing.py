@@ -1,0 +1,128 @@
+"""Placing asks while other threads do the same in other leaves of the partition.
+
+Cycles that share a partition do only what most cycles do: place the ask that goes first in a leaf where
+nothing stands in its way. Each has its leaf alone, with the applications in it. What leaves have in common
+is changed in small steps, each of one object and whole: a queue of the path checks its maximum and charges,
+the limits of users check and count, the node order finds room and takes it off. When a later step declines,
+the steps before it are taken back.
+
+A step may decline because of what another thread is about to take back. So nothing is concluded here from a
+"no": nobody rests, backs off or is refused. That, and all that concerns more than one leaf (reservations,
+placeholders, preemption, maxima of applications), is left to a cycle that has the partition alone
+(`licorne.model.cycle`).
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from . import queue_quota
+from .allocation import Allocation
+from .application_state import ApplicationState
+from .cycle import is_idle, rests
+from .messages import AllocationPlaced
+from .resources import fits_undefined_unlimited
+
+if TYPE_CHECKING:
+    from .allocation import Ask
+    from .partition_state import PartitionState
+    from .queue import Queue
+    from .seat import Seat
+
+__all__ = ["SharedOutcome", "place_beside_others"]
+
+
+class SharedOutcome(Enum):
+    """What came of it."""
+
+    PLACED = "an ask was placed"
+    TAKEN = "whatever may be placed is in leaves that other threads have"
+    ALONE = "to say more takes a cycle that has the partition alone"
+
+
+def place_beside_others(state: PartitionState) -> SharedOutcome:
+    """Place the first ask of the first leaf that nobody else has."""
+    if is_idle(state) or state.around.predicates is not None:
+        return SharedOutcome.ALONE
+    if state.reservations or state.placed.placeholders:
+        return SharedOutcome.ALONE
+    taken = False
+    for leaf in state.tree.leaves_beside_others():
+        if not leaf.try_claim():
+            taken = True
+            continue
+        try:
+            if rests(state, leaf, state.now_ns()):
+                continue
+            seat = _first(state, leaf)
+            if seat is not None and _place(state, seat):
+                return SharedOutcome.PLACED
+        finally:
+            leaf.unclaim()
+        return SharedOutcome.ALONE
+    return SharedOutcome.TAKEN if taken else SharedOutcome.ALONE
+
+
+def _first(state: PartitionState, leaf: Queue) -> Seat | None:
+    """Return the application that goes first, unless more has to be known to let it go."""
+    seat = next(iter(leaf.seats), None)
+    if seat is None or seat.backoff_until_ns is not None:
+        return None
+    if seat.facts.state is ApplicationState.ACCEPTED:
+        if state.limits.is_limited or any(level.max_applications for level in leaf.above):
+            return None
+        seat.runnable_in_queue = seat.runnable_by_user = True
+    return seat
+
+
+def _place(state: PartitionState, seat: Seat) -> bool:
+    """Place the ask of an application that goes first; all or nothing."""
+    ask = seat.facts.first
+    if ask is None:
+        return False
+    for headroom in (state.user_headroom(seat), queue_quota.headroom(seat.queue)):
+        if not fits_undefined_unlimited(headroom, ask.resource):
+            return False  # Mostly it is known here, so that nothing has to be taken back.
+    if not _commit(state, seat, ask):
+        return False
+    if seat.facts.state is ApplicationState.ACCEPTED:
+        for level in seat.queue.above:
+            level.count_accepted(seat.application_id)
+    return True
+
+
+def _commit(state: PartitionState, seat: Seat, ask: Ask) -> bool:
+    resource, queue, limits = ask.resource, seat.queue, state.limits
+    now_ns = state.now_ns()
+    runs = bool(seat.facts.allocated or seat.facts.placeholder_allocated)
+    with ExitStack() as undo:
+        node = state.nodes.take_first_fit(resource)
+        if node is None:
+            return False
+        undo.callback(state.nodes.give_back, node, resource)
+        if queue_quota.try_charge(queue, resource) is not None:
+            return False
+        undo.callback(queue_quota.discharge, queue, resource)
+        if not limits.try_increase(queue.path, seat.application_id, seat.user, resource):
+            return False
+        undo.callback(
+            limits.decrease,
+            *(queue.path, seat.application_id, seat.user, resource),
+            remove_application=not runs,
+        )
+        allocation = Allocation(ask, node.node_id, now_ns, node.instance_type)
+        if node.node.try_add(allocation) is None:
+            return False
+        undo.callback(node.node.remove, ask.allocation_key)
+        answer = seat.application.try_place(allocation, now_ns)
+        if answer is None:
+            return False
+        undo.pop_all()
+    assert not answer.reservations, f"{ask.allocation_key} is reserved, and nothing is: please report"
+    state.remove_pending(seat, ask)
+    state.placed.count(ask)
+    state.settle(seat, answer)
+    state.around.announce(AllocationPlaced(allocation))
+    return True

@@ -1,0 +1,227 @@
+"""Several scheduling threads place in one partition of the engine `threads`, each in a leaf of its own."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from listening import WAIT_SECONDS, Judge, Listener
+from manager_requests import ask_request, keys, node_request
+from running_scheduler import in_threads, running
+from threads_stress import application_end, node_end, release, switching_every
+
+from licorne import LicorneError, Scheduler
+from licorne.actors.guarded_partition import GuardedPartition
+from licorne.model.partition import Partition
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from licorne.model.shared_placing import SharedOutcome
+
+LEAVES: Final = 6
+QUEUES: Final = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: parent
+            {limits}
+            queues:
+{leaves}
+"""
+ROOM: Final = "resources: {max: {memory: 17}}"
+USERS: Final = "limits: [{limit: of bob, users: [bob], maxresources: {memory: 17}}]"
+GROUPS: Final = "limits: [{limit: of staff, groups: [staff], maxresources: {memory: 17}}]"
+RUNNING: Final = "maxapplications: 3"
+
+
+def configuration(limits: str = "", of_leaf: str = "") -> str:
+    leaves = "\n".join(f"              - {{name: leaf-{number}{of_leaf}}}" for number in range(LEAVES))
+    return QUEUES.format(limits=limits, leaves=leaves)
+
+
+def applications(count: int = LEAVES) -> si.ApplicationRequest:
+    """One in each leaf, then a second one in each, ..."""
+    request = si.ApplicationRequest(rmID="rm")
+    for number in range(count):
+        new = request.new.add(applicationID=f"app-{number}", queueName=f"root.parent.leaf-{number % LEAVES}")
+        new.ugi.user = "bob"
+        new.ugi.groups.append("staff")
+    return request
+
+
+def asks(count: int, applications: int = LEAVES) -> si.AllocationRequest:
+    """So many for each application."""
+    request = si.AllocationRequest(rmID="rm")
+    for number in range(applications):
+        more = ask_request(*keys(count, f"{number}"), application=f"app-{number}")
+        request.allocations.extend(more.allocations)
+    return request
+
+
+def used(scheduler: Scheduler) -> int:
+    """Return how much memory is allocated."""
+    snapshot: Any = scheduler.snapshot()
+    (root,) = snapshot["queues"].values()
+    return int(root.get("allocatedResource", {}).get("memory", 0))
+
+
+def begin(scheduler: Scheduler, listener: Listener, queues: str, count: int = LEAVES, each: int = 20) -> None:
+    """Have everything wait, and then add the node."""
+    scheduler.register("rm", listener, configuration=queues)
+    scheduler.update_application(applications(count))
+    scheduler.update_allocation(asks(each, count))
+    listener.wait_for(*[f"accepted app-{number}" for number in range(count)])
+
+
+def rest(scheduler: Scheduler) -> None:
+    """Wait until the partition has nothing to do: nothing is placed while nobody asks for anything."""
+    (partition,) = scheduler._cluster.partitions()
+    assert isinstance(partition, GuardedPartition)
+    partition.settle()
+
+
+@pytest.fixture(params=[None, 1e-6], ids=["", "eager switches"])
+def _switches(request: pytest.FixtureRequest) -> Iterator[None]:
+    with switching_every(request.param):
+        yield
+
+
+@pytest.fixture
+def scheduler(_switches: None) -> Iterator[Scheduler]:
+    """Give a scheduler whose threads share its partitions."""
+    with running("threads", threads=4, share_partitions=True) as scheduler:
+        yield scheduler
+
+
+@pytest.mark.parametrize("limits", [ROOM, USERS, GROUPS])
+def test_a_limit_that_leaves_have_in_common_is_met_exactly(
+    scheduler: Scheduler, listener: Listener, limits: str
+) -> None:
+    """Two that see the same room cannot both take it, and what one of them gives back is not lost."""
+    begin(scheduler, listener, configuration(limits))
+    scheduler.update_node(node_request("node", memory=1000))
+    listener.wait_for_count("placed ", 17)
+    rest(scheduler)
+
+    assert 17 == used(scheduler)
+
+
+def test_nodes_are_filled_exactly(scheduler: Scheduler, listener: Listener) -> None:
+    """The threads see the same nodes."""
+    begin(scheduler, listener, configuration())
+    scheduler.update_node(node_request("one", "two", "three", memory=9))
+    listener.wait_for_count("placed ", 27)
+    rest(scheduler)
+
+    assert 27 == used(scheduler)
+
+
+def test_as_many_applications_run_as_may(scheduler: Scheduler, listener: Listener) -> None:
+    """To start one takes a cycle that has the partition alone."""
+    begin(scheduler, listener, configuration(RUNNING, f", {RUNNING}"), count=2 * LEAVES, each=3)
+    scheduler.update_node(node_request("node", memory=1000))
+    listener.wait_for_count("placed ", 9)
+    rest(scheduler)
+
+    assert 3 == len({text.split("-")[1] for text in listener.all("placed ")})
+    assert 9 == used(scheduler)
+
+
+def test_everything_is_placed_once(scheduler: Scheduler, listener: Listener) -> None:
+    """Where there is room for all."""
+    begin(scheduler, listener, configuration(), count=2 * LEAVES)
+    scheduler.update_node(node_request("node", memory=1000))
+    listener.wait_for_count("placed ", 40 * LEAVES)
+    rest(scheduler)
+
+    placed = listener.all("placed ")
+    assert len(placed) == len(set(placed)) == 40 * LEAVES == used(scheduler)
+
+
+def test_threads_place_at_once(monkeypatch: pytest.MonkeyPatch, listener: Listener) -> None:
+    """Two that have placed an ask wait for each other before they let go of the partition."""
+    meeting = threading.Barrier(2)
+    place = Partition.place_beside_others
+    meets = iter([False, True, True])  # After the first one another thread is called.
+
+    def meet(partition: Partition) -> SharedOutcome:
+        outcome = place(partition)
+        if next(meets, False):
+            meeting.wait(WAIT_SECONDS)
+        return outcome
+
+    with running("threads", threads=2, share_partitions=True) as scheduler:
+        begin(scheduler, listener, configuration())
+        monkeypatch.setattr(Partition, "place_beside_others", meet)
+        scheduler.update_node(node_request("node", memory=1000))
+        listener.wait_for_count("placed ", 20 * LEAVES)
+    assert not meeting.broken
+
+
+def test_a_manager_that_judges_has_the_partition_to_itself(listener: Listener) -> None:
+    """Where predicates are asked threads share the judging, not the placing."""
+    judge = Judge()
+    with running("threads", threads=2, share_partitions=True) as scheduler:
+        begin(scheduler, judge, configuration(), each=3)
+        scheduler.update_node(node_request("node", memory=1000))
+        judge.wait_for_count("placed ", 3 * LEAVES)
+    assert [] == listener.heard
+
+
+def churn(scheduler: Scheduler, number: int, rounds: int) -> None:
+    """Have applications and nodes come, work and be killed."""
+    for wave in range(rounds):
+        scheduler.update_application(applications())
+        scheduler.update_node(node_request(f"node-{number % 3}", memory=12))
+        own = asks(2)
+        for ask in own.allocations:
+            ask.allocationKey += f"-{number}-{wave}"
+        scheduler.update_allocation(own)
+        if wave % 4 == 1:
+            scheduler.update_node(node_end(f"node-{number % 3}", ""))
+        elif wave % 4 == 2:
+            scheduler.update_allocation(release(f"app-{(number + wave) % LEAVES}", ""))
+        elif wave % 4 == 3:
+            scheduler.update_application(application_end(f"app-{(number + wave) % LEAVES}", ""))
+        assert used(scheduler) <= 17
+
+
+@pytest.mark.parametrize("limits", [ROOM, USERS])
+@pytest.mark.parametrize("rounds", [12, pytest.param(300, marks=pytest.mark.soak)])
+def test_limits_hold_while_applications_and_nodes_are_killed(
+    scheduler: Scheduler, listener: Listener, limits: str, rounds: int
+) -> None:
+    """Whoever looks sees no queue and no user above its limit, and in the end no room is left unused."""
+    scheduler.register("rm", listener, configuration=configuration(limits))
+    bodies: list[Callable[[], object]] = [partial(churn, scheduler, number, rounds) for number in range(8)]
+    in_threads(*bodies)
+    scheduler.update_node(node_request("last", memory=1000))
+    scheduler.update_application(applications())
+    scheduler.update_allocation(asks(20))
+
+    assert listener.hears(lambda: used(scheduler) == 17), used(scheduler)
+    rest(scheduler)
+    assert 17 == used(scheduler)
+    assert () == scheduler.quarantined()
+
+
+@pytest.mark.parametrize("engine", ["actors", "direct"])
+def test_other_engines_have_nothing_to_share(engine: Any) -> None:
+    """The error says what was wanted of which engine."""
+    with pytest.raises(
+        LicorneError, match=f"share_partitions=True is for the engine threads, not for {engine}"
+    ):
+        Scheduler(engine=engine, share_partitions=True)
+
+
+def test_a_stepped_scheduler_shares_nothing() -> None:
+    """Its outcome would not be that of the other engines."""
+    with pytest.raises(LicorneError, match="a step has one outcome"):
+        Scheduler(engine="threads", stepped=True, share_partitions=True)
