@@ -6,7 +6,6 @@ A dispatcher that is made while locks are checked has its asks checked; any othe
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ import pykka
 from .. import lockcheck
 from ..lockcheck import DeadlockError
 from ..lockcheck.answering import Answerer, await_answer
+from ..lockcheck.stacks import caller_outside
 from .pool import Worker
 
 if TYPE_CHECKING:
@@ -87,10 +87,5 @@ class CheckedAsks:
 
 
 def _program() -> FrameType:
-    """Return the innermost frame that belongs to no runtime of actors, or the caller's if all do."""
-    here = frame = sys._getframe(1)  # noqa: SLF001 - the documented way to walk a stack cheaply
-    while frame.f_code.co_filename.startswith(_RUNTIMES):
-        if frame.f_back is None:
-            return here
-        frame = frame.f_back
-    return frame
+    """Return the innermost frame that belongs to no runtime of actors, or one of lockcheck's if all do."""
+    return caller_outside(_RUNTIMES)

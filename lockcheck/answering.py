@@ -73,7 +73,7 @@ class Answerer:
         after = unit.node.next.get(grip)
         if after is not None and after.code is frame.f_code and after.instruction == frame.f_lasti:
             return  # it was judged before
-        asks(self.identity)
+        asks(self.identity, frame)
         if self._goes_down(session, unit, grip, frame):
             step_from(unit, grip, frame)
 
@@ -173,15 +173,25 @@ class _AnswerWait:
         return f"the answer of {self._what}"
 
 
-def await_answer(what: str, thread: Callable[[], int | None], attempt: Callable[[float], bool]) -> None:
+def await_answer(
+    what: str,
+    thread: Callable[[], int | None],
+    attempt: Callable[[float], bool],
+    *,
+    frame: FrameType | None = None,
+    closes: bool = False,
+) -> None:
     """Wait for an answer until an attempt succeeds, and look for deadlocks meanwhile.
 
     Args:
         what: who is to answer.
         thread: tells the number of the thread that the answer depends on now, if there is one.
         attempt: waits for so many seconds, and tells whether that was enough.
+        frame: where the program asks; where it called lockcheck if that is left out.
+        closes: whether to look before the first attempt too, and to raise here if this wait would close a
+            circle.
 
     Raises:
         DeadlockError: there is a deadlock, and this wait was chosen to break it.
     """
-    wait_in_slices(local.unit, _AnswerWait(what, thread), attempt, -1)
+    wait_in_slices(local.unit, _AnswerWait(what, thread), attempt, -1, frame=frame, closes=closes)

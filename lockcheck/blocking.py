@@ -11,6 +11,7 @@ from .runtime import local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from .holding import LockIdentity
     from .sessions import Session
@@ -43,24 +44,38 @@ def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = Non
         _check(kind, detail, Kind.BLOCKING, except_for=except_for)
 
 
-def asks(answers: LockIdentity) -> None:
-    """Say that something is asked now; under a lock it may block, unless the declared order knows both."""
+def asks(answers: LockIdentity, frame: FrameType) -> None:
+    """Say that something is asked here; under a lock it may block, unless the declared order knows both."""
     session = runtime.session
     known = session.order.ranks if session is not None and session.order is not None else {}
     held = (node.grip.lock for node in held_nodes(local.unit.node) if node.grip is not None)
     if not all(lock.answers or {lock.name, answers.name} <= known.keys() for lock in held):
-        blocks("ask", str(answers))
+        _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame)
 
 
-def _check(what: str, detail: str, kind: Kind, *, except_for: LockIdentity | None) -> None:
+def _check(
+    what: str, detail: str, kind: Kind, *, except_for: LockIdentity | None, frame: FrameType | None = None
+) -> None:
     unit = local.unit
     session = runtime.session
     if session is None or unit.inside or unit.node.grip is None:
         return
-    session.guarded_on(unit, lambda: _judge(session, what, detail, kind, except_for), lambda: None)
+    session.guarded_on(
+        unit,
+        lambda: _judge(session, what, detail, kind, except_for=except_for, frame=frame),
+        lambda: None,
+    )
 
 
-def _judge(session: Session, what: str, detail: str, kind: Kind, except_for: LockIdentity | None) -> None:
+def _judge(
+    session: Session,
+    what: str,
+    detail: str,
+    kind: Kind,
+    *,
+    except_for: LockIdentity | None,
+    frame: FrameType | None,
+) -> None:
     for holder in held_nodes(local.unit.node):
         grip = holder.grip
         if grip is None or grip.lock is except_for or grip.lock.answers:  # an actor may block while it runs
@@ -75,5 +90,5 @@ def _judge(session: Session, what: str, detail: str, kind: Kind, except_for: Loc
         else:
             text = f"{told} must run without locks, but {grip} is held"
             why = (f"{told} was marked so at the place below",)
-        session.report_use(kind, text, [holder], why=why)
+        session.report_use(kind, text, [holder], why=why, frame=frame)
         return

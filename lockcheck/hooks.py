@@ -32,6 +32,12 @@ class Hooks:
         self._before.append((owner, name, vars(owner).get(name, _MISSING)))
         setattr(owner, name, method)
 
+    def put_late(self, owner: object, name: str, put: Callable[[], None]) -> None:
+        """Have more replaced, by `put`, unless nobody wants it or this one is replaced already."""
+        with LATCH:
+            if self._wanted and not any(one[:2] == (owner, name) for one in self._before):
+                put()
+
     def install(self) -> None:
         """Hook in, unless somebody has already."""
         with LATCH:

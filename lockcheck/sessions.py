@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final
 
-from . import awaited, patches
+from . import awaited, patches, pykka_found
 from .errors import LockCheckError, LockOrderWarning, LockUsageError
 from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
 from .graph import Graph
@@ -144,6 +144,7 @@ class Session:
             self._look_on(self)
         if self.level >= Level.ORDER:
             awaited.HOOKS.install()
+            pykka_found.HOOKS.install()
         if self.level >= Level.FULL:
             patches.HOOKS.install()
         if self._hold_watch is not None:
@@ -158,6 +159,7 @@ class Session:
         if self.level >= Level.FULL:
             patches.HOOKS.uninstall()
         if self.level >= Level.ORDER:
+            pykka_found.HOOKS.uninstall()
             awaited.HOOKS.uninstall()
         with LATCH:
             self._look_on(self._outer)
@@ -290,11 +292,16 @@ class Session:
 
     def report_use(
         self, kind: Kind, text: str, holders: Sequence[Node], *,
-        why: tuple[str, ...] = (), clause: str | None = None,
+        why: tuple[str, ...] = (), clause: str | None = None, frame: FrameType | None = None,
     ) -> None:  # fmt: skip
-        """Report a rule that the calling unit breaks by something else; arguments as for `report_step`."""
+        """Report a rule that the calling unit breaks by something else: in a frame, or where the program is.
+
+        The other arguments are as for `report_step`.
+        """
         unit = local.unit
-        self.report_step(kind, text, Node(unit, unit.node, None, self), holders, why=why, clause=clause)
+        node = Node(unit, unit.node, None, self)
+        node.stack = capture(frame)
+        self.report_step(kind, text, node, holders, why=why, clause=clause)
 
     def report(self, finding: Finding) -> None:
         """Write a finding down and do what the policy of its rung says.

@@ -21,7 +21,7 @@ from .trace import EventKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["signals_heard"]
+__all__ = ["signals_heard", "tell"]
 
 Result = TypeVar("Result")
 
@@ -69,7 +69,8 @@ def signals_heard() -> Iterator[None]:
         _HOOKS.uninstall()
 
 
-def _tell(kind: EventKind, thing: object) -> None:
+def tell(kind: EventKind, thing: object) -> None:
+    """Have written down that something was signalled or awaited, if somebody records this process."""
     recorder = runtime.recorder
     # A thread that comes up wakes its starter before it is known: there is no unit yet to say it of.
     if recorder is not None and threading.get_ident() in threading._active:  # type: ignore[attr-defined] # noqa: SLF001
@@ -80,12 +81,12 @@ def _heard(method: Callable[..., Result], *, signals: bool, awaits: bool) -> Cal
     @functools.wraps(method)
     def heard(self: object, *given: object, **named: object) -> Result:
         if signals:
-            _tell(EventKind.SIGNAL, self)
+            tell(EventKind.SIGNAL, self)
         try:
             return method(self, *given, **named)
         finally:
             if awaits:
-                _tell(EventKind.AWAIT, self)
+                tell(EventKind.AWAIT, self)
 
     return heard
 
@@ -107,8 +108,8 @@ def _ends(method: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(method)
     def ends(self: concurrent.futures.Future[object], outcome: object) -> None:
-        _tell(EventKind.AWAIT, threading.current_thread())
-        _tell(EventKind.SIGNAL, self)
+        tell(EventKind.AWAIT, threading.current_thread())
+        tell(EventKind.SIGNAL, self)
         method(self, outcome)
 
     return ends
@@ -127,15 +128,15 @@ def _submit(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
     def submit(self: object, work: Callable[..., object], /, *given: object, **named: object) -> object:
         handed = _Handed()
-        _tell(EventKind.SIGNAL, handed)
+        tell(EventKind.SIGNAL, handed)
 
         @functools.wraps(work)
         def run() -> object:
-            _tell(EventKind.AWAIT, handed)
+            tell(EventKind.AWAIT, handed)
             try:
                 return work(*given, **named)
             finally:
-                _tell(EventKind.SIGNAL, threading.current_thread())
+                tell(EventKind.SIGNAL, threading.current_thread())
 
         return method(self, run)
 

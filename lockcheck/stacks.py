@@ -15,7 +15,7 @@ from .findings import Frame
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-__all__ = ["RawStack", "caller", "capture", "resolve"]
+__all__ = ["RawStack", "caller", "caller_outside", "capture", "resolve"]
 
 RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""
@@ -45,6 +45,15 @@ def caller() -> FrameType | None:
     while frame is not None and is_ours(frame.f_code):
         frame = frame.f_back
     return frame
+
+
+def caller_outside(folders: tuple[str, ...]) -> FrameType:
+    """Return the innermost frame whose file is in none of some folders; the own one if there is none."""
+    here = sys._getframe()  # noqa: SLF001 - likewise
+    frame: FrameType | None = here.f_back
+    while frame is not None and frame.f_code.co_filename.startswith(folders):
+        frame = frame.f_back
+    return frame if frame is not None else here
 
 
 def capture(frame: FrameType | None) -> RawStack:

@@ -22,6 +22,7 @@ from .stacks import caller, capture, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
 
     from .holding import Grip, Node, Unit, Wait
     from .sessions import Session
@@ -81,7 +82,15 @@ def _wants_to_write(unit: Unit, serial: int) -> bool:
     return isinstance(wait, LockWait) and wait.grip.mode == "W" and wait.grip.lock.serial == serial
 
 
-def wait_in_slices(unit: Unit, wait: Wait, attempt: Callable[[float], bool], timeout_seconds: float) -> bool:
+def wait_in_slices(
+    unit: Unit,
+    wait: Wait,
+    attempt: Callable[[float], bool],
+    timeout_seconds: float,
+    *,
+    frame: FrameType | None = None,
+    closes: bool = False,
+) -> bool:
     """Wait until an attempt succeeds, and look for deadlocks meanwhile.
 
     Args:
@@ -89,6 +98,8 @@ def wait_in_slices(unit: Unit, wait: Wait, attempt: Callable[[float], bool], tim
         wait: for what.
         attempt: tries for so many seconds, and tells whether it succeeded.
         timeout_seconds: how long at most; negative for ever.
+        frame: where the program waits; where it called lockcheck if that is left out.
+        closes: whether to look before the first attempt too: who would close a circle is its victim then.
 
     Raises:
         DeadlockError: there is a deadlock, and this unit was chosen to break it.
@@ -97,8 +108,10 @@ def wait_in_slices(unit: Unit, wait: Wait, attempt: Callable[[float], bool], tim
     began = time.monotonic()
     stalls = isinstance(wait, LockWait) and session is not None and session.timeout_seconds is not None
     outer = unit.wait, unit.stack  # a finalizer or a signal handler may wait in the middle of a wait
-    unit.wait, unit.stack = wait, capture(caller())
+    unit.wait, unit.stack = wait, capture(frame or caller())
     try:
+        if closes and session is not None and not unit.inside and _may_close(unit, wait):
+            _look(session, unit, lambda _: unit)
         while True:
             waited = time.monotonic() - began
             left = timeout_seconds - waited if timeout_seconds >= 0 else SLICE_SECONDS
@@ -107,12 +120,17 @@ def wait_in_slices(unit: Unit, wait: Wait, attempt: Callable[[float], bool], tim
             if timeout_seconds >= 0 and left <= SLICE_SECONDS:
                 return False
             if session is not None and not unit.inside:
-                _look(session, unit)
+                _look(session, unit, session.victim)
                 stalled = partial(_has_stalled, session, unit, wait, waited)
                 if stalls and session.guarded(stalled, lambda: True):
                     stalls = False
     finally:
         unit.wait, unit.stack = outer
+
+
+def _may_close(unit: Unit, wait: Wait) -> bool:
+    """Tell whether anybody waits whom a wait is for: as a rule nobody does, and there is no need to look."""
+    return any(other.wait is not None for group in wait.needs(unit) for other in group)
 
 
 def wait_noted(
@@ -134,10 +152,10 @@ def wait_noted(
             after.tally.waits.append(time.perf_counter_ns() - began)
 
 
-def _look(session: Session, unit: Unit) -> None:
+def _look(session: Session, unit: Unit, policy: VictimPolicy) -> None:
     """Raise if the unit was chosen as a victim, or choose one if it stands in a circle."""
     if not _gives_way(unit):
-        session.guarded_on(unit, lambda: _break_circle(session, unit), lambda: None)
+        session.guarded_on(unit, lambda: _break_circle(session, unit, policy), lambda: None)
     if unit.doomed is not None and _gives_way(unit):
         raise unit.doomed[1]
 
@@ -147,7 +165,7 @@ def _gives_way(unit: Unit) -> bool:
     return unit.doomed is not None and unit.doomed[0] is unit.wait
 
 
-def _break_circle(session: Session, unit: Unit) -> None:
+def _break_circle(session: Session, unit: Unit, policy: VictimPolicy) -> None:
     """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
     circle = circle_of(unit)  # asks others for their locks, which may be held by who waits for the latch
     waits = frozenset(member.wait for member in circle)
@@ -158,7 +176,7 @@ def _break_circle(session: Session, unit: Unit) -> None:
         finding = session.note(_confirmed(circle) or _finding(circle))
         can_give_way = [member for member in circle if member.wait is not None and member.wait.breakable]
         if session.breaks_deadlocks and can_give_way:
-            _doom(session, session.victim(can_give_way), finding)
+            _doom(session, policy(can_give_way), finding)
     react(session, finding)
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, ClassVar
 
+import pykka
 import pytest
 from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks
 from lock_corpus import RECORD
@@ -50,6 +51,9 @@ class Clerk(PooledActor):
     def ask(self, *others: AnyRef) -> None:
         for other in others:
             other.call(Clerk.answer)
+
+    def do(self, work: Callable[[], object]) -> object:
+        return work()
 
     def sleep(self) -> None:
         time.sleep(0.0001)
@@ -242,6 +246,32 @@ def test_it_is_found_within_100_milliseconds() -> None:
             took.append(time.perf_counter() - began)
 
     assert min(took) < 0.1
+
+
+class Plain(pykka.ThreadingActor):
+    """An actor of Pykka's own, on a thread of its own."""
+
+    use_daemon_thread = True
+
+    def on_receive(self, message: object) -> object:
+        return message() if callable(message) else message
+
+
+def test_actors_of_pykka_and_of_ours_that_ask_each_other_are_broken() -> None:
+    """Who closes the circle gets the error, if it is Pykka's, and the other asks are answered."""
+    with session(on=LEAVE_ALONE) as opened, Dispatcher(workers=1) as pooled:
+        plain, clerk = Plain.start(), pooled.start(Clerk)
+
+        def asks_back() -> object:
+            with pytest.raises(DeadlockError):
+                plain.ask("never sent")
+            return "gave way"
+
+        assert "gave way" == plain.ask(lambda: clerk.call(Clerk.do, asks_back))
+        plain.stop()
+
+    assert [] == opened.faults
+    assert 1 == len(deadlocks(opened))
 
 
 NOTHING_CHECKED = """

@@ -17,6 +17,7 @@ if __name__ == "__main__":
 
 from lock_corpus import Bug, Safe, look
 from order_bugs import ORDER_BUGS
+from pykka_cases import PYKKA_BUGS
 from rule_bugs import RULE_BUGS
 from safe_patterns import SAFE
 from sources import ABSENT, BUGS, ELSEWHERE, FALSE_ALARMS, HISTORY
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL_BUGS", "Count", "count", "is_found", "is_left_alone", "table", "told_once"]
 
-ALL_BUGS: Final[Sequence[Bug]] = (*ORDER_BUGS, *RULE_BUGS)
+ALL_BUGS: Final[Sequence[Bug]] = (*ORDER_BUGS, *RULE_BUGS, *PYKKA_BUGS)
 
 
 def is_found(bug: Bug) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from guarded_patterns import GUARDED
 from lock_corpus import Cluster, Safe, hold, nest
+from pykka_cases import PYKKA_SAFE
 
 from licorne.lockcheck import (
     Condition,
@@ -185,4 +186,4 @@ UNCLOSED: Final[Sequence[Safe]] = [
     Safe("the lower fork first", the_lower_fork_first, "", Order("fork", same={"fork": key()})),
 ]  # fmt: skip
 
-SAFE: Final[Sequence[Safe]] = [*GUARDED, *UNCLOSED]
+SAFE: Final[Sequence[Safe]] = [*GUARDED, *UNCLOSED, *PYKKA_SAFE]

@@ -1,0 +1,228 @@
+"""Asks of plain Pykka actors, which are heard of like those of anything else that answers (`answering`).
+
+A `ThreadingActor` has a thread of its own, so each of its turns runs as the unit of that thread. Who asks and
+waits, or asks and gets the answer later, is judged before it waits, and before anything is sent where it
+does both at once. An answer is waited for once: whoever gets it again waits for nobody.
+
+Imported where the program has imported Pykka: see `pykka_found`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+import pykka
+from pykka.messages import _ActorStop
+
+from .answering import Answerer, await_answer
+from .runtime import LATCH, local, next_segment, runtime
+from .signals import tell
+from .stacks import caller_outside
+from .trace import EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from pykka._actor import ActorInbox
+    from pykka._future import GetHookFunc
+    from pykka._types import OptExcInfo
+
+    from .happens_before import Segment
+    from .hooks import Hooks
+
+__all__ = ["ASK", "HeardFuture", "put_all"]
+
+T = TypeVar("T")
+Result = TypeVar("Result")
+
+ASK: Final = (pykka.ActorRef, "ask")
+"""The method by which everything is asked: who replaced it has replaced them all."""
+
+_RUNTIMES: Final = (
+    os.path.dirname(__file__) + os.sep,  # noqa: PTH120 - compared as text
+    os.path.dirname(pykka.__file__) + os.sep,  # noqa: PTH120 - likewise
+)
+
+
+def put_all(hooks: Hooks) -> None:
+    """Replace what plain actors are asked with, and what runs their turns."""
+    actor = pykka.ThreadingActor
+    setup, receive = actor._actor_loop_setup, actor._handle_receive  # noqa: SLF001 - nobody else tells of turns
+    hooks.put(*ASK, _ask(pykka.ActorRef.ask))
+    hooks.put(actor, "_create_future", staticmethod(HeardFuture))
+    hooks.put(actor, "_actor_loop_setup", _turn(setup))
+    hooks.put(actor, "_handle_receive", _turn(receive))
+
+
+@final
+class _Actor:
+    """One actor: what answers, and the thread on which it does so now."""
+
+    __slots__ = ("answerer", "ended", "thread")
+
+    def __init__(self, name: str) -> None:
+        self.answerer = Answerer(name)
+        self.thread: int | None = None
+        self.ended: Segment | None = None
+        """Where it ended, if it has stopped."""
+
+
+_actors: Final[weakref.WeakKeyDictionary[ActorInbox, _Actor]] = weakref.WeakKeyDictionary()
+
+
+def _actor_of(inbox: ActorInbox, kind: type[pykka.Actor]) -> _Actor:
+    actor = _actors.get(inbox)
+    if actor is None:
+        with LATCH:
+            actor = _actors.setdefault(inbox, _Actor(kind.__name__))
+    return actor
+
+
+class HeardFuture(pykka.ThreadingFuture[T]):
+    """The answer to an ask. It remembers who was asked, so that its waiters are heard of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered = False
+        self.asked: _Actor | None = None
+        """Who is to answer; nobody once somebody has got the answer."""
+        self.stops = False
+        """Whether it answers that the actor has stopped."""
+
+    def set(self, value: T | None = None) -> None:
+        """Give the answer, as Pykka does."""
+        tell(EventKind.SIGNAL, self)
+        super().set(value)
+        self.answered = True
+
+    def set_exception(self, exc_info: OptExcInfo | None = None) -> None:
+        """Give an exception as the answer, as Pykka does."""
+        tell(EventKind.SIGNAL, self)
+        super().set_exception(exc_info)
+        self.answered = True
+
+    def set_get_hook(self, func: GetHookFunc[T]) -> None:
+        """Have whoever gets it compute it, as Pykka does: what that waits for is heard of by itself."""
+        self.asked = None
+        super().set_get_hook(func)
+
+    def get(self, *, timeout: float | None = None) -> Any:
+        """Return the answer, or raise it, as Pykka does.
+
+        Raises:
+            pykka.Timeout: there was no answer within `timeout` seconds.
+            LockOrderError, DeadlockPossibleError: that is the policy for what was found.
+            DeadlockError: this wait would close a circle, or was chosen to break one. Whatever was raised,
+                the message stays sent.
+        """
+        asked = self.asked
+        if asked is not None and runtime.session is not None:
+            asked.answerer.asked(_program, limited=timeout is not None)
+            if timeout is None:
+                _await(asked, self)
+        return self.take(timeout)
+
+    def take(self, timeout: float | None) -> Any:
+        """Do what `get` does, after the judgement."""
+        try:
+            return super().get(timeout=timeout)
+        finally:
+            if self.answered:
+                self._has_come()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for so long at most; tell whether there is no need to wait any more."""
+        try:
+            super().get(timeout=seconds)
+        except pykka.Timeout:
+            return self.answered or self.asked is None
+        except Exception:  # noqa: BLE001 - it is the answer, and raised by who gets it
+            return True
+        return True
+
+    def _has_come(self) -> None:
+        """Say that the answer came before what follows; the end of an actor comes after all that it did."""
+        asked, self.asked = self.asked, None
+        tell(EventKind.AWAIT, self)
+        if self.stops and asked is not None and asked.ended is not None:
+            next_segment(local.unit, asked.ended)
+
+
+def _await(asked: _Actor, future: HeardFuture[Any]) -> None:
+    """Wait for the answer to what was asked, and look for deadlocks."""
+
+    def thread() -> int | None:
+        return None if future.answered else asked.thread
+
+    await_answer(str(asked.answerer.identity), thread, future.wait, frame=_program(), closes=True)
+
+
+def _send_and_await(asked: _Actor, send: Callable[[], HeardFuture[Any]]) -> HeardFuture[Any]:
+    """Ask, wait for the answer, and look for deadlocks; who would close one asks nothing."""
+    sent: list[HeardFuture[Any]] = []
+
+    def thread() -> int | None:
+        return None if sent and sent[0].answered else asked.thread
+
+    def attempt(seconds: float) -> bool:
+        if not sent:
+            sent.append(send())
+        return sent[0].wait(seconds)
+
+    await_answer(str(asked.answerer.identity), thread, attempt, frame=_program(), closes=True)
+    return sent[0]
+
+
+def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `ActorRef.ask`; actors whose futures are of another kind are left alone, and so are ours."""
+
+    @functools.wraps(method)
+    def ask(
+        self: pykka.ActorRef[Any], message: object, *, block: bool = True, timeout: float | None = None
+    ) -> Any:
+        kind = self.actor_class
+        if kind._create_future is not HeardFuture or runtime.session is None:  # noqa: SLF001 - as `ask` does
+            return method(self, message, block=block, timeout=timeout)
+        asked = _actor_of(self.actor_inbox, kind)
+
+        def send() -> HeardFuture[Any]:
+            future: HeardFuture[Any] = method(self, message, block=False)
+            future.asked, future.stops = asked, isinstance(message, _ActorStop)
+            return future
+
+        if not block:
+            return send()
+        asked.answerer.asked(_program, limited=timeout is not None)
+        future = send() if timeout is not None else _send_and_await(asked, send)
+        return future.take(timeout)
+
+    return ask
+
+
+def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Wrap what runs a turn of an actor on its thread."""
+
+    @functools.wraps(method)
+    def turn(self: pykka.ThreadingActor, *given: object) -> Result:
+        actor = _actor_of(self.actor_inbox, type(self))
+        actor.thread = threading.get_ident()
+        actor.answerer.enter(_program, as_unit=False)
+        try:
+            return method(self, *given)
+        finally:
+            actor.answerer.leave()
+            actor.thread = None
+            if self.actor_stopped.is_set():
+                actor.ended = local.unit.segment
+
+    return turn
+
+
+def _program() -> FrameType:
+    """Return the innermost frame that is neither ours nor Pykka's."""
+    return caller_outside(_RUNTIMES)

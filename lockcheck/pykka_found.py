@@ -1,0 +1,51 @@
+"""Whether the program uses Pykka: from then on the asks of its actors are heard of (`pykka_asks`).
+
+Lockcheck does not need Pykka. An actor runs on a thread that is started after Pykka was imported; so it is
+enough to look when a session opens, and whenever a thread is started. To hook into the import was rejected:
+others do that too, and then it matters who comes first and who leaves last.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+from .hooks import Hooks
+from .runtime import runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["HOOKS"]
+
+
+def _put_all() -> None:
+    HOOKS.put(threading.Thread, "start", _start(threading.Thread.start))
+    _look()
+
+
+HOOKS: Final = Hooks(_put_all)
+
+
+def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    @functools.wraps(method)
+    def start(self: threading.Thread) -> None:
+        _look()
+        method(self)
+
+    return start
+
+
+def _look() -> None:
+    """Hear of the asks of Pykka's actors, if Pykka is there; a version unlike those known is a fault."""
+    session = runtime.session
+    if session is not None and hasattr(sys.modules.get("pykka"), "ThreadingFuture"):
+        session.guarded(_hear, lambda: None)
+
+
+def _hear() -> None:
+    from . import pykka_asks  # noqa: PLC0415 - not loaded where there is no Pykka
+
+    HOOKS.put_late(*pykka_asks.ASK, lambda: pykka_asks.put_all(HOOKS))

@@ -1,0 +1,188 @@
+"""Who hears of Pykka's asks, and when: before and after Pykka was imported, or without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pykka
+import pytest
+from deadlocked import WAIT_SECONDS_MAX, checked, deadlocks
+from pytest_runs import RUN_SECONDS_MAX, run_module
+
+from licorne.lockcheck import DeadlockError, Lock
+from licorne.lockcheck.command import FOUND
+from licorne.lockcheck.prediction import predict
+from licorne.lockcheck.recording import recording
+from licorne.lockcheck.trace_file import read_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNDER_A_LOCK = """
+from licorne.lockcheck import Lock
+import pykka
+
+class Clerk(pykka.ThreadingActor):
+    def answer(self):
+        return 7
+
+clerk = Clerk.start().proxy()
+with Lock("books"):
+    print(clerk.answer().get())
+clerk.stop()
+"""
+IN_A_TEST = """
+from licorne.lockcheck import Lock
+
+def test_asks_under_a_lock():
+    import pykka
+
+    class Clerk(pykka.ThreadingActor):
+        pass
+
+    clerk = Clerk.start()
+    with Lock("books"):
+        clerk.ask("a word")
+    clerk.stop()
+"""
+WITHOUT_PYKKA = """
+import sys
+sys.modules["pykka"] = None
+import threading
+from licorne.lockcheck import Lock, session
+
+with session() as opened:
+    thread = threading.Thread(target=Lock("books").locked)
+    thread.start()
+    thread.join()
+assert [] == opened.faults
+assert "licorne.lockcheck.pykka_asks" not in sys.modules
+"""
+UNKNOWN_PYKKA = """
+import sys, threading, types
+fake = sys.modules["pykka"] = types.ModuleType("pykka")
+fake.ThreadingFuture = object
+from licorne.lockcheck import session
+
+with session() as opened:
+    thread = threading.Thread(target=print, args=["runs"])
+    thread.start()
+    thread.join()
+assert opened.faults and all("pykka" in fault for fault in opened.faults), opened.faults
+"""
+
+
+class Clerk(pykka.ThreadingActor):
+    """Does what it is given."""
+
+    use_daemon_thread = True
+
+    def on_receive(self, message: object) -> object:
+        return message() if callable(message) else message
+
+
+def python(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the interpreter to its end."""
+    return subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, *words], check=False, capture_output=True, text=True, timeout=RUN_SECONDS_MAX
+    )
+
+
+def test_a_program_that_imports_pykka_while_it_is_checked_is_heard_of(tmp_path: Path) -> None:
+    """That is what `run` does: its session is there before the program is."""
+    program = tmp_path / "program.py"
+    program.write_text(UNDER_A_LOCK)
+    run = python("-m", "licorne.lockcheck", "run", str(program))
+
+    assert (FOUND, "7\n") == (run.returncode, run.stdout), run.stderr
+    assert "may block while books" in run.stderr
+    assert "program.py:11" in run.stderr
+
+
+def test_a_test_that_asks_under_a_lock_fails(tmp_path: Path) -> None:
+    """Under pytest likewise."""
+    code, told = run_module(tmp_path, IN_A_TEST, "--lockcheck=full")
+
+    assert 1 == code
+    assert "may block while books" in told
+
+
+def test_pykka_is_not_needed() -> None:
+    """Where it cannot be imported nothing misses it."""
+    run = python("-c", WITHOUT_PYKKA)
+
+    assert 0 == run.returncode, run.stderr
+
+
+def test_a_version_of_pykka_that_is_not_known_is_a_fault() -> None:
+    """Which is told, and the program goes on."""
+    run = python("-c", UNKNOWN_PYKKA)
+
+    assert (0, "runs\n") == (run.returncode, run.stdout), run.stderr
+
+
+@pytest.mark.lockcheck(off=True)
+def test_pykka_is_as_it_was_where_nobody_looks_on() -> None:
+    """Nothing is left behind, and what was asked meanwhile is answered."""
+    owners: list[Any] = [pykka.ActorRef, pykka.ThreadingActor, threading.Thread]
+    before = [dict(vars(owner)) for owner in owners]
+    with checked():
+        assert before[0]["ask"] is not pykka.ActorRef.ask
+        clerk = Clerk.start()
+        future = clerk.ask("a word", block=False)
+
+    assert before == [dict(vars(owner)) for owner in owners]
+    assert "a word" == future.get()
+    assert "another" == clerk.ask("another")
+    clerk.stop()
+
+
+def test_an_actor_of_before_the_session_is_heard_of() -> None:
+    """From its next turn on."""
+    one, two = Clerk.start(), Clerk.start()
+    assert "a word" == one.ask("a word")
+    with checked() as opened, pytest.raises(DeadlockError):
+        one.ask(lambda: two.ask(lambda: one.ask("a word")))
+
+    assert 1 == len(deadlocks(opened))
+    two.stop()
+    one.stop()
+
+
+@pytest.mark.lockcheck(off=True)
+def test_a_future_of_before_the_session_is_awaited_as_ever() -> None:
+    """Nobody knows who is to answer it."""
+    clerk, go_on = Clerk.start(), threading.Event()
+    future = clerk.ask(lambda: go_on.wait(WAIT_SECONDS_MAX), block=False)
+    with checked() as opened, Lock("books"):
+        go_on.set()
+        assert future.get()
+
+    assert () == opened.findings
+    clerk.stop()
+
+
+def test_a_recorded_answer_orders_what_follows(tmp_path: Path) -> None:
+    """Also if it was there before anybody waited for it: nothing is predicted that the answer rules out."""
+    path = tmp_path / "locks.lct"
+    with recording(path):
+        clerk, books, desk = Clerk.start(), Lock("books"), Lock("desk")
+        later = threading.Lock()  # a plain one, of which the recording does not hear
+        later.acquire()
+
+        def takes_both() -> None:
+            with books, desk:
+                pass
+
+        future = clerk.ask(takes_both, block=False)
+        clerk.tell(later.release)
+        assert later.acquire(timeout=WAIT_SECONDS_MAX)
+        future.get()
+        with desk, books:
+            pass
+        clerk.stop()
+
+    assert () == predict(read_trace(path)).found
