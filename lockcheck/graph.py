@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
+from .nestings import ClassEdge
 from .runtime import LATCH
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .holding import Grip, LockIdentity
     from .stacks import RawStack
 
-__all__ = ["ClassEdge", "Dependency", "Graph", "Held"]
+__all__ = ["Dependency", "Graph", "Held"]
 
 OCCURRENCES_MAX: Final = 64
 """So many occurrences of a nesting are told apart, by unit and segment; further ones are counted."""
@@ -59,19 +60,6 @@ class Dependency:
     def held_fresh(self, lock: LockIdentity) -> bool:
         """Tell whether a lock was held while nobody else knew it."""
         return any(held.fresh for held in self.held if held.grip.lock is lock)
-
-
-@dataclass(frozen=True, slots=True)
-class ClassEdge:
-    """A nesting of two classes of locks."""
-
-    held: str
-    held_mode: Mode
-    wanted: str
-    wanted_mode: Mode
-
-    def __str__(self) -> str:
-        return f"{self.held}[{self.held_mode}] -> {self.wanted}[{self.wanted_mode}]"
 
 
 @final

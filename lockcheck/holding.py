@@ -14,6 +14,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, final
 
+from .nestings import ClassEdge
 from .statistics import UNHEARD
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Grip:
 
 def nesting_of(held: Grip, wanted: Grip) -> str:
     """Return the classes and modes of a nesting, such as `queue[W] -> application[R]`."""
-    return f"{held.lock.name}[{held.mode}] -> {wanted.lock.name}[{wanted.mode}]"
+    return str(ClassEdge(held.lock.name, held.mode, wanted.lock.name, wanted.mode))
 
 
 @final

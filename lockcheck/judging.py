@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .cycles import Closed
-    from .graph import ClassEdge
     from .holding import Node
+    from .nestings import ClassEdge
     from .sessions import Session
 
 __all__ = ["edge_of_dependency", "edges_of_path", "judge"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from .errors import OrderDeclarationError
 from .findings import Kind
+from .nestings import ClassEdge
 from .order_proof import Step, closed_path
 from .order_text import parse_arrow, parse_chains, reject
 from .same_class import FORBID
@@ -107,7 +108,8 @@ class Order:
             return None
         clause = self._prohibition(held_name, held_mode, name, mode)
         if clause is not None:
-            return Objection(Kind.ORDER, f"{held_name}[{held_mode}] -> {name}[{mode}] is forbidden", clause)
+            nesting = ClassEdge(held_name, held_mode, name, mode)
+            return Objection(Kind.ORDER, f"{nesting} is forbidden", clause)
         if held_name == name:
             objection = self.rule_of(name).objection(held_key, key)
             if objection is None:

@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .nestings import ClassEdge
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -26,17 +28,10 @@ __all__ = ["Step", "closed_path", "joins"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(ClassEdge):
     """A nesting that a declaration allows, and the clause that allows it."""
 
-    held: str
-    held_mode: Mode
-    wanted: str
-    wanted_mode: Mode
     clause: str
-
-    def __str__(self) -> str:
-        return f"{self.held}[{self.held_mode}] -> {self.wanted}[{self.wanted_mode}]"
 
 
 def joins(wanted_mode: Mode, held_mode: Mode, *, readers_first: bool) -> bool:

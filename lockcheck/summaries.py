@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .judging import edge_of_dependency
+from .nestings import ClassEdge
 from .runtime import LATCH
 from .stacks import line_of, resolve
 from .statistics import Usage
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from .findings import Edge, Finding, Mode
-    from .graph import ClassEdge
     from .order import Order
     from .order_proof import Step
     from .sessions import Session
@@ -44,13 +44,9 @@ class Contract:
 
 
 @dataclass(frozen=True, slots=True)
-class Nesting:
+class Nesting(ClassEdge):
     """One class of locks was wanted while another one was held, at least once."""
 
-    held: str
-    held_mode: Mode
-    wanted: str
-    wanted_mode: Mode
     count: int
     """How many different occurrences were learned."""
     waits: bool
@@ -63,9 +59,6 @@ class Nesting:
     """The session that saw it first."""
     example: Edge
     """The first occurrence."""
-
-    def __str__(self) -> str:
-        return f"{self.held}[{self.held_mode}] -> {self.wanted}[{self.wanted_mode}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,27 @@
+"""Nestings by class: one class of locks wanted while another one is held, in which modes.
+
+What is declared, what is learned and what is summed up of it are compared by what they say as text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .findings import Mode
+
+__all__ = ["ClassEdge"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassEdge:
+    """A nesting of two classes of locks."""
+
+    held: str
+    held_mode: Mode
+    wanted: str
+    wanted_mode: Mode
+
+    def __str__(self) -> str:
+        return f"{self.held}[{self.held_mode}] -> {self.wanted}[{self.wanted_mode}]"
