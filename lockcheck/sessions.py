@@ -17,7 +17,6 @@ from .errors import LockCheckError, LockOrderWarning, LockUsageError
 from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
 from .graph import Graph
 from .holding import Node, held_nodes
-from .judging import judge
 from .levels import Environment, Level, level_of
 from .long_holds import ANY, HoldWatch
 from .reactions import edge_of, react
@@ -254,10 +253,6 @@ class Session:
                 return OTHER_KEYS
             known.add(key)
         return key
-
-    def judge(self, node: Node, held: Sequence[Node]) -> bool:
-        """Judge what is new; see `judging.judge`."""
-        return judge(self, node, held)
 
     def captured(self, frame: FrameType | None) -> RawStack:
         """Return the stack of what is new, where the level asks for stacks."""

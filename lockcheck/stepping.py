@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .findings import Kind
 from .holding import SWEEP_MIN, Grip, Node, held_nodes, holds_of
+from .judging import judge
 from .runtime import LATCH, runtime
 from .stacks import caller
 from .statistics import PENDING_MAX
@@ -77,7 +78,7 @@ def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None) -> 
     else:
         if grip.lock.fresh_for not in {None, unit}:
             grip.lock.fresh_for = None
-        sound = session.judge(node, tuple(held_nodes(at)))
+        sound = judge(session, node, tuple(held_nodes(at)))
     if sound and grip.lock.fresh_for is None:
         with LATCH:
             if runtime.session is session:
