@@ -25,7 +25,7 @@ from .page import to_html
 from .running import named_order, run_program
 from .trace_command import add_commands
 from .usage_tables import GROUPS, usage_table
-from .writing import FORMS, write_reports
+from .writing import FORMS, add_report_options, write_reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,13 +61,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     run.add_argument("--level", choices=("order", "full"), default="full", help="how much is checked")
     run.add_argument("--order", help='the declared order: "a < b < c", or module:NAME')
-    run.add_argument(
-        "--fail-on", choices=[rung.name for rung in Rung], default=Rung.R2.name, metavar="RUNG",
-        help="the rung from which on a finding fails (R2); R0 always does",
-    )  # fmt: skip
     run.add_argument("--baseline", help="accepted findings (.toml)")
-    for name, described in FORMS.items():
-        run.add_argument(f"--{name}", metavar="FILE", help=f"write a report as {described}; - for the output")
+    add_report_options(run)
     run.add_argument("--max-hold", metavar="SECONDS", help="report a lock that is held longer")
     run.add_argument("--by-key", action="store_true", help="note times by the key of the lock too")
     run.set_defaults(work=_run)

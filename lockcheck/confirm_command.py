@@ -22,7 +22,7 @@ from .trace_file import is_trace, read_trace
 from .witness import Grasp
 from .witness_file import FOLDER, read_witness
 from .witness_making import finding_of, witness_of
-from .writing import FORMS, write_reports
+from .writing import FORMS, add_report_options, write_reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -51,12 +51,7 @@ def add_confirm_commands(subparsers: argparse._SubParsersAction[argparse.Argumen
     )
     confirm.add_argument("program", help="the program, a file; before it may stand what to confirm")
     confirm.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    confirm.add_argument(
-        "--fail-on", choices=[rung.name for rung in Rung], default=Rung.R2.name, metavar="RUNG",
-        help="the rung from which on a finding fails (R2)",
-    )  # fmt: skip
-    for name, described in FORMS.items():
-        confirm.add_argument(f"--{name}", metavar="FILE", help=f"write a report as {described}")
+    add_report_options(confirm)
     confirm.set_defaults(work=_confirm)
     replay = subparsers.add_parser("replay", help="force a confirmed deadlock again")
     _add_runs(replay)

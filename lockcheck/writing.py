@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 from .annotations import to_annotations
 from .documents import to_json
+from .findings import Rung
 from .junit import to_junit
 from .page import to_html
 from .sarif import to_sarif
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Callable, Collection, Mapping
 
-    from .findings import Rung
     from .summaries import Summary
 
-__all__ = ["FORMS", "write_reports"]
+__all__ = ["FORMS", "add_report_options", "write_reports"]
 
 FORMS: Final = {
     "html": "one HTML page",
@@ -28,6 +29,18 @@ FORMS: Final = {
     "github": "annotations of GitHub's workflows",
 }
 """The names of the forms, and what each is."""
+
+
+def add_report_options(parser: ArgumentParser) -> None:
+    """Add to a command where its reports go, by form, and the rung from which on it fails."""
+    parser.add_argument(
+        "--fail-on", choices=[rung.name for rung in Rung], default=Rung.R2.name, metavar="RUNG",
+        help="the rung from which on a finding fails (R2); R0 always does",
+    )  # fmt: skip
+    for form, described in FORMS.items():
+        parser.add_argument(
+            f"--{form}", metavar="FILE", help=f"write a report as {described}; - for the output"
+        )
 
 
 def write_reports(
