@@ -161,10 +161,10 @@ class FullLock(CheckedLock):
 
     counts = True
 
-    def __enter__(self) -> bool:
+    def __enter__(self, depth: int = 1) -> bool:  # how many frames out the program is
         unit = local.unit
         node = unit.node
-        frame = _getframe(1)
+        frame = _getframe(depth)
         try:
             after = node.next[self._grip]
             if after.code is not frame.f_code or after.instruction != frame.f_lasti:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 from .holding import Grip, LockIdentity
 from .runtime import local
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .holding import Attempt, Node
     from .rwlock import Policy
 
-__all__ = ["CheckedGuard", "CheckedRWLock", "FullRWLock", "attempt_of"]
+__all__ = ["CheckedGuard", "CheckedRWLock", "FullGuard", "FullRWLock", "attempt_of"]
 
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 
@@ -65,16 +65,15 @@ class CheckedGuard:
         self._release()
 
 
-@final
-class _FullGuard(CheckedGuard):
+class FullGuard(CheckedGuard):
     """One that also notes where the lock is taken, how often, and what is taken one by one below it."""
 
     __slots__ = ()
 
-    def __enter__(self) -> None:
+    def __enter__(self, depth: int = 1) -> None:  # how many frames out the program is
         unit = local.unit
         node = unit.node
-        frame = _getframe(1)
+        frame = _getframe(depth)
         try:
             after = node.next[self._grip]
             if after.code is not frame.f_code or after.instruction != frame.f_lasti:
@@ -191,5 +190,5 @@ class FullRWLock(CheckedRWLock):
 
     __slots__ = ()
 
-    guard: type[CheckedGuard] = _FullGuard
+    guard: type[CheckedGuard] = FullGuard
     counts = True

@@ -20,7 +20,7 @@ from .statistics import UNHEARD
 if TYPE_CHECKING:
     import weakref
     from collections import deque
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import CodeType
 
     from .errors import DeadlockError
@@ -116,6 +116,10 @@ def nesting_of(held: Grip, wanted: Grip) -> str:
     return str(ClassEdge(held.lock.name, held.mode, wanted.lock.name, wanted.mode))
 
 
+def _refuse(_: bytes) -> None:
+    raise ValueError
+
+
 @final
 class Node:
     """A grip below another one, as one unit took them: a place in its trie."""
@@ -125,6 +129,7 @@ class Node:
         "grip",
         "holds",
         "instruction",
+        "left",
         "next",
         "owner",
         "parent",
@@ -133,8 +138,10 @@ class Node:
         "stack",
         "sweep_at",
         "tally",
+        "took",
         "unit",
         "visits",
+        "write",
     )
 
     def __init__(self, unit: Unit, parent: Node | None, grip: Grip | None, owner: object) -> None:
@@ -160,6 +167,12 @@ class Node:
         """Where it is noted how long it was held."""
         self.visits = 0
         """How many others were taken below it in this hold."""
+        self.write: Callable[[bytes], object] = _refuse
+        """Writes a record to a trace; a `ValueError` where that has to be made anew."""
+        self.took = b""
+        """What is written when the lock was taken."""
+        self.left = b""
+        """What is written before it is let go of."""
 
 
 class Wait(Protocol):

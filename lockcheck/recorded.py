@@ -4,93 +4,144 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .checked import CheckedLock, FullLock, FullRLock
-from .checked_rw import CheckedGuard, FullRWLock, attempt_of
+from .checked import FullLock
+from .checked_rw import FullGuard, FullRWLock, attempt_of
 from .runtime import local, runtime
+from .stepping import let_go
 from .trace import EventKind
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from .findings import Mode
-    from .holding import Attempt, Grip, LockIdentity
+    from .holding import Attempt, Grip, LockIdentity, Node, Unit
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
 
-_TOOK, _FAILED, _LEFT = EventKind.TOOK, EventKind.FAILED, EventKind.LEFT
-"""Looked up once: the members of an enumeration are slow to reach."""
+_enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__
 
 
-def _asks(grip: Grip) -> None:
+def _asks(unit: Unit, grip: Grip) -> None:
     steering = runtime.steering
     if steering is not None:
-        steering.wants(local.unit, grip)
+        steering.wants(unit, grip)
 
 
-def _answered(grip: Grip, *, taken: bool) -> None:
+def _took(node: Node) -> None:
+    """Write down that a lock was taken, if somebody records."""
+    recorder = runtime.recorder
+    if recorder is not None and not node.unit.inside:
+        try:
+            node.write(node.took)
+        except ValueError:
+            recorder.took(node)
+
+
+def _leaves(node: Node) -> None:
+    """Write down that a lock is let go of, before it is."""
+    recorder = runtime.recorder
+    if recorder is not None and not node.unit.inside:
+        try:
+            node.write(node.left)
+        except ValueError:
+            recorder.left(node)
+
+
+def _failed(grip: Grip) -> None:
+    if runtime.recorder is not None:
+        runtime.recorder.lock(EventKind.FAILED, grip.lock, grip.mode, grip.attempt)
+
+
+def _lets_go(lock: LockIdentity, mode: Mode) -> None:
+    """Write down that a lock is let go of, wherever it stands among what is held."""
     recorder = runtime.recorder
     if recorder is not None:
-        recorder.lock(_TOOK if taken else _FAILED, grip.lock, grip.mode, grip.attempt)
+        node = local.unit.node
+        if node.grip is not None and node.grip.lock is lock and node.grip.mode == mode:
+            _leaves(node)
+        else:
+            recorder.lock(EventKind.LEFT, lock, mode)
 
 
-def _leaves(lock: LockIdentity, mode: Mode) -> None:
-    recorder = runtime.recorder
-    if recorder is not None:
-        recorder.lock(_LEFT, lock, mode)
-
-
-class _Recording(CheckedLock):
-    """What the exclusive locks have in common: every way in and out is one of two."""
+class _Recording(FullLock):
+    """What the exclusive locks have in common."""
 
     __slots__ = ()
 
-    def __enter__(self) -> bool:
-        return self.acquire()
+    def __enter__(self, depth: int = 1) -> bool:
+        if runtime.steering is not None:
+            _asks(local.unit, self._grip)
+        _enter(self, depth + 1)
+        _took(self._at)
+        return True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release()
+        after = self._at
+        unit = after.unit
+        if unit.node is after:
+            _leaves(after)
+            self._release()
+            unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
+        else:
+            self.release()
 
     def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
-        grip = self._asked(attempt)
-        _asks(grip)
+        unit, grip = local.unit, self._asked(attempt)
+        _asks(unit, grip)
         taken = super()._acquire(attempt, timeout, breakable=breakable)
-        _answered(grip, taken=taken)
+        if taken:
+            _took(self._at)
+        else:
+            _failed(grip)
         return taken
 
     def release(self) -> None:
-        _leaves(self.identity, "W")
+        _lets_go(self.identity, "W")
         super().release()
 
 
 @final
-class RecordedLock(_Recording, FullLock):
+class RecordedLock(_Recording):
     """A lock like `threading.Lock`, the events of which can be recorded."""
 
     __slots__ = ()
 
 
 @final
-class RecordedRLock(_Recording, FullRLock):
+class RecordedRLock(_Recording):
     """A lock like `threading.RLock`, the events of which can be recorded."""
 
     __slots__ = ()
 
+    reentrant = True
+
 
 @final
-class _RecordedGuard(CheckedGuard):
+class _RecordedGuard(FullGuard):
     """What `with rw.read():` enters."""
 
     __slots__ = ()
 
-    def __enter__(self) -> None:
-        (self._lock.acquire_read if self._grip.mode == "R" else self._lock.acquire_write)()
+    def __enter__(self, depth: int = 1) -> None:
+        if runtime.steering is not None:
+            _asks(local.unit, self._grip)
+        _enter_guard(self, depth + 1)
+        _took(local.unit.node)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        (self._lock.release_read if self._grip.mode == "R" else self._lock.release_write)()
+        unit = local.unit
+        node = unit.node
+        if node.grip is self._grip:
+            _leaves(node)
+            unit.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+        else:
+            _lets_go(self._grip.lock, self._grip.mode)
+            let_go(unit, self._grip.lock, self._grip.mode)
+        self._release()
 
 
 @final
@@ -103,17 +154,20 @@ class RecordedRWLock(FullRWLock):
 
     def release_read(self) -> None:
         """Let go of the lock for reading."""
-        _leaves(self.identity, "R")
+        _lets_go(self.identity, "R")
         super().release_read()
 
     def release_write(self) -> None:
         """Let go of the lock for writing."""
-        _leaves(self.identity, "W")
+        _lets_go(self.identity, "W")
         super().release_write()
 
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
-        grip = self._grip(mode, attempt_of(timeout_seconds))
-        _asks(grip)
+        unit, grip = local.unit, self._grip(mode, attempt_of(timeout_seconds))
+        _asks(unit, grip)
         taken = super()._acquire(mode, timeout_seconds)
-        _answered(grip, taken=taken)
+        if taken:
+            _took(unit.node)
+        else:
+            _failed(grip)
         return taken

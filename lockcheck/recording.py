@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from .errors import LockUsageError
 from .holding import LockIdentity, Unit
@@ -15,37 +14,50 @@ from .levels import Level
 from .runtime import local, runtime
 from .sessions import NOTE_ALL, Session
 from .signals import signals_heard
-from .stacks import caller, resolve
+from .stacks import caller, is_ours, resolve
 from .trace import Event, EventKind, TracedLock, TracedUnit
-from .trace_file import SEGMENT_BYTES, SEGMENTS, TraceWriter
+from .trace_writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
 from .witness import role_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import CodeType
 
     from .findings import Frame, Mode
-    from .holding import Attempt
+    from .holding import Attempt, Node
     from .order import Order
+    from .trace_writer import Write
 
 __all__ = ["Recorder", "events_written", "recording"]
 
-_TOOK, _LEFT = EventKind.TOOK, EventKind.LEFT
+Place: TypeAlias = "tuple[CodeType, int]"
+"""Code and instruction."""
 
 
 @final
 class Recorder:
-    """Writes the events of a process to a trace, one at a time."""
+    """Writes the events of a process to a trace.
+
+    A node of a trie keeps what it was written as. So whoever takes or leaves a lock there again writes that
+    again without asking here, as long as the segment of the trace lasts; everything else takes turns here.
+    """
 
     def __init__(self, writer: TraceWriter) -> None:
         self._writer: TraceWriter | None = writer
-        self._process = os.getpid()
         self._mutex = threading.RLock()
         self._serials = itertools.count(1)
         self._tokens: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
-        self._sites: dict[tuple[CodeType, int], tuple[int, Frame]] = {}
+        self._sites: dict[Place, tuple[int, Frame]] = {}
         self._begun: weakref.WeakSet[Unit] = weakref.WeakSet()
+
+    def took(self, node: Node) -> None:
+        """Write down that a lock was taken at a node, and keep there how."""
+        self._in_turn(node.unit, lambda writer: self._write_node(writer, node, taken=True))
+
+    def left(self, node: Node) -> None:
+        """Write down that the lock of a node is let go of, and keep there how."""
+        self._in_turn(node.unit, lambda writer: self._write_node(writer, node, taken=False))
 
     def lock(self, kind: EventKind, lock: LockIdentity, mode: Mode, attempt: Attempt = "block") -> None:
         """Write down what became of a lock."""
@@ -61,36 +73,72 @@ class Recorder:
 
     def close(self) -> None:
         """Write the end of the trace; what still runs is not heard from here on."""
-        with self._mutex:
-            if self._writer is not None:
-                self._writer.close()
-            self._writer = None
+        self._in_turn(local.unit, TraceWriter.close)
+        self._writer = None
+
+    def forget(self) -> None:
+        """Write no more, since this process was forked from the one whose trace it is."""
+        if self._writer is not None:
+            self._writer.forget()
+        self._writer = None
 
     def _note(self, kind: EventKind, thing: object, mode: Mode = "W", attempt: Attempt = "block") -> None:
-        unit, session = local.unit, runtime.session
-        if unit.inside or session is None or os.getpid() != self._process:
-            return  # the checker itself, or a fork, which shares the file with us
+        unit = local.unit
+
+        def write(writer: TraceWriter) -> None:
+            number = thing.serial if isinstance(thing, (LockIdentity, Unit)) else self._token(thing)
+            place, site = (0, None) if kind is EventKind.LEFT else self._site(_here())
+            self._write(writer, unit, Event(kind, unit.serial, number, mode, attempt, place), thing, site)
+
+        self._in_turn(unit, write)
+
+    def _in_turn(self, unit: Unit, work: Callable[[TraceWriter], None]) -> None:
+        """Write something, unless the checker itself runs on the unit.
+
+        What cannot be written ends the trace: without it, what follows could mean anything.
+        """
+        if unit.inside:
+            return
         unit.inside = True
         try:
             with self._mutex:
-                session.guarded(lambda: self._write(unit, kind, thing, mode, attempt), lambda: None)
+                if self._writer is not None:
+                    work(self._writer)
+        except Exception as error:  # noqa: BLE001 - an error of the checker must not change the program
+            self._give_up(error)
         finally:
             unit.inside = False
 
-    def _write(self, unit: Unit, kind: EventKind, thing: object, mode: Mode, attempt: Attempt) -> None:
-        writer = self._writer
-        if writer is None:
-            return
+    def _give_up(self, error: Exception) -> None:
+        runtime.recorder = None
+        with self._mutex:
+            if self._writer is not None:
+                self._writer.abandon()
+            self._writer = None
+        if runtime.session is not None:
+            runtime.session.note_fault(error)
+
+    def _write_node(self, writer: TraceWriter, node: Node, *, taken: bool) -> None:
+        unit, grip = node.unit, node.grip
+        assert grip is not None, "please report: nothing is held at the root"
+        known = (node.code, node.instruction) if node.code is not None and not is_ours(node.code) else None
+        number, site = self._site(known or _here())
+        took = Event(EventKind.TOOK, unit.serial, grip.lock.serial, grip.mode, grip.attempt, number)
+        left = Event(EventKind.LEFT, unit.serial, grip.lock.serial, grip.mode)
+        first, second = (took, left) if taken else (left, took)
+        write, records = self._write(writer, unit, first, grip.lock, site, second)
+        if known is not None:  # else the node stands for several places
+            node.took, node.left = records if taken else reversed(records)
+            node.write = write
+
+    def _write(
+        self, writer: TraceWriter, unit: Unit, event: Event, thing: object, site: Frame | None, *others: Event
+    ) -> tuple[Write, list[bytes]]:
         if unit not in self._begun:
             self._begun.add(unit)
             start = Event(EventKind.AWAIT, unit.serial, self._token(threading.current_thread()))
             writer.event(start, lambda: (_traced(unit), None, None))
-        number = thing.serial if isinstance(thing, (LockIdentity, Unit)) else self._token(thing)
-        place, site = (0, None) if kind is _LEFT else self._here(unit, taken=kind is _TOOK)
-        writer.event(
-            Event(kind, unit.serial, number, mode, attempt, place),
-            lambda: (_traced(unit), _traced_lock(thing) if isinstance(thing, LockIdentity) else None, site),
-        )
+        return writer.event(event, lambda: (_traced(unit), _traced(thing), site), others)
 
     def _token(self, thing: object) -> int:
         known = self._tokens.get(thing)
@@ -98,16 +146,10 @@ class Recorder:
             known = self._tokens[thing] = next(self._serials)
         return known
 
-    def _here(self, unit: Unit, *, taken: bool) -> tuple[int, Frame | None]:
-        """Return the place where the program is; that of what was just taken is known already."""
-        node = unit.node
-        if taken and node.code is not None:
-            place = node.code, node.instruction
-        else:
-            frame = caller()
-            if frame is None:
-                return 0, None
-            place = frame.f_code, frame.f_lasti
+    def _site(self, place: Place | None) -> tuple[int, Frame | None]:
+        """Return a place by number and in words."""
+        if place is None:
+            return 0, None
         known = self._sites.get(place)
         if known is None:
             (site,) = resolve((place,))
@@ -115,12 +157,19 @@ class Recorder:
         return known
 
 
-def _traced(unit: Unit) -> TracedUnit:
-    return TracedUnit(unit.name, role_of(unit.name))
+def _here() -> Place | None:
+    """Return where the program is."""
+    frame = caller()
+    return (frame.f_code, frame.f_lasti) if frame is not None else None
 
 
-def _traced_lock(lock: LockIdentity) -> TracedLock:
-    return TracedLock(lock.name, None if lock.key is None else str(lock.key), lock.policy)
+def _traced(thing: object) -> TracedUnit | TracedLock | None:
+    """Return what a trace says of a unit or a lock; of all else it says nothing."""
+    if isinstance(thing, Unit):
+        return TracedUnit(thing.name, role_of(thing.name))
+    if isinstance(thing, LockIdentity):
+        return TracedLock(thing.name, None if thing.key is None else str(thing.key), thing.policy)
+    return None
 
 
 @contextmanager
@@ -136,7 +185,7 @@ def recording(
         segments: how many there are; when the last one is full the oldest is written over.
 
     Raises:
-        LockUsageError: another recording goes on, or the sizes are too small.
+        LockUsageError: another recording goes on, or the sizes cannot be.
     """
     with (
         Session(order, level=Level.RECORD, on=NOTE_ALL) as opened,
@@ -152,7 +201,7 @@ def events_written(
     """Write every event of recorded locks to a file while the body runs; arguments as for `recording`.
 
     Raises:
-        LockUsageError: another recording goes on, or the sizes are too small.
+        LockUsageError: another recording goes on, or the sizes cannot be.
     """
     if runtime.recorder is not None:
         raise LockUsageError(f"{path}: another recording goes on")

@@ -114,6 +114,9 @@ def _forked() -> None:
     mine = local.unit
     runtime.units = {mine.serial: mine}
     runtime.running = {threading.get_ident(): mine}
+    if runtime.recorder is not None:
+        runtime.recorder.forget()
+        runtime.recorder = None
     LATCH.release()
 
 

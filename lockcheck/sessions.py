@@ -342,8 +342,7 @@ class Session:
         except (LockCheckError, LockOrderWarning) as error:
             raise error from None
         except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the program
-            if len(self.faults) < FAULTS_MAX:
-                self.faults.append(f"{type(error).__name__}: {error}")
+            self.note_fault(error)
             return fallback()
 
     def guarded_on(self, unit: Unit, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
@@ -353,6 +352,11 @@ class Session:
             return self.guarded(work, fallback)
         finally:
             unit.inside = False
+
+    def note_fault(self, error: Exception) -> None:
+        """Count an error of the checker itself."""
+        if len(self.faults) < FAULTS_MAX:
+            self.faults.append(f"{type(error).__name__}: {error}")
 
 
 session = Session

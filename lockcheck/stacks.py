@@ -15,7 +15,7 @@ from .findings import Frame
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-__all__ = ["RawStack", "caller", "caller_outside", "capture", "resolve"]
+__all__ = ["RawStack", "caller", "caller_outside", "capture", "is_ours", "resolve"]
 
 RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_commands", "findings_of"]
 
-CLEAN, FINDINGS = 0, 1
+CLEAN, FINDINGS, FAULT = 0, 1, 3
 _NO_FILTER: Final = (
     "the events of the trace, in another order, lead to it: {} of them come first, and no lock, start, "
     "join or signal is in the way"
@@ -46,9 +46,14 @@ def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
 def _record(given: argparse.Namespace) -> int:
     from .recording import recording  # noqa: PLC0415 - the analysis needs none of it
 
-    with recording(given.trace):
+    with recording(given.trace) as session:
         code = execute(given.program, given.arguments)
     sys.stdout.write(f"{given.trace} was written\n")
+    if session.faults:
+        sys.stdout.write(
+            f"note: faults of the checker: {len(session.faults)}, the first: {session.faults[0]}\n"
+        )
+        return FAULT
     return code
 
 

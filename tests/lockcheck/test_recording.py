@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
+import subprocess
+import sys
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from lock_corpus import hold
 
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock
 from licorne.lockcheck.command import main
 from licorne.lockcheck.prediction import predict
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace import EventKind, TraceFileError
-from licorne.lockcheck.trace_file import TraceWriter, read_trace
+from licorne.lockcheck.trace_file import is_trace, read_trace
 from licorne.lockcheck.witness import role_of
 
 if TYPE_CHECKING:
@@ -34,6 +41,30 @@ for thread in threads:
     {after_start}
 for thread in threads:
     thread.join()
+"""
+
+
+KILLED = """
+import sys, threading
+from pathlib import Path
+from licorne.lockcheck import Lock, RWLock
+from licorne.lockcheck.recording import recording
+
+with recording(Path(sys.argv[1])):
+    lock, shared = Lock("lock"), RWLock("shared")
+
+    def work(unit):
+        for times in range(100_000):  # the ring holds more
+            with shared.read(), lock:
+                pass
+            if times == 500:
+                sys.stdout.write(f"{unit} {times}\\n")
+                sys.stdout.flush()
+        threading.Event().wait()
+
+    for unit in range(3):
+        threading.Thread(target=work, args=(unit,), name=f"worker-{unit}").start()
+    threading.Event().wait()
 """
 
 
@@ -109,22 +140,92 @@ def test_a_condition_leaves_its_lock_and_takes_it_again(tmp_path: Path) -> None:
     assert [EventKind.TOOK] * 2 + [EventKind.LEFT] * 2 == kinds[:4] == kinds[4:]
 
 
-def test_a_recorder_that_fails_is_counted_and_the_program_goes_on(
+def is_full(*_: object) -> None:
+    """Find no room on a disk."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system cannot reserve room on a disk")
+def test_a_full_disk_ends_the_trace_and_the_program_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as when the disk is full."""
+    """It is counted once; all that was written until then is there."""
+    path = tmp_path / "locks.lct"
 
-    def broken(*_: object) -> None:
-        raise OSError("no space left")
-
-    with recording(tmp_path / "locks.lct") as opened:
+    with recording(path, segment_bytes=8192) as opened:
         lock = RLock("a")
-        monkeypatch.setattr(TraceWriter, "event", broken)
-        with lock:
-            pass
+        monkeypatch.setattr(os, "posix_fallocate", is_full)
+        for _ in range(1000):
+            with lock:
+                pass
         monkeypatch.undo()
+    trace = read_trace(path)
 
-    assert ["OSError: no space left"] * 2 == opened.faults
+    assert ["OSError: [Errno 28] No space left on device"] == opened.faults
+    assert 900 < len(trace.events) < 1024
+    assert trace.notices == (f"the trace was not closed: it is cut off at offset {24 + 8192}",)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system cannot reserve room on a disk")
+def test_where_there_is_no_room_for_a_trace_no_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told before anything is written."""
+    monkeypatch.setattr(os, "posix_fallocate", is_full)
+    program = tmp_path / "program.py"
+    program.write_text("print('runs')")
+    code = main(["record", "--trace", str(tmp_path / "locks.lct"), str(program)])
+    told = capsys.readouterr()
+
+    assert (2, "") == (code, told.out)
+    assert "No space left" in told.err
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system kills no processes")
+def test_a_killed_process_leaves_all_that_its_threads_had_done(tmp_path: Path) -> None:
+    """But for the one event that each was about to write."""
+    path = tmp_path / "locks.lct"
+    command = [sys.executable, "-c", KILLED, str(path)]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own program
+    try:
+        assert program.stdout is not None
+        lines = [program.stdout.readline().split() for _ in range(3)]
+    finally:
+        program.kill()
+        program.communicate()
+    told = {int(unit): int(times) for unit, times in lines}
+    trace = read_trace(path)
+    left = Counter(trace.units[event.unit].name for event in trace.events if event.kind is EventKind.LEFT)
+
+    assert -signal.SIGKILL == program.returncode
+    assert {0, 1, 2} == set(told)
+    assert all(left[f"worker-{unit}"] >= 2 * times for unit, times in told.items())
+    assert trace.notices[-1].startswith("the trace was not closed: it is cut off at offset ")
+    assert predict(trace).found == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_a_child_that_is_forked_writes_nothing_into_the_trace_of_its_parent(tmp_path: Path) -> None:
+    """Neither events nor the end; it can have a trace of its own."""
+    path, own = tmp_path / "locks.lct", tmp_path / "child.lct"
+    with recording(path) as opened:
+        lock = RLock("a")
+        hold(lock)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # a signal without a handler ends the child
+            hold(lock)
+            with recording(own):
+                hold(lock)
+            os._exit(len(opened.faults))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        hold(lock)
+    kinds = [[event.kind for event in read_trace(one).events] for one in (path, own)]
+
+    assert code == 0
+    assert kinds[0].count(EventKind.TOOK) == kinds[0].count(EventKind.LEFT) == 2
+    assert kinds[1].count(EventKind.TOOK) == kinds[1].count(EventKind.LEFT) == 1
+    assert () == read_trace(path).notices == read_trace(own).notices
 
 
 def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
@@ -133,7 +234,7 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
     some_events(path, 3)
     whole, data = read_trace(path), bytearray(path.read_bytes())
     end = len(data.rstrip(b"\0"))
-    data[end - 40 : end] = b"\xff" * 40  # the end of the trace, and what was left last
+    data[end - 20 : end] = b"\xff" * 20  # the end of the trace, and what was left last
     path.write_bytes(data)
     torn = read_trace(path)
 
@@ -166,10 +267,35 @@ def test_a_foreign_file_is_refused_with_the_offset(tmp_path: Path) -> None:
         read_trace(path)
 
 
+def test_a_trace_of_another_version_is_refused_with_both(tmp_path: Path) -> None:
+    """It is one all the same: it is not taken for something else."""
+    path = tmp_path / "locks.lct"
+    some_events(path, 1)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"LOCKTRACE2", b"LOCKTRACE1", 1))
+
+    assert is_trace(path)
+    with pytest.raises(TraceFileError, match="a trace of version 1, where version 2 is read: record it anew"):
+        read_trace(path)
+
+
+def test_what_is_broken_before_the_end_is_refused_with_the_offset(tmp_path: Path) -> None:
+    """Only the last segment can be cut off."""
+    path = tmp_path / "locks.lct"
+    some_events(path, 1000)
+    data = bytearray(path.read_bytes())
+    last_of_first = 24 + 8192 - 8
+    data[last_of_first + 1] ^= 1
+    path.write_bytes(data)
+
+    with pytest.raises(TraceFileError, match=f"the record at offset {last_of_first} is broken: the checksum"):
+        read_trace(path)
+
+
 def test_a_ring_that_is_too_small_is_refused(tmp_path: Path) -> None:
     """It could not hold one event with its names."""
     with (
-        pytest.raises(LockUsageError, match="1 segments of 8192 bytes is too small"),
+        pytest.raises(LockUsageError, match="a trace of 1 segments of 8192 bytes cannot be"),
         recording(tmp_path / "t", segment_bytes=8192, segments=1),
     ):
         pass

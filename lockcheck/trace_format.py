@@ -1,0 +1,121 @@
+"""How a trace lies in its file: a ring of segments, each a row of records.
+
+The file begins with its magic, the size of a segment and their number. A segment begins with its number in
+the sequence and says by itself everything that its events refer to, so the oldest one can be written over.
+Its records follow, up to the first one that is all zeros:
+
+* An *event* is one word of eight bytes: what happened, a checksum, and who did it, with what, and where.
+  These three are numbers that a segment gives to names anew; so two bytes each are enough.
+* A *name* is a head of one word and JSON, filled up to whole words. Names of one kind are numbered from one,
+  as they come; zero is no name. The JSON begins with the number by which the whole trace knows the thing.
+
+Checksums depend on the number of the segment: what is left over from an older one is not taken for a record.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from .trace import Event, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .findings import Mode
+    from .holding import Attempt
+
+__all__ = [
+    "FILE_HEAD",
+    "LOCK",
+    "MAGIC",
+    "NAME_HEAD",
+    "NUMBER_MAX",
+    "SEGMENT_HEAD",
+    "SITE",
+    "THING",
+    "UNIT",
+    "WORD_BYTES",
+    "packed_event",
+    "packed_name",
+    "packed_segment_head",
+    "table_of",
+    "unpacked_event",
+]
+
+MAGIC: Final = b"LOCKTRACE2\n\0\0\0\0\0"
+FILE_HEAD: Final = struct.Struct("<16sII")
+"""Magic, bytes a segment, number of segments."""
+SEGMENT_HEAD: Final = struct.Struct("<II")
+"""Number in the sequence, from one, and its checksum."""
+NAME_HEAD: Final = struct.Struct("<BxHI")
+"""Kind, length of the JSON, and its checksum."""
+_EVENT: Final = struct.Struct("<BBHHH")
+"""Kind, mode and attempt; checksum; unit, object, site."""
+WORD_BYTES: Final = 8
+NUMBER_MAX: Final = 0xFFFF
+"""So many names of one kind a segment has at most."""
+UNIT, LOCK, SITE, THING = 0x81, 0x82, 0x83, 0x84
+"""Kinds of names; they differ from what any event begins with. Things are what is signalled."""
+
+_MODES: Final[tuple[Mode, ...]] = ("R", "W")
+_ATTEMPTS: Final[tuple[Attempt, ...]] = ("block", "timed", "try")
+_TABLES: Final = {
+    EventKind.TOOK: LOCK,
+    EventKind.FAILED: LOCK,
+    EventKind.LEFT: LOCK,
+    EventKind.JOIN: UNIT,
+}
+_KIND_BITS, _MODE_BITS = 3, 1
+
+
+def table_of(kind: EventKind) -> int:
+    """Return the kind of names that the objects of an event have."""
+    return _TABLES.get(kind, THING)
+
+
+def packed_event(event: Event, unit: int, thing: int, site: int, segment: int) -> bytes:
+    """Return an event as a word.
+
+    Args:
+        event: what happened.
+        unit: the number that the segment has for who did it.
+        thing: likewise, for its object.
+        site: likewise, for the place.
+        segment: the number of the segment.
+    """
+    how = _MODES.index(event.mode) | _ATTEMPTS.index(event.attempt) << _MODE_BITS
+    what = event.kind | how << _KIND_BITS
+    check = crc32(_EVENT.pack(what, 0, unit, thing, site), segment) & 0xFF
+    return _EVENT.pack(what, check, unit, thing, site)
+
+
+def unpacked_event(word: bytes, segment: int) -> tuple[EventKind, Mode, Attempt, int, int, int]:
+    """Return kind, mode and attempt of an event, and the numbers of its unit, object and place.
+
+    Raises:
+        ValueError: the word is no event of the segment.
+    """
+    what, check, unit, thing, site = _EVENT.unpack(word)
+    if check != crc32(_EVENT.pack(what, 0, unit, thing, site), segment) & 0xFF:
+        raise ValueError("the checksum of an event is wrong")
+    how = what >> _KIND_BITS
+    kind = EventKind(what & ((1 << _KIND_BITS) - 1))
+    attempt = how >> _MODE_BITS
+    if attempt >= len(_ATTEMPTS):
+        raise ValueError(f"{attempt} is no attempt")
+    return kind, _MODES[how & 1], _ATTEMPTS[attempt], unit, thing, site
+
+
+def packed_name(kind: int, said: Sequence[str | int | None], segment: int) -> bytes:
+    """Return a name, as whole words."""
+    text = json.dumps(said).encode()
+    record = NAME_HEAD.pack(kind, len(text), crc32(text, segment)) + text
+    return record + bytes(-len(record) % WORD_BYTES)
+
+
+def packed_segment_head(number: int) -> bytes:
+    """Return what a segment begins with."""
+    return SEGMENT_HEAD.pack(number, crc32(struct.pack("<I", number)))

@@ -1,0 +1,267 @@
+"""Writing a trace: into segments of its file that are mapped, so that the end of the process loses nothing.
+
+What an event was packed into is good for as long as its segment is: whoever does the same again writes the
+same word again, by one call and under no lock. A segment that is left is closed, and refuses; so nothing
+comes into it after something has come into the next one.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import sys
+from contextlib import nullcontext
+from threading import RLock
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+from .errors import LockUsageError
+from .trace import Event, EventKind, TracedLock, TracedUnit
+from .trace_format import (
+    FILE_HEAD,
+    LOCK,
+    MAGIC,
+    NUMBER_MAX,
+    SEGMENT_HEAD,
+    SITE,
+    THING,
+    UNIT,
+    WORD_BYTES,
+    packed_event,
+    packed_name,
+    packed_segment_head,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from .findings import Frame
+
+__all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
+
+Said: TypeAlias = "TracedUnit | TracedLock | Frame | None"
+"""What is known of a name besides its number."""
+Description: TypeAlias = "tuple[Said, Said, Said]"
+"""Who did something, with which lock or what other unit, and where."""
+Write: TypeAlias = "Callable[[bytes], object]"
+"""Writes a record; a `ValueError` where the segment has no room for it, or was left."""
+_CANNOT_RESERVE: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP})
+_TEXT_LENGTH_MAX: Final = 200
+SEGMENT_BYTES: Final = 1 << 20
+SEGMENT_BYTES_MIN: Final = 1 << 13
+SEGMENTS: Final = 16
+
+
+@final
+class TraceWriter:
+    """Writes a trace; callers take turns.
+
+    Args:
+        path: the file, which is made anew.
+        segment_bytes: the size of a segment, a multiple of eight.
+        segments: how many there are; with the size it bounds the file.
+
+    Raises:
+        LockUsageError: there would be fewer than two segments, or they would be too small for one event.
+        OSError: the file cannot be made, or the disk has no room for a segment.
+    """
+
+    def __init__(self, path: Path, segment_bytes: int = SEGMENT_BYTES, segments: int = SEGMENTS) -> None:
+        if segments < 2 or segment_bytes < SEGMENT_BYTES_MIN or segment_bytes % WORD_BYTES:
+            raise LockUsageError(
+                f"a trace of {segments} segments of {segment_bytes} bytes cannot be: "
+                f"2 of {SEGMENT_BYTES_MIN} are the least, and {WORD_BYTES} divides their size"
+            )
+        self._segment_bytes = segment_bytes
+        self._segments = segments
+        self._file = path.open("w+b", buffering=0)
+        try:
+            self._file.truncate(FILE_HEAD.size + segment_bytes * segments)
+            self._segment = self._mapped(1)
+        except OSError:
+            self._file.close()
+            raise
+
+    def event(
+        self, event: Event, describe: Callable[[], Description], others: Sequence[Event] = ()
+    ) -> tuple[Write, list[bytes]]:
+        """Write an event.
+
+        Args:
+            event: what happened.
+            describe: tells who did it, with which lock and where; asked for where the segment does not
+                have all of their names yet.
+            others: what the same unit does with the same lock, and what is to be written some time later.
+
+        Returns:
+            What writes records as long as the segment is not left, and those of the event and of the others.
+
+        Raises:
+            OSError: the disk has no room for the next segment; nothing can be written any more.
+        """
+        every = (event, *others)
+        while True:
+            segment = self._segment
+            if segment.has_names_of(every) or segment.name(every, describe()):
+                records = [segment.packed(one) for one in every]
+                if segment.put(records[0]):
+                    return segment.write, records
+            self._next_segment()
+
+    @property
+    def used_bytes(self) -> int:
+        """How much was written, what was written over included."""
+        return (self._segment.number - 1) * self._segment_bytes + self._segment.used_bytes
+
+    def close(self) -> None:
+        """Say that the trace ends here, and let go of the file."""
+        end = Event(EventKind.END, 0, 0)
+        while not self._segment.put(self._segment.packed(end)):
+            self._next_segment()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the file, and leave it as it is."""
+        self._segment.close()
+        self._file.close()
+
+    def forget(self) -> None:
+        """Let go of the file in a child that was forked: it is the parent's."""
+        self._segment.unmap()
+        self._file.close()
+
+    def _next_segment(self) -> None:
+        self._segment.close()
+        self._segment = self._mapped(self._segment.number + 1)
+
+    def _mapped(self, number: int) -> _Segment:
+        """Map a segment of the file, cleared; its head is written last.
+
+        The head of the file is in the map of the first one. To write it in another way before stalls whoever
+        comes to the second page of the map for milliseconds, on ext4.
+        """
+        start = FILE_HEAD.size + (number - 1) % self._segments * self._segment_bytes
+        self._reserve(start)
+        below = start % mmap.ALLOCATIONGRANULARITY
+        room = mmap.mmap(self._file.fileno(), below + self._segment_bytes, offset=start - below)
+        if number == 1:
+            room.write(FILE_HEAD.pack(MAGIC, self._segment_bytes, self._segments))
+        if number > self._segments:
+            room[below : below + SEGMENT_HEAD.size] = bytes(SEGMENT_HEAD.size)
+            room[below:] = bytes(self._segment_bytes)
+        room.seek(below)
+        room.write(packed_segment_head(number))
+        return _Segment(room, below, number)
+
+    def _reserve(self, start: int) -> None:
+        """Have room on the disk for a segment, where the system can: a write without it ends the process."""
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._file.fileno(), start, self._segment_bytes)
+        except OSError as error:
+            if error.errno not in _CANNOT_RESERVE:
+                raise
+
+
+@final
+class _Segment:
+    """A segment of the file, and the numbers that it has for names."""
+
+    __slots__ = ("_below", "_map", "_numbers", "_turn", "number", "write")
+
+    def __init__(self, room: mmap.mmap, below: int, number: int) -> None:
+        self._map = room
+        self._below = below
+        self.number = number
+        self._turn: AbstractContextManager[object] = nullcontext()
+        self.write: Write = room.write
+        if not _has_interpreter_lock():
+            self._turn, self.write = RLock(), self._write_in_turn
+        self._numbers: dict[int, dict[int, int]] = {kind: {0: 0} for kind in (UNIT, LOCK, SITE, THING)}
+        """By kind of name and by the number of the whole trace."""
+
+    @property
+    def used_bytes(self) -> int:
+        return self._map.tell() - self._below
+
+    def put(self, record: bytes) -> bool:
+        """Write a record; tell whether there was room."""
+        try:
+            self.write(record)
+        except ValueError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Refuse whatever comes later."""
+        with self._turn:
+            self._map.close()
+
+    def unmap(self) -> None:
+        """Refuse whatever comes later, in a child that was forked: who had the turn may not be there."""
+        self._map.close()
+
+    def has_names_of(self, events: Sequence[Event]) -> bool:
+        return all(number in self._numbers[kind] for event in events for kind, number in _named_by(event))
+
+    def name(self, events: Sequence[Event], description: Description) -> bool:
+        """Write the names that the segment does not have; tell whether there was room for them."""
+        return all(
+            self._name(kind, number, said)
+            for event in events
+            for (kind, number), said in zip(_named_by(event), description, strict=True)
+        )
+
+    def _name(self, kind: int, number: int, said: Said) -> bool:
+        known = self._numbers[kind]
+        if number in known:
+            return True
+        if len(known) > NUMBER_MAX or not self.put(packed_name(kind, [number, *_words(said)], self.number)):
+            return False
+        known[number] = len(known)
+        return True
+
+    def packed(self, event: Event) -> bytes:
+        """Return an event, the names of which the segment has, as it is written."""
+        numbers = self._numbers
+        return packed_event(
+            event,
+            numbers[UNIT][event.unit],
+            numbers[table_of(event.kind)][event.object],
+            numbers[SITE][event.site],
+            self.number,
+        )
+
+    def _write_in_turn(self, record: bytes) -> None:
+        with self._turn:
+            self._map.write(record)
+
+
+def _named_by(event: Event) -> tuple[tuple[int, int], ...]:
+    """Return the kinds and numbers of what did something, to what, and where."""
+    return (UNIT, event.unit), (table_of(event.kind), event.object), (SITE, event.site)
+
+
+def _words(said: Said) -> list[str | int | None]:
+    """Return what a name says."""
+    if isinstance(said, TracedUnit):
+        return [_cut(said.name), _cut(said.role)]
+    if isinstance(said, TracedLock):
+        return [_cut(said.name), None if said.key is None else _cut(said.key), said.policy]
+    if said is None:
+        return []
+    return [_cut(said.file), said.line, _cut(said.function), _cut(said.source)]
+
+
+def _cut(text: str) -> str:
+    """Shorten a text: its end says more, of paths and of keys."""
+    return text if len(text) <= _TEXT_LENGTH_MAX else "..." + text[3 - _TEXT_LENGTH_MAX :]
+
+
+def _has_interpreter_lock() -> bool:
+    """Tell whether two threads never write to a mapping at the same time."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())

@@ -1,0 +1,111 @@
+"""Writing and reading a trace: what comes in comes out, in the order in which it happened."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from licorne.lockcheck import Lock
+from licorne.lockcheck.findings import Frame
+from licorne.lockcheck.recording import recording
+from licorne.lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
+from licorne.lockcheck.trace_file import read_trace
+from licorne.lockcheck.trace_index import TraceIndex
+from licorne.lockcheck.trace_writer import TraceWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NUMBERS = st.integers(1, 1 << 40)
+EVENTS = st.lists(
+    st.builds(
+        Event,
+        st.sampled_from([kind for kind in EventKind if kind is not EventKind.END]),
+        NUMBERS,
+        NUMBERS,
+        st.sampled_from(["R", "W"]),
+        st.sampled_from(["block", "timed", "try"]),
+        st.one_of(st.just(0), NUMBERS),
+    )
+)
+TEXTS = st.text(max_size=20)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a trace is written, over and over."""
+    return tmp_path_factory.mktemp("trace") / "locks.lct"
+
+
+@given(events=EVENTS, name=TEXTS, key=st.none() | TEXTS, line=st.integers(1))
+def test_what_is_written_is_read(
+    path: Path, events: list[Event], name: str, key: str | None, line: int
+) -> None:
+    """Every event, in order, with all names."""
+    unit, lock, site = TracedUnit(name, "role"), TracedLock(name, key, None), Frame(name, line, "f", "source")
+
+    things = {EventKind.JOIN: unit, EventKind.SIGNAL: None, EventKind.AWAIT: None}
+
+    def write() -> None:
+        writer = TraceWriter(path, 8192, 64)
+        for event in events:
+            thing = things.get(event.kind, lock)
+            writer.event(event, lambda thing=thing, at=event.site: (unit, thing, site if at else None))  # type: ignore[misc] # bound
+        writer.close()
+
+    write()
+    trace = read_trace(path)
+
+    assert tuple(events) == trace.events
+    assert trace.notices == ()
+    assert dict.fromkeys({event.unit for event in events}, unit).items() <= trace.units.items()
+    assert {lock} >= set(trace.locks.values())
+    assert dict.fromkeys({event.site for event in events} - {0}, site) == trace.sites
+
+
+def test_more_names_than_a_segment_can_number_go_into_the_next(tmp_path: Path) -> None:
+    """However large the segments are."""
+    path = tmp_path / "locks.lct"
+    writer = TraceWriter(path, 1 << 22, 2)
+    unit = TracedUnit("unit", "unit")
+    events = [Event(EventKind.SIGNAL, 1, number) for number in range(1, 70_001)]
+    for event in events:
+        writer.event(event, lambda: (unit, None, None))
+    used_bytes = writer.used_bytes
+    writer.close()
+
+    assert used_bytes > 1 << 22
+    assert tuple(events) == read_trace(path).events
+
+
+@pytest.mark.parametrize("has_interpreter_lock", [True, False])
+def test_threads_that_exclude_each_other_do_so_in_the_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_interpreter_lock: bool
+) -> None:
+    """Also where a segment ends every few hundred events."""
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_interpreter_lock, raising=False)
+    path, threads, times = tmp_path / "locks.lct", 4, 2_000
+    with recording(path, segment_bytes=8192, segments=64) as opened:
+        lock = Lock("lock")
+
+        def work() -> None:
+            for _ in range(times):
+                with lock:
+                    pass
+
+        workers = [threading.Thread(target=work) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    trace = read_trace(path)
+    order = [event.kind for event in trace.events if event.kind in {EventKind.TOOK, EventKind.LEFT}]
+
+    assert ([], ()) == (opened.faults, trace.notices)
+    assert [EventKind.TOOK, EventKind.LEFT] * threads * times == order
+    assert threads * times == len(TraceIndex(trace).sections)
