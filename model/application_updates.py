@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .application import Application
 from .errors import LicorneError
+from .flags import flag_of
 from .gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from .limit_updates import timeout_ns
 from .messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
@@ -49,7 +50,6 @@ APPLICATION_CREATION_TAG: Final = "yunikorn.apache.org/creationTime"
 QUOTA_TAG: Final = "namespace.resourcequota"
 GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _UINT64_MAX: Final = 2**64 - 1
 _SECOND_NS: Final = 1_000_000_000
 
@@ -115,7 +115,7 @@ class Decided(NamedTuple):
 
 def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided | Refused:
     """Find out who an application runs for and where it goes; changes nothing."""
-    forced = _tag(submission, CREATE_FORCE_TAG) in _TRUE
+    forced = flag_of(_tag(submission, CREATE_FORCE_TAG)) is True
     user = resolve(
         submission.user,
         submission.groups,

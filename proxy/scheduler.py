@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Self, final
 
 from ..actors.real_clock import RealClock
 from ..lockcheck import Lock
 from ..model.clock import VirtualClock
 from ..model.cluster import Cluster
 from ..model.errors import LicorneError, RequestError
+from ..model.flags import flag_of
 from .engines import ENGINES, EngineName, make_engine
 from .extra_configurations import ExtraConfigurations
 from .managers import Managers
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from .si.api import ResourceManagerCallback
 
 __all__ = ["ENGINES", "EngineName", "Scheduler"]
-
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 @final
@@ -94,7 +93,7 @@ class Scheduler(Stepping, QuestionSide):
             self._engine,
             self._outbox,
             self._extra,
-            reservations_on=os.environ.get("DISABLE_RESERVATION", "") not in _TRUE,
+            reservations_on=flag_of(os.environ.get("DISABLE_RESERVATION", "")) is not True,
         )
         fire = self._managers.fire
         self._clock: VirtualClock | RealClock = (

@@ -13,6 +13,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ..flags import flag_of
 from .durations import DurationError, parse_duration_ns
 from .words import did_you_mean
 
@@ -27,8 +28,6 @@ _NANOSECONDS: Final = 10**9
 _UINT64_MAX: Final = 2**64 - 1
 _UNSIGNED: Final = re.compile("[0-9]{1,40}")
 _SIGNED: Final = re.compile("[-+]?[0-9]{1,40}")
-_TRUE: Final = frozenset({"1", "t", "T", "true", "True", "TRUE"})
-_FALSE: Final = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 _OUR_PREFIXES: Final = ("event.", "health.")
 _LOG_PREFIX: Final = "log."
 _LOG_SUFFIX: Final = ".level"
@@ -88,7 +87,7 @@ class _Reader:
         self._known: list[str] = []
 
     def flag(self, key: str, *, default: bool) -> bool:
-        return self._value(key, _flag, default)
+        return self._value(key, flag_of, default)
 
     def count(self, key: str, default: int) -> int:
         return self._value(key, _count, default)
@@ -154,12 +153,6 @@ def parse_extra_config(texts: Mapping[str, str]) -> tuple[ExtraConfig, tuple[str
     )
     reader.unknown_keys()
     return settings, tuple(reader.warnings)
-
-
-def _flag(text: str) -> bool | None:
-    if text in _TRUE:
-        return True
-    return False if text in _FALSE else None
 
 
 def _count(text: str) -> int | None:

@@ -6,6 +6,8 @@ import re
 from ipaddress import ip_address
 from typing import Final
 
+from ...model.flags import flag_of
+
 __all__ = [
     "a_base_name",
     "a_filter",
@@ -20,10 +22,6 @@ __all__ = [
 PLACE_OF_THE_USER: Final = "%s"
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*|[0-9]+(\.[0-9]+)+")
-_FLAGS: Final = {
-    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
-}
 
 
 def a_text(text: str) -> str:
@@ -104,6 +102,7 @@ def some_attributes(text: str) -> tuple[str, ...]:
 def a_flag(text: str) -> bool:
     """Read a switch."""
     a_text(text)
-    if text not in _FLAGS:
+    flag = flag_of(text)
+    if flag is None:
         raise ValueError(f"{text!r} is neither true nor false")
-    return _FLAGS[text]
+    return flag

@@ -76,6 +76,18 @@ def test_a_replay_reads_standard_input() -> None:
     assert {"line": 1, "scheduled": 0} == json.loads(output)
 
 
+@pytest.mark.parametrize(("word", "reserves"), [("T", False), ("F", True), ("yes", True), ("", True)])
+def test_reservations_are_switched_off_by_the_environment(
+    monkeypatch: pytest.MonkeyPatch, word: str, *, reserves: bool
+) -> None:
+    """By a word for true; a node is reserved for the ask otherwise."""
+    monkeypatch.setenv("DISABLE_RESERVATION", word)
+
+    status, output, _ = run("replay", str(CONFORMANCE / "reservations" / "after-delay.jsonl"))
+
+    assert (0, reserves) == (status, '"isReserved": true' in output)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
