@@ -253,25 +253,6 @@ class NodeOrder:
     @writes
     def first_fit(self, resource: Resource) -> NodeSeat | None:
         """Return the first usable node with room; remember the resource as closed if there is none."""
-        return self._first_fit(resource)
-
-    @writes
-    def take_first_fit(self, resource: Resource) -> NodeSeat | None:
-        """Return the first usable node with room, and count the resource as taken there, in one step."""
-        seat = self._first_fit(resource)
-        if seat is not None:
-            seat.available = prune(subtract(seat.available, resource))
-            self._place_anew(seat)
-        return seat
-
-    @writes
-    def give_back(self, seat: NodeSeat, resource: Resource) -> None:
-        """Count a resource as taken no longer that the node did not take."""
-        seat.available = prune(add(seat.available, resource))
-        self._place_anew(seat)
-        self._open(seat)
-
-    def _first_fit(self, resource: Resource) -> NodeSeat | None:
         if resource in self.closed:
             return None
         for seat in self.fitting(resource):
@@ -280,6 +261,19 @@ class NodeOrder:
             del self.closed[next(iter(self.closed))]
         self.closed[resource] = None
         return None
+
+    @writes
+    def take_first_fit(self, resource: Resource) -> NodeSeat | None:
+        """Return the first usable node with room, and count the resource as taken there; one step."""
+        seat = NodeOrder.first_fit(self, resource)
+        if seat is not None:
+            NodeOrder.take(self, seat, prune(subtract(seat.available, resource)))
+        return seat
+
+    @writes
+    def give_back(self, seat: NodeSeat, resource: Resource) -> None:
+        """Count a resource as taken no longer that the node did not take."""
+        NodeOrder.give(self, seat, prune(add(seat.available, resource)))
 
     def fitting(self, resource: Resource) -> Iterator[NodeSeat]:
         """Walk the usable nodes with room, in order; the walk ends when the order is changed."""

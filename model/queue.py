@@ -1,7 +1,8 @@
 """A queue: its quota, what it uses, and what waits in it. A leaf holds applications, a parent queues.
 
-Each method touches this queue alone. What concerns a whole path, from a leaf up to the root, is in
-`licorne.model.queue_quota`; it visits one queue after the other and never two at once.
+Each method touches this queue alone. One that needs another of the same queue calls that of the class,
+which takes no lock again where an engine has woven locks in. What concerns a whole path, from a leaf up to
+the root, is in `licorne.model.queue_quota`; it visits one queue after the other and never two at once.
 """
 
 from __future__ import annotations
@@ -121,9 +122,6 @@ class Queue:
     @reads
     def has_room(self, resource: Resource) -> bool:
         """Tell whether the resource fits the maximum; for the root a type no node has is none."""
-        return self._has_room(resource)
-
-    def _has_room(self, resource: Resource) -> bool:
         maximum = self.maximum
         is_root = self.parent is None
         if maximum is None:
@@ -133,7 +131,7 @@ class Queue:
     @writes
     def try_charge(self, resource: Resource) -> bool:
         """Count the resource as allocated if it fits the maximum; one step, so that nobody comes between."""
-        if not self._has_room(resource):
+        if not Queue.has_room(self, resource):
             return False
         self.allocated = add(self.allocated, resource)
         return True
@@ -230,15 +228,6 @@ class Queue:
     @writes
     def refresh_priority(self) -> bool:
         """Find the highest priority of what waits here; return whether it changed."""
-        return self._refresh_priority()
-
-    @writes
-    def refresh_child(self, child: Queue, *, priority_changed: bool) -> bool:
-        """Have a child find its place before the next walk; return whether the priority here changed."""
-        self.child_order.stale[child.name] = child
-        return priority_changed and self._refresh_priority()
-
-    def _refresh_priority(self) -> bool:
         if self.is_leaf:
             highest = self.seats.max_priority()
         else:
@@ -248,6 +237,12 @@ class Queue:
         return changed
 
     # ---------------------------------------------------------------------------------------- order
+
+    @writes
+    def refresh_child(self, child: Queue, *, priority_changed: bool) -> bool:
+        """Have a child find its place before the next walk; return whether the priority here changed."""
+        self.child_order.stale[child.name] = child
+        return priority_changed and Queue.refresh_priority(self)
 
     @writes
     def children_now(self, version: int, place: Callable[[Queue, Queue], None]) -> list[Queue]:

@@ -110,24 +110,21 @@ class UserLimits:
         Nothing is refused here: recovered allocations count whether they fit or not. A resize may bring
         negative quantities, as long as nothing falls below zero by it.
         """
-        self._increase(queue_path, application_id, user, resource)
-
-    @writes
-    def try_increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> bool:
-        """Count the same if it is within all limits; one step, so that nobody comes between."""
-        if self._limits:
-            headroom = self._headroom(queue_path, application_id, user)
-            if not fits_undefined_unlimited(headroom, resource):
-                return False
-        self._increase(queue_path, application_id, user, resource)
-        return True
-
-    def _increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> None:
         account, link = self._open(queue_path, application_id, user)
         account.tree.increase(queue_path, application_id, resource)
         if link.group is not None:
             link.usage = add(link.usage, resource)
             self._groups[link.group].increase(queue_path, application_id, resource)
+
+    @writes
+    def try_increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> bool:
+        """Count the same if it is within all limits; one step, so that nobody comes between."""
+        if self._limits:
+            headroom = UserLimits.headroom(self, queue_path, application_id, user)
+            if not fits_undefined_unlimited(headroom, resource):
+                return False
+        UserLimits.increase(self, queue_path, application_id, user, resource)
+        return True
 
     @writes
     def decrease(
@@ -180,9 +177,6 @@ class UserLimits:
         Returns:
             The least that any level leaves of each limited type, possibly negative; `None` without limits.
         """
-        return self._headroom(queue_path, application_id, user)
-
-    def _headroom(self, queue_path: str, application_id: str, user: User) -> Resource | None:
         account, link = self._open(queue_path, application_id, user)
         account.tree.touch(queue_path)
         if not self._limits:

@@ -117,7 +117,6 @@ def _report_locks(trace_events: int, *, as_json: bool) -> None:
 
     from rich.console import Console  # noqa: PLC0415 - see above
 
-    from .judged_pace import measure_judged_pace  # noqa: PLC0415 - see above
     from .lock_costs import measure_lock_costs  # noqa: PLC0415 - see above
     from .lock_figures import measure_lock_figures  # noqa: PLC0415 - see above
     from .report import (  # noqa: PLC0415 - see above
@@ -125,19 +124,23 @@ def _report_locks(trace_events: int, *, as_json: bool) -> None:
         lock_costs_json,
         lock_costs_table,
         lock_figures_table,
+        shared_pace_table,
     )
+    from .thread_pace import measure_judged_pace, measure_shared_pace  # noqa: PLC0415 - see above
 
     costs = measure_lock_costs(perf_counter)
     figures = measure_lock_figures(perf_counter, trace_events=trace_events)
     try:
-        paces = measure_judged_pace(perf_counter, sleep)
+        judged = measure_judged_pace(perf_counter, sleep)
+        shared = measure_shared_pace(perf_counter)
     except BenchError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from error
     if as_json:
-        typer.echo(lock_costs_json(costs, paces, figures))
+        typer.echo(lock_costs_json(costs, figures, judged=judged, shared=shared))
     else:
         console = Console()
         console.print(lock_costs_table(costs))
         console.print(lock_figures_table(figures))
-        console.print(judged_pace_table(paces))
+        console.print(judged_pace_table(judged))
+        console.print(shared_pace_table(shared))

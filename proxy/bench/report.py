@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from .figures import figures_to_json
-from .judged_pace import JUDGEMENT_SECONDS
 from .targets import (
     BYTES_PER_APPLICATION_MAX,
     BYTES_PER_ASK_MAX,
@@ -24,14 +23,15 @@ from .targets import (
     REACTION_SECONDS_MAX,
     comparisons,
 )
+from .thread_pace import JUDGEMENT_SECONDS, LEAVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .figures import Figures
-    from .judged_pace import JudgedPace
     from .lock_costs import LockCost
     from .lock_figure import LockFigure
+    from .thread_pace import ThreadPace
 
 __all__ = [
     "judged_pace_table",
@@ -40,6 +40,7 @@ __all__ = [
     "lock_figures_table",
     "report_json",
     "report_tables",
+    "shared_pace_table",
 ]
 
 _ABSENT = "-"
@@ -81,21 +82,34 @@ def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
 
 
 def lock_costs_json(
-    costs: Sequence[LockCost], paces: Sequence[JudgedPace] = (), figures: Sequence[LockFigure] = ()
+    costs: Sequence[LockCost],
+    figures: Sequence[LockFigure] = (),
+    *,
+    judged: Sequence[ThreadPace] = (),
+    shared: Sequence[ThreadPace] = (),
 ) -> str:
     """Return what checking locks costs, and what threads bring, as one JSON document."""
     document = {
         "lock_costs": [asdict(cost) | {"is_met": cost.is_met} for cost in costs],
         "lock_figures": [asdict(figure) | {"is_met": figure.is_met} for figure in figures],
-        "judged_pace": [asdict(pace) for pace in paces],
+        "judged_pace": [asdict(pace) for pace in judged],
+        "shared_pace": [asdict(pace) for pace in shared],
     }
     return json.dumps(document, indent=2)
 
 
-def judged_pace_table(paces: Sequence[JudgedPace]) -> Table:
+def judged_pace_table(paces: Sequence[ThreadPace]) -> Table:
     """Return what scheduling threads bring where the resource manager judges slowly as a table."""
-    milliseconds = JUDGEMENT_SECONDS * 1_000
-    table = Table(title=f"Placing, each judged for {milliseconds:g} ms", title_justify="left")
+    return _threads_table(f"Placing, each judged for {JUDGEMENT_SECONDS * 1_000:g} ms", paces)
+
+
+def shared_pace_table(paces: Sequence[ThreadPace]) -> Table:
+    """Return what scheduling threads bring where they share a partition as a table."""
+    return _threads_table(f"Placing in a shared partition of {LEAVES} leaves", paces)
+
+
+def _threads_table(title: str, paces: Sequence[ThreadPace]) -> Table:
+    table = Table(title=title, title_justify="left")
     for heading in ("threads", "per second", "x one thread"):
         table.add_column(heading, justify="right")
     for pace in paces:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,8 @@ from threads_stress import application_end, node_end, release, switching_every
 
 from licorne import LicorneError, Scheduler
 from licorne.actors.guarded_partition import GuardedPartition
+from licorne.actors.guards import LOCK_ORDER
+from licorne.lockcheck import session
 from licorne.model.partition import Partition
 from licorne.proxy.si import si_pb2 as si
 
@@ -210,6 +213,27 @@ def test_limits_hold_while_applications_and_nodes_are_killed(
     rest(scheduler)
     assert 17 == used(scheduler)
     assert () == scheduler.quarantined()
+
+
+def test_the_lock_checker_finds_nothing(listener: Listener) -> None:
+    """Every lock is taken in its order, and nothing blocks under one."""
+    with session(LOCK_ORDER) as checked, running("threads", threads=4, share_partitions=True) as scheduler:
+        scheduler.register("rm", listener, configuration=configuration(ROOM))
+        in_threads(*[partial(churn, scheduler, number, 6) for number in range(8)])
+
+    assert [] == list(checked.findings), checked.report_text()
+    assert [] == checked.faults
+
+
+def test_threads_share_where_they_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter says so that was built without a global lock."""
+    for is_locked in (True, False):
+        monkeypatch.setattr(sys, "_is_gil_enabled", lambda now=is_locked: now, raising=False)
+        with Scheduler(engine="threads") as scheduler:
+            scheduler.register("rm", Listener(), configuration=configuration())
+            (partition,) = scheduler._cluster.partitions()
+            assert isinstance(partition, GuardedPartition)
+            assert partition._shares is not is_locked
 
 
 @pytest.mark.parametrize("engine", ["actors", "direct"])

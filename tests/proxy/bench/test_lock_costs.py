@@ -87,7 +87,7 @@ def test_a_figure_is_met_up_to_its_limit() -> None:
         LockFigure("any", 50_000, "events"),
     ]
     table = lock_figures_table(figures)
-    entries = json.loads(lock_costs_json((), (), figures))["lock_figures"]
+    entries = json.loads(lock_costs_json((), figures))["lock_figures"]
 
     assert [True, False, True, False, True] == [entry["is_met"] for entry in entries]
     assert ["≤ 1", "≤ 1", "≥ 0.9", "≥ 0.9", ""] == list(table.columns[3].cells)
