@@ -1,12 +1,10 @@
 """A session: what is declared, how much is looked at, what was found, and what happens then.
 
-Sessions nest; the innermost one looks on. A session that nobody opened looks on where the environment asks
-for checking (`ambient`).
+Sessions nest; the innermost one looks on. If nobody opened one, the environment may ask for one (`ambient`).
 """
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,7 +15,7 @@ from .errors import LockCheckError, LockOrderWarning, LockUsageError
 from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
 from .graph import Graph
 from .holding import Node, held_nodes
-from .levels import Environment, Level, level_of
+from .levels import Level, level_of
 from .long_holds import ANY, HoldWatch
 from .reactions import edge_of, react
 from .report import text_report
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from .summaries import Summary
     from .waiting import VictimPolicy
 
-__all__ = ["Action", "Session", "ambient", "session"]
+__all__ = ["Action", "Session", "session"]
 
 FAULTS_MAX: Final = 1000
 """So many errors of the checker itself are kept."""
@@ -361,30 +359,6 @@ class Session:
 
 session = Session
 """What a program writes: `with session(ORDER): ...`."""
-
-
-def ambient(environment: Environment) -> Session:
-    """Open the session that the environment asks for, if none is open; it stays open."""
-    with LATCH:
-        if runtime.session is None:
-            opened = Session(
-                level=environment.level,
-                on={rung: "log" for rung in Rung if rung is not Rung.R5},
-                timeout_seconds=environment.timeout_seconds,
-                max_hold_seconds=environment.max_hold_seconds if environment.level >= Level.FULL else None,
-                order_disabled=environment.order_disabled,
-                exits=environment.exits,
-                name="environment",
-            )
-            opened.__enter__()
-            if environment.timeout_seconds is not None:
-                sys.stderr.write(
-                    f"=== Deadlock detection enabled (timeout: {environment.timeout_seconds:g} seconds, "
-                    f"exit on deadlock: {environment.exits}, "
-                    f"locking order disabled: {environment.order_disabled}) ===\n"
-                )
-        assert runtime.session is not None
-        return runtime.session
 
 
 def _thread_ended(unit: Unit) -> None:

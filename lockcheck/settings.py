@@ -24,10 +24,10 @@ def level_for(check: Level | str | None) -> Level:
     if level is not Level.OFF and runtime.session is None:
         from dataclasses import replace  # noqa: PLC0415 - nothing of this is loaded where nothing is checked
 
-        from .sessions import ambient  # noqa: PLC0415
+        from .ambient import look_on  # noqa: PLC0415
 
         environment = Environment.read()
-        ambient(replace(environment, level=max(level, environment.level)))
+        look_on(replace(environment, level=max(level, environment.level)))
         if environment.level >= Level.RECORD:
             from .ambient_runs import begin  # noqa: PLC0415 - likewise
 

@@ -1,0 +1,39 @@
+"""The session that the environment asks for: it looks on where nobody opened one, and stays open."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from .findings import Rung
+from .levels import Level
+from .runtime import LATCH, runtime
+from .sessions import Session
+
+if TYPE_CHECKING:
+    from .levels import Environment
+
+__all__ = ["look_on"]
+
+
+def look_on(environment: Environment) -> None:
+    """Open the session that the environment asks for, if none is open."""
+    with LATCH:
+        if runtime.session is not None:
+            return
+        opened = Session(
+            level=environment.level,
+            on={rung: "log" for rung in Rung if rung is not Rung.R5},
+            timeout_seconds=environment.timeout_seconds,
+            max_hold_seconds=environment.max_hold_seconds if environment.level >= Level.FULL else None,
+            order_disabled=environment.order_disabled,
+            exits=environment.exits,
+            name="environment",
+        )
+        opened.__enter__()
+        if environment.timeout_seconds is not None:
+            sys.stderr.write(
+                f"=== Deadlock detection enabled (timeout: {environment.timeout_seconds:g} seconds, "
+                f"exit on deadlock: {environment.exits}, "
+                f"locking order disabled: {environment.order_disabled}) ===\n"
+            )
