@@ -1,9 +1,13 @@
-"""The command `licorne`."""
+"""The command `licorne`.
+
+Each command loads what it needs when it runs (inside of its function), and modules of commands load only what
+says their options: nobody waits for the scheduler who asks for help, or checks a file.
+"""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,13 +15,12 @@ import typer
 from ..model.errors import LicorneError
 from .bad_input import ends_on
 from .bench.command import bench
-from .engines import ENGINES, THREADS_HELP, engine_named
+from .engine_names import engine_named
 from .explanation.command import explain
 from .explanation.dry_run_command import dry_run
-from .replay import replay as run_replay
+from .options import EngineOption, ThreadsOption, UsersOption
 from .simulation.command import simulate_command
-from .user_file import USERS_HELP, read_users
-from .validation import validate
+from .validate_command import validate
 
 __all__ = ["main"]
 
@@ -34,11 +37,14 @@ application = typer.Typer(
 def replay(
     transcript: Annotated[Path, typer.Argument(help="The transcript (.jsonl), `-` for standard input.")],
     *,
-    engine: Annotated[str, typer.Option(help=f"What it runs on: {' or '.join(ENGINES)}.")] = "direct",
-    threads: Annotated[int | None, typer.Option(help=THREADS_HELP)] = None,
-    users: Annotated[Path | None, typer.Option(help=USERS_HELP)] = None,
+    engine: EngineOption = "direct",
+    threads: ThreadsOption = None,
+    users: UsersOption = None,
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
+    from .replay import replay as run_replay
+    from .user_file import read_users
+
     with ends_on((LicorneError, OSError, UnicodeError), "licorne replay"):
         text = sys.stdin.read() if str(transcript) == "-" else transcript.read_text(encoding="utf-8")
         resolver = None if users is None else read_users(users)
@@ -56,7 +62,7 @@ def _write_line(line: str) -> None:
 )
 def lockcheck(context: typer.Context) -> None:
     """Tell whether the locks of a program can deadlock (`licorne lockcheck --help`)."""
-    from ..lockcheck.command import main as run  # noqa: PLC0415 - other commands start faster without it
+    from ..lockcheck.command import main as run
 
     raise typer.Exit(run(context.args, "licorne lockcheck"))
 

@@ -1,40 +1,25 @@
-"""The engines that a scheduler can be made on, by name."""
+"""The engines that a scheduler can be made on."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from ..actors.engine import ActorsEngine, DirectEngine
 from ..actors.threads_engine import ThreadsEngine
 from ..model.errors import LicorneError
+from .engine_names import engine_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..actors.engine import Engine
     from ..actors.log import Log
+    from .engine_names import EngineName
 
-__all__ = ["ENGINES", "THREADS_HELP", "EngineName", "engine_named", "make_engine"]
+__all__ = ["make_engine"]
 
-EngineName: TypeAlias = Literal["actors", "direct", "threads"]
-ENGINES: Final[tuple[EngineName, ...]] = ("actors", "direct", "threads")
 DEFAULT_THREADS: Final = 2
-THREADS_HELP: Final = (
-    "How many threads the engine `threads` has; the cycles of as many partitions run at once."
-)
-
-
-def engine_named(text: str) -> EngineName:
-    """Return the engine of that name.
-
-    Raises:
-        LicorneError: There is none.
-    """
-    for name in ENGINES:
-        if name == text:
-            return name
-    raise LicorneError(f"engine {text!r} is unknown, there are {', '.join(ENGINES)}")
 
 
 def threads_run_at_once() -> bool:

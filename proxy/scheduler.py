@@ -11,7 +11,8 @@ from ..model.clock import VirtualClock
 from ..model.cluster import Cluster
 from ..model.errors import LicorneError, RequestError
 from ..model.flags import flag_of
-from .engines import ENGINES, EngineName, make_engine
+from .engine_names import ENGINES, EngineName
+from .engines import make_engine
 from .extra_configurations import ExtraConfigurations
 from .managers import Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes

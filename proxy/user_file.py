@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from .resolvers.static_list import StaticResolver
 from .simulation.located_yaml import read_located_yaml
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from ..model.configuration.problems import Finding
     from .simulation.located_yaml import LocatedYaml, YamlValue
 
-__all__ = ["USERS_HELP", "read_users"]
-
-USERS_HELP: Final = "Users with lists of groups (.yaml), asked instead of who is configured."
+__all__ = ["read_users"]
 
 
 def read_users(path: Path) -> StaticResolver:

@@ -84,8 +84,7 @@ def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[Workload]:
 def _run(
     workloads: Sequence[Workload], engines: Sequence[Engine], repeat: int, threads: int | None
 ) -> list[Figures]:
-    # The other commands should not wait for what only this one needs.
-    from .run import run_all  # noqa: PLC0415 - see above
+    from .run import run_all
 
     done: list[Figures] = []
     total = len(workloads) * len(engines)
@@ -100,9 +99,9 @@ def _run(
 
 
 def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415 - see above
+    from rich.console import Console
 
-    from .report import report_json, report_tables  # noqa: PLC0415 - see above
+    from .report import report_json, report_tables
 
     if as_json:
         typer.echo(report_json(runs))
@@ -113,20 +112,20 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
 
 
 def _report_locks(trace_events: int, *, as_json: bool) -> None:
-    from time import perf_counter, sleep  # noqa: PLC0415 - see above
+    from time import perf_counter, sleep
 
-    from rich.console import Console  # noqa: PLC0415 - see above
+    from rich.console import Console
 
-    from .lock_costs import measure_lock_costs  # noqa: PLC0415 - see above
-    from .lock_figures import measure_lock_figures  # noqa: PLC0415 - see above
-    from .report import (  # noqa: PLC0415 - see above
+    from .lock_costs import measure_lock_costs
+    from .lock_figures import measure_lock_figures
+    from .report import (
         judged_pace_table,
         lock_costs_json,
         lock_costs_table,
         lock_figures_table,
         shared_pace_table,
     )
-    from .thread_pace import measure_judged_pace, measure_shared_pace  # noqa: PLC0415 - see above
+    from .thread_pace import measure_judged_pace, measure_shared_pace
 
     costs = measure_lock_costs(perf_counter)
     figures = measure_lock_figures(perf_counter, trace_events=trace_events)

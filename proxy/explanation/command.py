@@ -8,8 +8,7 @@ import typer
 
 from ...model.errors import LicorneError
 from ..bad_input import ends_on
-from .documents import document_of
-from .options import (
+from ..options import (
     AfterOption,
     AsJsonOption,
     AtOption,
@@ -23,11 +22,7 @@ from .options import (
     SeedOption,
     ThreadsOption,
     UsersOption,
-    stage_options,
 )
-from .printing import moment_document, print_document, print_lines
-from .stage import stage_for
-from .text import lines_of
 
 __all__ = ["explain"]
 
@@ -51,6 +46,11 @@ def explain(
     as_json: AsJsonOption = False,
 ) -> None:
     """Say why an application waits: everything that stands in its way, and what would have to change."""
+    from .documents import document_of
+    from .printing import moment_document, print_document, print_lines
+    from .stage import stage_for, stage_options
+    from .text import lines_of
+
     with ends_on(LicorneError, "licorne explain"):
         options = stage_options(
             input_path,

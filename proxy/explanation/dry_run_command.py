@@ -6,14 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ...model.allocation import REQUIRED_NODE_TAG
 from ...model.errors import LicorneError
-from ...model.quantities import QuantityError
-from ...model.resource_texts import resource_from_texts
 from ..bad_input import ends_on
-from ..si import si_pb2 as si
-from .dry_run_text import dry_run_document, dry_run_lines
-from .options import (
+from ..options import (
     AfterOption,
     AsJsonOption,
     AtOption,
@@ -27,15 +22,9 @@ from .options import (
     SeedOption,
     ThreadsOption,
     UsersOption,
-    stage_options,
 )
-from .printing import moment_document, print_document, print_lines
-from .stage import stage_for
 
 __all__ = ["dry_run"]
-
-_NAME = "dry-run"
-"""What a new application and a new ask are called."""
 
 
 def dry_run(
@@ -75,6 +64,11 @@ def dry_run(
     as_json: AsJsonOption = False,
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
+    from .dry_run_requests import new_application, new_ask
+    from .dry_run_text import dry_run_document, dry_run_lines
+    from .printing import moment_document, print_document, print_lines
+    from .stage import stage_for, stage_options
+
     with ends_on(LicorneError, "licorne dry-run"):
         options = stage_options(
             input_path,
@@ -91,10 +85,10 @@ def dry_run(
         _check(of, user=user, details=[queue, *(group or []), *(tag or [])], resource=resource)
         application = None
         if of is None:
-            application = _application(user or "", group or [], queue, tag or [], partition or "")
+            application = new_application(user or "", group or [], queue, tag or [], partition or "")
         ask = None
         if resource:
-            ask = _ask(of or _NAME, resource, priority, required_node, partition or "")
+            ask = new_ask(of, resource, priority, required_node, partition or "")
         with stage_for(options) as stage:
             run = stage.scheduler.dry_run(application=application, ask=ask, rm_id=rm)
             if as_json:
@@ -111,43 +105,3 @@ def _check(of: str | None, *, user: str | None, details: list[str], resource: li
         raise LicorneError(f"application {of} has its user, queue and tags: leave --user and the like out")
     if of is not None and not resource:
         raise LicorneError(f"an ask of application {of} wants something: name it (--resource vcore=1)")
-
-
-def _application(
-    user: str, groups: list[str], queue: str, tags: list[str], partition: str
-) -> si.AddApplicationRequest:
-    return si.AddApplicationRequest(
-        applicationID=_NAME,
-        queueName=queue,
-        partitionName=partition,
-        ugi=si.UserGroupInformation(user=user, groups=groups),
-        tags=_pairs("--tag", tags),
-    )
-
-
-def _ask(
-    application_id: str, resources: list[str], priority: int, required_node: str, partition: str
-) -> si.Allocation:
-    try:
-        wanted = resource_from_texts(_pairs("--resource", resources))
-    except QuantityError as error:
-        raise LicorneError(f"--resource: {error}") from error
-    quantities = {name: si.Quantity(value=quantity) for name, quantity in wanted.items()}
-    return si.Allocation(
-        allocationKey=_NAME,
-        applicationID=application_id,
-        partitionName=partition,
-        resourcePerAlloc=si.Resource(resources=quantities),
-        priority=priority,
-        allocationTags={REQUIRED_NODE_TAG: required_node} if required_node else {},
-    )
-
-
-def _pairs(option: str, texts: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise LicorneError(f"{option} {text}: a name and a value with = between are wanted")
-        pairs[name] = value
-    return pairs

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, final
 
 from ...model.clock import EPOCH_2000_NS
+from ...model.configuration.durations import parse_duration_ns
 from ...model.configuration.reader import load
 from ...model.errors import LicorneError
+from ..engine_names import engine_named
 from ..replay import Replay
 from ..si import si_pb2 as si
 from ..simulation.books import Books
@@ -19,6 +21,7 @@ from ..simulation.driver import Driver, NoProgress
 from ..simulation.input_files import read_text
 from ..simulation.inputs import InputKind, InputOptions, kind_of_input, load_input
 from ..simulation.located_yaml import read_located_yaml
+from ..simulation.openb import OpenbMode
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM
 from ..simulation.transcript_input import Transcript
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from ..transcript import Line
     from .words import Where
 
-__all__ = ["Stage", "StageOptions", "stage_for"]
+__all__ = ["Stage", "StageOptions", "stage_for", "stage_options"]
 
 _FIRST_PARTITION: Final = "partitions[0]"
 
@@ -61,6 +64,47 @@ class StageOptions:
     threads: int | None = None
     at_ns: int | None = None
     after_line: int | None = None
+
+
+def stage_options(
+    path: Path,
+    *,
+    at: str | None,
+    after: int | None,
+    nodes: Path | None,
+    config: Path | None,
+    users: Path | None,
+    engine: str,
+    threads: int | None,
+    own_times: bool,
+    seed: int,
+) -> StageOptions:
+    """Check the options, and return what they ask for.
+
+    Raises:
+        LicorneError: The engine is unknown, or the time is none.
+    """
+    return StageOptions(
+        input=InputOptions(
+            path=path,
+            nodes_path=nodes,
+            openb_mode=OpenbMode.OWN_TIMES if own_times else OpenbMode.PACKING,
+            seed=seed,
+        ),
+        config_path=config,
+        users_path=users,
+        engine=engine_named(engine),
+        threads=threads,
+        at_ns=None if at is None else _moment_ns(at),
+        after_line=after,
+    )
+
+
+def _moment_ns(text: str) -> int:
+    moment_ns = parse_duration_ns(text)
+    if moment_ns < 0:
+        raise LicorneError(f"--at {text}: a time before the start")
+    return moment_ns
 
 
 @dataclass(frozen=True, slots=True)

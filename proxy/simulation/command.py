@@ -5,40 +5,45 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from ...model.configuration.reader import load
 from ...model.errors import LicorneError
 from ..bad_input import ends_on
-from ..engines import ENGINES, THREADS_HELP, engine_named
-from ..user_file import USERS_HELP, read_users
-from .input_files import read_text
-from .inputs import InputOptions, load_input
-from .openb import OpenbMode
-from .progress import progress_on
-from .report import document_of
-from .report_table import print_report
-from .scheduler_core import open_scheduler_core
-from .simulation import simulate
+from ..engine_names import engine_named
+from ..options import (
+    AsJsonOption,
+    EngineOption,
+    NodesOption,
+    OwnTimesOption,
+    SeedOption,
+    ThreadsOption,
+    UsersOption,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..engine_names import EngineName
     from ..resolvers.resolver import UserResolver
-    from ..scheduler import EngineName
     from .core import Core
+    from .inputs import InputOptions
     from .report import SimulationReport
     from .simulation import CoreFactory
 
 __all__ = ["simulate_command"]
 
 
+def _open_scheduler_core(engine: EngineName, resolver: UserResolver | None, threads: int | None) -> Core:
+    from .scheduler_core import SchedulerCore
+
+    return SchedulerCore(engine, resolver, threads)
+
+
 def simulate_command(
-    open_core: Callable[[EngineName, UserResolver | None, int | None], Core] = open_scheduler_core,
+    open_core: Callable[[EngineName, UserResolver | None, int | None], Core] = _open_scheduler_core,
 ) -> Callable[..., None]:
     """Return the command as typer takes it.
 
@@ -55,25 +60,22 @@ def simulate_command(
                 help="A scenario (.yaml), a log (.swf), openb pods (.csv) or a transcript (.jsonl).",
             ),
         ],
-        nodes: Annotated[
-            Path | None, typer.Option(help="The nodes of openb pods (.csv), or the machines of a log.")
-        ] = None,
+        nodes: NodesOption = None,
         config: Annotated[
             Path | None, typer.Option(help="The queues (queues.yaml); by default what fits the input.")
         ] = None,
-        engine: Annotated[str, typer.Option(help=f"What it runs on: {' or '.join(ENGINES)}.")] = "direct",
-        threads: Annotated[int | None, typer.Option(help=THREADS_HELP)] = None,
-        own_times: Annotated[
-            bool,
-            typer.Option(
-                "--own-times", help="Replay openb pods by their own times, instead of packing them."
-            ),
-        ] = False,
-        users: Annotated[Path | None, typer.Option(help=USERS_HELP)] = None,
-        seed: Annotated[int, typer.Option(help="What durations of a scenario are drawn with.")] = 1,
-        as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+        engine: EngineOption = "direct",
+        threads: ThreadsOption = None,
+        own_times: OwnTimesOption = False,
+        users: UsersOption = None,
+        seed: SeedOption = 1,
+        as_json: AsJsonOption = False,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
+        from ..user_file import read_users
+        from .inputs import InputOptions
+        from .openb import OpenbMode
+
         options = InputOptions(
             path=input_path,
             nodes_path=nodes,
@@ -94,6 +96,12 @@ def _run(
     options: InputOptions, config: Path | None, engine: EngineName, open_core: CoreFactory
 ) -> SimulationReport:
     """Load everything, and only then simulate."""
+    from ...model.configuration.reader import load
+    from .input_files import read_text
+    from .inputs import load_input
+    from .progress import progress_on
+    from .simulation import simulate
+
     configuration = None
     if config is not None:
         configuration = read_text(config)
@@ -112,6 +120,11 @@ def _run(
 
 def _print(report: SimulationReport, *, as_json: bool) -> None:
     """Print a report to standard output."""
+    from rich.console import Console
+
+    from .report import document_of
+    from .report_table import print_report
+
     if as_json:
         typer.echo(json.dumps(document_of(report)))
     else:

@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     from ..scheduler import EngineName
     from ..si.api import SchedulerAPI
 
-__all__ = ["SchedulerCore", "open_scheduler_core"]
+__all__ = ["SchedulerCore"]
 
 
 @final
 class SchedulerCore:
-    """A stepped scheduler; a `Core`."""
+    """A stepped scheduler; a `Core`. A resolver is asked for groups instead of who is configured.
+
+    Raises:
+        LicorneError: The engine cannot have so many threads.
+    """
 
     def __init__(
         self, engine: EngineName, resolver: UserResolver | None = None, threads: int | None = None
@@ -52,14 +56,3 @@ class SchedulerCore:
     def close(self) -> None:
         """End the scheduler."""
         self._scheduler.stop()
-
-
-def open_scheduler_core(
-    engine: EngineName, resolver: UserResolver | None = None, threads: int | None = None
-) -> SchedulerCore:
-    """Open a core on an engine; a resolver is asked for groups instead of who is configured.
-
-    Raises:
-        LicorneError: The engine cannot have so many threads.
-    """
-    return SchedulerCore(engine, resolver, threads)

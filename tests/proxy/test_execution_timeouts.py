@@ -11,7 +11,7 @@ from transcript_witness import output_of
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.driver import NoProgress
-from licorne.proxy.simulation.scheduler_core import open_scheduler_core
+from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.transcript_input import read_timed_transcript
 
@@ -201,7 +201,7 @@ def test_a_simulated_transcript_has_its_limits(tmp_path: Path, engine: EngineNam
 
     report = simulate(
         read_timed_transcript(path),
-        open_scheduler_core,
+        SchedulerCore,
         engine=engine,
         configuration=None,
         progress=NoProgress(),

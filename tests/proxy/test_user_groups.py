@@ -21,7 +21,7 @@ from licorne.proxy.resolvers.operating_system import OperatingSystemResolver
 from licorne.proxy.scheduler import ENGINES
 from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.scenario import read_scenario
-from licorne.proxy.simulation.scheduler_core import open_scheduler_core
+from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulation import simulate
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ applications:
 """
     report = simulate(
         read_scenario(written(tmp_path / "day.yaml", scenario.replace("§", ROOT))),
-        open_scheduler_core,
+        SchedulerCore,
         engine="direct",
         configuration=resolving_by("os"),
         progress=NoProgress(),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
+SCHEDULER: Final = ("google.protobuf", "licorne.actors", "licorne.model.partition", "licorne.proxy.scheduler")
 BUILD_SECONDS_MAX: Final = 120
 IMPORT_SECONDS_MAX: Final = 60
 
@@ -48,6 +49,16 @@ import json, sys
 import licorne.lockcheck, licorne.lockcheck.sessions
 rooms = ("licorne.model", "licorne.actors", "licorne.proxy", "google.protobuf", "pykka", "pydantic")
 print(json.dumps(sorted(name for name in sys.modules if name.startswith(rooms))))
+"""
+
+_COMMANDS: Final = """
+import contextlib, sys
+from licorne.proxy.command_line import main
+for arguments in {commands!r}:
+    sys.argv = ["licorne", *arguments]
+    with contextlib.suppress(SystemExit):
+        main()
+print("loaded:", *(name for name in {heavy!r} if name in sys.modules))
 """
 
 _FACADE: Final = """
@@ -212,6 +223,25 @@ def test_the_lock_checker_loads_nothing_of_the_scheduler(tmp_path: Path) -> None
     output, _ = run_python(_ALONE, tmp_path)
 
     assert [] == json.loads(output)
+
+
+def test_help_loads_nothing_of_the_scheduler(tmp_path: Path) -> None:
+    """Who asks what there is should not wait for it, whichever command they ask about."""
+    names = ["replay", "simulate", "explain", "dry-run", "bench", "validate", "lockcheck"]
+    commands = [["--help"], *([name, "--help"] for name in names)]
+    heavy = [*SCHEDULER, "licorne.model.configuration.reader", "yaml"]
+    output, _ = run_python(_COMMANDS.format(commands=commands, heavy=heavy), tmp_path)
+
+    assert len(commands) == output.lower().count("usage:")
+    assert output.endswith("\nloaded:\n")
+
+
+def test_a_configuration_is_checked_without_a_scheduler(tmp_path: Path) -> None:
+    """By what reads configurations alone."""
+    (tmp_path / "queues.yaml").write_text("partitions: [{name: default, queues: [{name: root}]}]")
+    code = _COMMANDS.format(commands=[["validate", "queues.yaml"]], heavy=SCHEDULER)
+
+    assert ("queues.yaml: valid\nloaded:\n", "") == run_python(code, tmp_path)
 
 
 def test_every_name_of_the_facade_is_there(tmp_path: Path) -> None:

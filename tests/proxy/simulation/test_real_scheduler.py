@@ -16,7 +16,7 @@ from licorne.proxy.simulation.driver import Driver, NoProgress
 from licorne.proxy.simulation.openb import OpenbMode, read_openb
 from licorne.proxy.simulation.report import document_of
 from licorne.proxy.simulation.scenario import read_scenario
-from licorne.proxy.simulation.scheduler_core import SchedulerCore, open_scheduler_core
+from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.swf import read_swf
@@ -38,7 +38,7 @@ _ONE_QUEUE = "partitions: [{name: default, queues: [{name: root, submitacl: '*',
 def _simulated(work: Workload | Transcript, engine: EngineName = "direct") -> SimulationReport:
     return simulate(
         work,
-        open_scheduler_core,
+        SchedulerCore,
         engine=engine,
         configuration=None,
         progress=NoProgress(),

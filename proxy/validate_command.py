@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path  # noqa: TC003 - typer reads the annotations when it runs
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..model.configuration.reader import inspect
 from .bad_input import ends_on
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ def validate(
 
     Ends with status 3 if one is invalid, and with 2 if one cannot be read.
     """
+    from ..model.configuration.reader import inspect
+
     documents: list[Document] = []
     for file in files:
         with ends_on((OSError, UnicodeError), f"licorne validate: {file}"):

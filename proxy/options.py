@@ -1,4 +1,4 @@
-"""The options that `explain` and `dry-run` share: what is played, and up to when."""
+"""The options that several commands have. To load them loads nothing of the scheduler."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ...model.configuration.durations import parse_duration_ns
-from ...model.errors import LicorneError
-from ..engines import ENGINES, THREADS_HELP, engine_named
-from ..simulation.inputs import InputOptions
-from ..simulation.openb import OpenbMode
-from ..user_file import USERS_HELP
-from .stage import StageOptions
+from .engine_names import ENGINES
 
 __all__ = [
     "AfterOption",
@@ -29,7 +23,6 @@ __all__ = [
     "SeedOption",
     "ThreadsOption",
     "UsersOption",
-    "stage_options",
 ]
 
 InputOption: TypeAlias = Annotated[
@@ -54,11 +47,20 @@ NodesOption: TypeAlias = Annotated[
 ConfigOption: TypeAlias = Annotated[
     Path | None, typer.Option("--config", help="The queues (queues.yaml) instead of those of the input.")
 ]
-UsersOption: TypeAlias = Annotated[Path | None, typer.Option("--users", help=USERS_HELP)]
+UsersOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--users", help="Users with lists of groups (.yaml), asked instead of who is configured."),
+]
 EngineOption: TypeAlias = Annotated[
     str, typer.Option("--engine", help=f"What it runs on: {' or '.join(ENGINES)}.")
 ]
-ThreadsOption: TypeAlias = Annotated[int | None, typer.Option("--threads", help=THREADS_HELP)]
+ThreadsOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        help="How many threads the engine `threads` has; the cycles of as many partitions run at once.",
+    ),
+]
 OwnTimesOption: TypeAlias = Annotated[
     bool, typer.Option("--own-times", help="Replay openb pods by their own times, instead of packing them.")
 ]
@@ -72,44 +74,3 @@ RmOption: TypeAlias = Annotated[
     str | None, typer.Option("--rm", help="The resource manager, where several have the application.")
 ]
 AsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-
-
-def stage_options(
-    path: Path,
-    *,
-    at: str | None,
-    after: int | None,
-    nodes: Path | None,
-    config: Path | None,
-    users: Path | None,
-    engine: str,
-    threads: int | None,
-    own_times: bool,
-    seed: int,
-) -> StageOptions:
-    """Check the options, and return what they ask for.
-
-    Raises:
-        LicorneError: The engine is unknown, or the time is none.
-    """
-    return StageOptions(
-        input=InputOptions(
-            path=path,
-            nodes_path=nodes,
-            openb_mode=OpenbMode.OWN_TIMES if own_times else OpenbMode.PACKING,
-            seed=seed,
-        ),
-        config_path=config,
-        users_path=users,
-        engine=engine_named(engine),
-        threads=threads,
-        at_ns=None if at is None else _moment_ns(at),
-        after_line=after,
-    )
-
-
-def _moment_ns(text: str) -> int:
-    moment_ns = parse_duration_ns(text)
-    if moment_ns < 0:
-        raise LicorneError(f"--at {text}: a time before the start")
-    return moment_ns

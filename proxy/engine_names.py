@@ -1,0 +1,24 @@
+"""The names of the engines that a scheduler can be made on; what stands behind them is in `engines`."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from ..model.errors import LicorneError
+
+__all__ = ["ENGINES", "EngineName", "engine_named"]
+
+EngineName: TypeAlias = Literal["actors", "direct", "threads"]
+ENGINES: Final[tuple[EngineName, ...]] = ("actors", "direct", "threads")
+
+
+def engine_named(text: str) -> EngineName:
+    """Return the engine of that name.
+
+    Raises:
+        LicorneError: There is none.
+    """
+    for name in ENGINES:
+        if name == text:
+            return name
+    raise LicorneError(f"engine {text!r} is unknown, there are {', '.join(ENGINES)}")
