@@ -18,13 +18,13 @@ from .object_state import ObjectState
 from .placed_counts import PlacedCounts
 from .placement.placement import usable_rules
 from .preemption_records import PreemptionLog
+from .quantities import INT64_MAX, INT64_MIN
 from .quarantine import Quarantine, forget_quarantined
 from .queue import Queue
 from .queue_preemption_attempts import FruitlessAttempts
 from .queue_tree import QueueTree
 from .refusal_notes import RefusalNotes
-from .resource_combinations import prune
-from .resources import EMPTY, add, subtract, total_of
+from .resources import EMPTY, Resource, total_of
 from .seat import Seat
 from .surroundings import ApplicationTimer, QueueCleaning
 from .user_limits import UserLimits
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from .placement.requests import RuleOutcome
     from .reservations import Reservation
     from .reserved_pass import ReservedRest
-    from .resources import Resource
     from .surroundings import Surroundings
 
 __all__ = ["CLEANING_INTERVAL_NS", "PartitionState", "RejectedApplication"]
@@ -74,6 +73,8 @@ class PartitionState:
         policy = config.node_sort_policy
         self.nodes = around.weave(NodeOrder)(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
         self.capacity = EMPTY
+        self._capacity: dict[str, int] = {}
+        """The same beyond the border of the range as well: it comes back from there when a node goes."""
         self.seats: dict[str, Seat] = {}
         self.serials: dict[str, int] = {}
         self.completed: dict[int, Application] = {}
@@ -361,7 +362,15 @@ class PartitionState:
 
     def change_capacity(self, before: Resource, after: Resource) -> None:
         """Count a node's capacity for the partition and the root's maximum."""
-        self.capacity = prune(subtract(add(self.capacity, after), before))
+        total = self._capacity
+        for capacity, sign in ((after, 1), (before, -1)):
+            for name, quantity in capacity.items():
+                total[name] = total.get(name, 0) + sign * quantity
+        for name in [name for name, quantity in total.items() if not quantity]:
+            del total[name]
+        self.capacity = Resource(
+            {name: max(INT64_MIN, min(quantity, INT64_MAX)) for name, quantity in total.items()}
+        )
         self.tree.root.set_maximum_from_nodes(self.capacity)
         self.tree.limits_changed()
         self.changes += 1

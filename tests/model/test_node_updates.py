@@ -8,6 +8,7 @@ from harness import Harness
 
 from licorne.model.messages import AllocationsReleased, NodeAction, NodesAnswered, Rejection, TerminationType
 from licorne.model.object_state import ObjectState
+from licorne.model.quantities import INT64_MAX
 from licorne.model.resources import EMPTY, Resource
 
 FIVE = a_resource(memory=5)
@@ -109,6 +110,19 @@ def test_a_node_below_what_it_uses_takes_nothing_until_it_has_room() -> None:
     h.settle()
 
     assert (a_resource(), "one") == (h.node("one").available, h.placements.get("waits"))
+
+
+def test_a_cluster_beyond_the_range_counts_right_again_when_a_node_goes() -> None:
+    """The sum stops at the border, and what it has left out is not forgotten."""
+    h = Harness()
+    h.nodes("one", "two", capacity=a_resource(memory=INT64_MAX))
+    h.nodes("three", capacity=a_resource(memory=7))
+    assert a_resource(memory=INT64_MAX) == cluster_size(h)
+
+    h.update_node("one", NodeAction.DECOMISSION)
+    h.update_node("two", NodeAction.DECOMISSION)
+
+    assert a_resource(memory=7) == cluster_size(h)
 
 
 @pytest.mark.parametrize("capacity", [a_resource(memory=-5), EMPTY])
