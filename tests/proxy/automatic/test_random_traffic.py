@@ -1,4 +1,4 @@
-"""What random transcripts say, said to a scheduler that runs by itself while several threads judge."""
+"""What random transcripts say, said to a scheduler that runs by itself while several threads judge or place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import pytest
-from listening import MeetingJudge
+from listening import Listener, MeetingJudge
 from preemption_transcripts import preemption_transcript
 from running_scheduler import running
 from threads_stress import switching_every
@@ -38,19 +38,32 @@ class MoodyJudge(MeetingJudge):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_invariants_hold_whatever_a_manager_says(make: Callable[[int], list[str]], seed: int) -> None:
     """Gangs, required nodes, reloads and releases meet cycles in which several threads judge."""
-    judge = MoodyJudge()
-    with switching_every(1e-5), running("threads", threads=4) as scheduler:
-        for line in read_transcript("\n".join(make(seed)), "transcript"):
+    say_all(make(seed), MoodyJudge())
+
+
+@pytest.mark.parametrize("make", [random_transcript, preemption_transcript])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_invariants_hold_where_threads_share_the_partition(
+    make: Callable[[int], list[str]], seed: int
+) -> None:
+    """All of that comes between threads that place in leaves of their own."""
+    say_all(make(seed), Listener())
+
+
+def say_all(lines: list[str], manager: Listener) -> None:
+    """Say all lines while four threads schedule."""
+    with switching_every(1e-5), running("threads", threads=4, share_partitions=True) as scheduler:
+        for line in read_transcript("\n".join(lines), "transcript"):
             with suppress(RequestError):  # Some of it is refused.
-                say(scheduler, judge, line)
+                say(scheduler, manager, line)
         assert () == scheduler.quarantined()
 
 
-def say(scheduler: Scheduler, judge: MoodyJudge, line: Line) -> None:
+def say(scheduler: Scheduler, manager: Listener, line: Line) -> None:
     """Say what a line says; where time is to pass, look whether all is well."""
     match line.verb:
         case "register":
-            scheduler.register_resource_manager(line.message(si.RegisterResourceManagerRequest), judge)
+            scheduler.register_resource_manager(line.message(si.RegisterResourceManagerRequest), manager)
         case "configuration":
             scheduler.update_configuration(line.message(si.UpdateConfigurationRequest))
         case "node":
