@@ -1,4 +1,4 @@
-"""What random transcripts say, said to a scheduler that runs by itself while several threads judge or place."""
+"""What random transcripts say, said to a scheduler that runs by itself while threads judge or place."""
 
 from __future__ import annotations
 
