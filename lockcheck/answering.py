@@ -159,6 +159,7 @@ class _AnswerWait:
 
     endless = True
     breakable = True
+    steerable = False
 
     def __init__(self, what: str, thread: Callable[[], int | None]) -> None:
         self._what = what

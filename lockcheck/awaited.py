@@ -68,6 +68,7 @@ class _JoinWait:
 
     endless = True
     breakable = True
+    steerable = True
 
     def __init__(self, thread: threading.Thread) -> None:
         self._thread = thread
@@ -87,6 +88,7 @@ class _FutureWait:
 
     endless = True
     breakable = True
+    steerable = False
 
     def __init__(self, futures: Iterable[_Future], return_when: str = ALL_COMPLETED) -> None:
         self._futures = list(futures)

@@ -25,6 +25,7 @@ from .page import to_html
 from .running import named_order, run_program
 from .trace_command import add_commands
 from .usage_tables import GROUPS, usage_table
+from .witness_file import FOLDER
 from .writing import FORMS, add_report_options, write_reports
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
     run.add_argument("--baseline", help="accepted findings (.toml)")
     add_report_options(run)
     run.add_argument("--max-hold", metavar="SECONDS", help="report a lock that is held longer")
+    run.add_argument(
+        "--into", type=Path, default=FOLDER, metavar="DIR",
+        help=f"for replay files of deadlocks that happen ({FOLDER})",
+    )  # fmt: skip
     run.add_argument("--by-key", action="store_true", help="note times by the key of the lock too")
     run.set_defaults(work=_run)
     graph = commands.add_parser("graph", help="draw the learned graph of a report")
@@ -100,6 +105,7 @@ def _run(options: argparse.Namespace) -> int:
     session, code = run_program(
         options.program, options.arguments, order, level,
         by_key=options.by_key, max_hold_seconds=max_hold_of(options.max_hold),
+        witnesses=options.into.absolute(),
     )  # fmt: skip
     summary, today = session.summary(), _today()
     fail_on = failing_from(Rung[options.fail_on])

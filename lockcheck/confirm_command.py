@@ -93,7 +93,7 @@ def _confirm(given: argparse.Namespace) -> int:
     fails = failing_from(Rung[given.fail_on])
     paths = {form: getattr(given, form) for form in FORMS}
     write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
-    confirmed = sum(finding.rung is Rung.R4 for finding in after.findings)
+    confirmed = sum(finding.replay is not None for finding in after.findings)
     told = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
     sys.stderr.write(f"{text_report(after)}\n{told}\n")
     return FOUND if any(finding.rung in fails for finding in after.findings) else CLEAN

@@ -188,7 +188,12 @@ def outcome_of(steering: Steering) -> Outcome:
 
 
 def raised(finding: Finding, outcome: Outcome) -> Finding:
-    """Return a finding as attempts to confirm it leave it: at R4, or with the reasons why not."""
+    """Return a finding as attempts to confirm it leave it: at R4, or with the reasons why not.
+
+    What happened is not only confirmed: it stays at R5, and gets the replay file.
+    """
+    if outcome.finding is not None and finding.rung is Rung.R5:
+        return replace(finding, replay=outcome.finding.replay)
     if outcome.finding is not None:
         return replace(outcome.finding, test=finding.test, count=finding.count)
     runs = "a steered re-run" if outcome.attempts == 1 else f"{outcome.attempts} steered re-runs"

@@ -3,39 +3,21 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from .findings import Edge
-from .graph import Held
-from .holding import held_nodes, modes_held, nesting_of
+from .holding import modes_held, nesting_of
 from .stacks import resolve
+from .standing import standing_of
 from .waiting import LockWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .holding import Grip, Unit, Wait
-    from .stacks import RawStack
+    from .standing import Standing
 
-__all__ = ["Joining", "Member", "Paused", "Standing", "awaited", "blocks", "edges_of", "standing"]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a unit holds and waits for where it is stuck."""
-
-    unit: str
-    held: tuple[Held, ...]
-    """Outermost first."""
-    wanted: Grip | None
-    """Nothing where it waits for the end of a thread."""
-    awaits: str
-    """What it waits for, in words."""
-    stack: RawStack
-    times: int
-    """How often it had come there."""
+__all__ = ["Joining", "Member", "Paused", "awaited", "blocks", "edges_of", "standing"]
 
 
 @final
@@ -99,16 +81,7 @@ def blocks(following: Member, one: Member) -> bool:
 
 def standing(member: Member, place: int) -> Standing:
     """Return what a member of a crew holds and waits for, which it does by now."""
-    unit = member.unit
-    nodes = [node for node in held_nodes(unit.node) if node.grip is not None]
-    return Standing(
-        unit=unit.name,
-        held=tuple(Held(node.grip, node.stack, fresh=False) for node in reversed(nodes) if node.grip),
-        wanted=member.grip,
-        awaits=unit.wait.describe() if unit.wait is not None else str(member.grip),
-        stack=unit.stack,
-        times=member.times[place],
-    )
+    return standing_of(member.unit, member.grip, member.times[place])
 
 
 def edges_of(crew: Sequence[Standing]) -> tuple[Edge, ...]:

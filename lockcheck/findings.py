@@ -132,7 +132,7 @@ class Finding:
     stops: tuple[Stop, ...] = ()
     """From R2 on, where the units would be stuck, as another run can find these places again."""
     replay: str | None = None
-    """At R4 the file that `replay` forces the deadlock with."""
+    """At R4, and at R5 over locks, the file that `replay` forces the deadlock with."""
 
     def __str__(self) -> str:
         return f"{self.rung.name} {self.kind.value}: {self.text}"

@@ -186,6 +186,10 @@ class Wait(Protocol):
     def breakable(self) -> bool:
         """Whether an error can be raised where the unit waits."""
 
+    @property
+    def steerable(self) -> bool:
+        """Whether another run can be steered to where the unit waits: what has to come before is known."""
+
     def needs(self, waiting: Unit) -> list[list[Unit]]:
         """Return groups of units: of each group one has to act before the wait can end.
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Generator, Iterable, Mapping, MutableMapping
     from datetime import date
+    from pathlib import Path
 
     from .summaries import Summary
 
@@ -66,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption(
         "--lockcheck-witness", metavar="DIR", default=str(FOLDER),
-        help=f"where the files go by which a confirmed deadlock is replayed ({FOLDER})",
+        help=f"where the files go by which a deadlock is replayed that was confirmed or happened ({FOLDER})",
     )  # fmt: skip
     group.addoption(
         "--lockcheck-order", metavar="ORDER", help='the declared order: "a < b < c", or module:NAME'
@@ -117,8 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if opened is not None:
         config.stash[_GATHERED] = Gathered(opened.level.name.lower())
     if opened is not None and opened.level is Level.CONFIRM:
-        folder = config.rootpath / config.getoption("--lockcheck-witness")
-        config.stash[_CONFIRMING] = Confirming(folder, config.stash[_BASELINE].reasons(_today()))
+        config.stash[_CONFIRMING] = Confirming(_witnesses(config), config.stash[_BASELINE].reasons(_today()))
 
 
 def _open(config: pytest.Config, options: Namespace) -> None:
@@ -172,6 +172,7 @@ def pytest_runtest_protocol(
     with Session(
         order, level=outer.level, on=NOTE_ALL, fail_on=_failing(item.config), name=item.nodeid, role=role,
         max_hold_seconds=_max_hold(item.config) if outer.level >= Level.FULL else None,
+        witnesses=_witnesses(item.config),
     ) as opened:  # fmt: skip
         item.stash[_OPENED] = opened
         item.stash[_FOLLOWING] = nextitem
@@ -309,6 +310,10 @@ def _write(config: pytest.Config, summary: Summary) -> None:
 
 def _today() -> date:
     return datetime.now().astimezone().date()
+
+
+def _witnesses(config: pytest.Config) -> Path:
+    return config.rootpath / str(config.getoption("--lockcheck-witness"))
 
 
 def _max_hold(config: pytest.Config) -> float | None:

@@ -52,6 +52,7 @@ def run_program(
     *,
     by_key: bool = False,
     max_hold_seconds: float | None = None,
+    witnesses: Path | None = None,
 ) -> tuple[Session, int]:
     """Run a program as `python path arguments` would, and look on.
 
@@ -65,6 +66,7 @@ def run_program(
         level: how much is looked at.
         by_key: whether times are noted by key too.
         max_hold_seconds: how long a lock may be held; none for no limit.
+        witnesses: the folder for replay files of real deadlocks; none for no files.
 
     Returns:
         The session, and the code that the program ended with.
@@ -73,8 +75,9 @@ def run_program(
         LockUsageError: there is no such file.
     """
     session = Session(
-        order, level=level, on=NOTE_ALL, name=path, by_key=by_key, max_hold_seconds=max_hold_seconds
-    )
+        order, level=level, on=NOTE_ALL, name=path,
+        by_key=by_key, max_hold_seconds=max_hold_seconds, witnesses=witnesses,
+    )  # fmt: skip
     with session:
         code = execute(path, arguments)
     return session, code

@@ -27,6 +27,7 @@ from .waiting import youngest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
     from types import CodeType, FrameType, TracebackType
 
     from .findings import Mode
@@ -75,6 +76,8 @@ class Session:
         blocking: for each class of locks what may block while one of it is held, such as `{"rm": {"ask"}}`;
             `*` stands for everything.
         victim: who gives way in a real deadlock.
+        witnesses: the folder for replay files of real deadlocks, over locks and ends of threads alone, that
+            happen at the level `full` or above; none for no files.
         order_disabled: leave orders, recursion and closed paths alone.
         exits: end the process, with code 1, at the first finding that fails.
         by_key: note times by the key of the lock too.
@@ -94,6 +97,7 @@ class Session:
         max_hold_seconds: float | None = None,
         blocking: Mapping[str, Collection[str]] | None = None,
         victim: VictimPolicy = youngest,
+        witnesses: Path | None = None,
         order_disabled: bool = False,
         exits: bool = False,
         by_key: bool = False,
@@ -108,6 +112,7 @@ class Session:
         self.timeout_seconds = timeout_seconds
         self.blocking = {held: frozenset(kinds) for held, kinds in (blocking or {}).items()}
         self.victim = victim
+        self.witnesses = witnesses
         self.order_disabled = order_disabled
         self.exits = exits
         self.by_key = by_key

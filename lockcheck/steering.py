@@ -31,9 +31,10 @@ from .witness import Ending
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from .crew import Member, Standing
+    from .crew import Member
     from .findings import Finding
     from .holding import Grip, Unit
+    from .standing import Standing
     from .witness import Witness
 
 __all__ = ["PAUSE_SECONDS", "Steering"]

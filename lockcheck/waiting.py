@@ -8,6 +8,7 @@ circle is reported, and one of those in it is made to raise where it waits.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
@@ -19,6 +20,9 @@ from .reactions import react
 from .report import finding_text
 from .runtime import LATCH, runtime
 from .stacks import caller, capture, resolve
+from .standing import standing_of
+from .witness_file import write_witness
+from .witness_making import stops_of_crew, witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
     from .holding import Grip, Node, Unit, Wait
     from .sessions import Session
+    from .witness import Stop
 
 __all__ = ["LockWait", "VictimPolicy", "least_held", "wait_in_slices", "wait_noted", "youngest"]
 
@@ -50,6 +55,7 @@ class LockWait:
     """The wait for a lock that others hold."""
 
     __slots__ = ("breakable", "endless", "grip")
+    steerable = True
 
     def __init__(self, grip: Grip, *, endless: bool, breakable: bool = True) -> None:
         self.grip = grip
@@ -173,7 +179,7 @@ def _break_circle(session: Session, unit: Unit, policy: VictimPolicy) -> None:
         if not circle or waits in session.circles or any(map(_gives_way, circle)):
             return
         session.circles.add(waits)
-        finding = session.note(_confirmed(circle) or _finding(circle))
+        finding = session.note(_confirmed(circle) or _kept(session, _finding(circle)))
         can_give_way = [member for member in circle if member.wait is not None and member.wait.breakable]
         if session.breaks_deadlocks and can_give_way:
             _doom(session, policy(can_give_way), finding)
@@ -204,6 +210,32 @@ def _finding(circle: Sequence[Unit]) -> Finding:
         f"these wait for each other: {names}",
         edges,
         fingerprint=fingerprint_of("deadlock", *wants),
+        stops=_stops(circle),
+    )
+
+
+def _wanted(unit: Unit) -> Grip | None:
+    return unit.wait.grip if isinstance(unit.wait, LockWait) else None
+
+
+def _stops(circle: Sequence[Unit]) -> tuple[Stop, ...]:
+    """Return where units are stuck, if others can be steered there: over locks and joins, at known places."""
+    known = all(
+        unit.wait is not None and unit.wait.steerable and all(node.stack for node in held_nodes(unit.node))
+        for unit in circle
+    )
+    if not known or len(circle) == 1 or not any(map(_wanted, circle)):
+        return ()
+    return stops_of_crew([standing_of(unit, _wanted(unit)) for unit in circle])
+
+
+def _kept(session: Session, finding: Finding) -> Finding:
+    """Keep what a deadlock can be replayed by, where the session has a folder for it."""
+    folder, witness = session.witnesses, witness_of(finding)
+    if folder is None or witness is None:
+        return finding
+    return session.guarded(
+        lambda: replace(finding, replay=str(write_witness(folder, witness))), lambda: finding
     )
 
 

@@ -12,11 +12,11 @@ from .witness import Ending, Grasp, Place, Stop, Witness, key_text, role_of, sta
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .crew import Standing
     from .graph import Dependency
     from .holding import Grip
     from .prediction import Prediction
     from .stacks import RawStack
+    from .standing import Standing
     from .trace import Event, Trace
 
 __all__ = ["finding_of", "stops_of_crew", "stops_of_path", "stops_of_prediction", "witness_of"]

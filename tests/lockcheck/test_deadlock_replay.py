@@ -1,0 +1,255 @@
+"""Real deadlocks over locks leave a file by which other runs get stuck in the same way."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeAlias
+
+import pykka
+import pytest
+from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
+from pytest_runs import run_module
+
+from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
+from licorne.lockcheck.command import FOUND, main
+from licorne.lockcheck.confirmation import confirm
+from licorne.lockcheck.documents import read_document
+from licorne.lockcheck.witness_file import read_witness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from lock_corpus import Guard
+
+Met: TypeAlias = "Callable[[], object]"
+"""What a thread calls that holds its first lock: it waits there for the others, or goes on at once."""
+
+TWO_THREADS = """
+import sys, threading
+from licorne.lockcheck import DeadlockError, Lock
+books, desk, both = Lock("books"), Lock("desk"), threading.Barrier(2)
+
+def take(first, second):
+    with first:
+        if sys.argv[1:] == ["meet"]:
+            both.wait(20)
+        try:
+            with second:
+                pass
+        except DeadlockError:
+            pass
+
+threads = [
+    threading.Thread(target=take, args=locks, name=name, daemon=True)
+    for name, locks in {"one": (books, desk), "two": (desk, books)}.items()
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(20)
+"""
+IN_A_TEST = """
+import threading
+import pytest
+from licorne.lockcheck import DeadlockError, Lock
+
+def test_two_threads():
+    books, desk, both = Lock("books"), Lock("desk"), threading.Barrier(2)
+
+    def take(first, second):
+        with first:
+            both.wait(20)
+            try:
+                with second:
+                    pass
+            except DeadlockError:
+                pass
+
+    threads = [threading.Thread(target=take, args=locks) for locks in ((books, desk), (desk, books))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+"""
+
+
+def nested(first: Guard, met: Met, second: Guard) -> None:
+    """Take two locks inside each other."""
+    with first:
+        met()
+        with second:
+            pass
+
+
+def two_locks(met: Met) -> dict[str, Callable[[], object]]:
+    a, b = Lock("a"), Lock("b", key=1)
+    return {"one": lambda: nested(a, met, b), "two": lambda: nested(b, met, a)}
+
+
+def written_and_read(met: Met) -> dict[str, Callable[[], object]]:
+    a, b = RWLock("a"), RWLock("b")
+    return {"one": lambda: nested(a.read(), met, b.write()), "two": lambda: nested(b.read(), met, a.write())}
+
+
+def a_ring(met: Met) -> dict[str, Callable[[], object]]:
+    ring = [Lock("fork", key=number) for number in range(3)]
+    return {
+        f"philosopher-{number}": lambda number=number: nested(ring[number], met, ring[(number + 1) % 3])  # type: ignore[misc] # bound
+        for number in range(3)
+    }
+
+
+def a_lock_and_a_join(met: Met) -> dict[str, Callable[[], object]]:
+    """A thread waits for the end of one that wants its lock."""
+    lock = Lock("a")
+
+    def wants() -> None:
+        try:
+            met()
+            with lock:
+                pass
+        except DeadlockError:
+            return
+
+    def joins() -> None:
+        worker = threading.Thread(target=wants, name="worker", daemon=True)
+        worker.start()
+        with lock:
+            met()
+            worker.join()
+
+    return {"joiner": joins}
+
+
+@pytest.mark.parametrize(
+    ("works", "number"),
+    [(two_locks, 2), (written_and_read, 2), (a_ring, 3), (a_lock_and_a_join, 2)],
+)
+def test_a_deadlock_that_happened_can_be_replayed(
+    works: Callable[[Met], dict[str, Callable[[], object]]], number: int, tmp_path: Path
+) -> None:
+    """In a run in which nobody waits for anybody, so that as a rule nothing would happen."""
+    all_there = threading.Barrier(number)
+    with session(on=LEAVE_ALONE, witnesses=tmp_path) as opened:
+        run_all(**works(lambda: all_there.wait(WAIT_SECONDS_MAX)))
+    (happened,) = deadlocks(opened)
+    assert happened.replay is not None
+    witness = read_witness(tmp_path / f"{happened.fingerprint}.json")
+    outcome = confirm(witness, lambda: run_all(**works(int)))
+
+    assert [] == opened.faults
+    assert Rung.R5 is witness.rung
+    assert number == len(witness.stops)
+    assert outcome.finding is not None, outcome.reasons
+    assert (Rung.R4, Kind.DEADLOCK) == (outcome.finding.rung, outcome.finding.kind)
+    assert {edge.unit for edge in happened.edges} == {edge.unit for edge in outcome.finding.edges}
+
+
+def lock_and_ask() -> None:
+    """An actor wants the lock of who asks it."""
+    lock, begun = Lock("books"), threading.Event()
+
+    class Clerk(pykka.ThreadingActor):
+        use_daemon_thread = True
+
+        def on_receive(self, _: object) -> None:
+            begun.set()
+            with lock:
+                pass
+
+    clerk = Clerk.start()
+    with lock:
+        clerk.tell("take it")
+        begun.wait(WAIT_SECONDS_MAX)
+        with pytest.raises((DeadlockError, pykka.ActorDeadError)):  # the actor's error stops it
+            clerk.ask("take it")
+
+
+def lock_and_future() -> None:
+    """A task wants the lock of who waits for its result."""
+    lock, held = Lock("books"), threading.Event()
+
+    def takes() -> None:
+        held.wait(WAIT_SECONDS_MAX)
+        with lock:
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(takes)
+        with lock:
+            held.set()
+            with pytest.raises(DeadlockError):
+                future.result()
+
+
+@pytest.mark.parametrize("work", [lock_and_ask, lock_and_future])
+def test_asks_and_futures_leave_no_file(work: Callable[[], None], tmp_path: Path) -> None:
+    """Nobody can be steered to them."""
+    with session(on=LEAVE_ALONE, witnesses=tmp_path) as opened:
+        work()
+
+    (happened,) = deadlocks(opened)
+    assert (None, ()) == (happened.replay, happened.stops)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_the_level_order_leaves_no_file(tmp_path: Path) -> None:
+    """It does not know where locks were taken."""
+    both = threading.Barrier(2)
+    with session(level="order", on=LEAVE_ALONE, witnesses=tmp_path) as opened:
+        run_all(**two_locks(lambda: both.wait(WAIT_SECONDS_MAX)))
+
+    assert [None] == [one.replay for one in deadlocks(opened)]
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written_is_a_fault_and_the_deadlock_is_broken(tmp_path: Path) -> None:
+    """The program goes on."""
+    folder = tmp_path / "taken"
+    folder.write_text("no folder")
+    both = threading.Barrier(2)
+    with session(on=LEAVE_ALONE, witnesses=folder) as opened:
+        gave_way = run_all(**two_locks(lambda: both.wait(WAIT_SECONDS_MAX)))
+
+    assert 1 == len(gave_way)
+    assert [None] == [one.replay for one in deadlocks(opened)]
+    assert 1 == len(opened.faults)
+
+
+def test_run_leaves_a_file_that_replay_forces_the_same_with(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each in processes of their own; the second time the threads do not wait for each other."""
+    program, into, report = tmp_path / "program.py", tmp_path / "into", tmp_path / "report.json"
+    program.write_text(TWO_THREADS)
+    assert FOUND == main(["run", f"--into={into}", f"--json={report}", str(program), "meet"])
+    (happened,) = [one for one in read_document(str(report)).findings if one.rung is Rung.R5]
+    assert str(into / f"{happened.fingerprint}.json") == happened.replay
+    assert f"replay file: {happened.replay}" in capfd.readouterr().err
+
+    assert FOUND == main(["replay", happened.replay, str(program)])
+    assert "R4 deadlock: 2 threads were stuck" in capfd.readouterr().err
+
+
+def test_confirm_leaves_what_happened_at_its_rung(tmp_path: Path) -> None:
+    """It happened, and was only confirmed besides: the strongest evidence stays, with the new file."""
+    program, into, report = tmp_path / "program.py", tmp_path / "into", tmp_path / "report.json"
+    program.write_text(TWO_THREADS)
+    code = main(["confirm", f"--into={into}", f"--json={report}", str(program), "meet"])
+    (finding,) = [one for one in read_document(str(report)).findings if one.replay is not None]
+
+    assert FOUND == code
+    assert Rung.R5 is finding.rung
+    assert Rung.R4 is read_witness(into / f"{finding.fingerprint}.json").rung
+
+
+def test_a_test_that_deadlocks_leaves_a_file(tmp_path: Path) -> None:
+    """Under pytest, at the level `full` too."""
+    code, told = run_module(tmp_path, IN_A_TEST, "--lockcheck=full", "--lockcheck-witness=kept")
+    (kept,) = (tmp_path / "kept").iterdir()
+
+    assert 1 == code
+    assert f"replay file: {kept}" in told
+    assert Rung.R5 is read_witness(kept).rung
