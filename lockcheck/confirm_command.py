@@ -93,10 +93,15 @@ def _confirm(given: argparse.Namespace) -> int:
     fails = failing_from(Rung[given.fail_on])
     paths = {form: getattr(given, form) for form in FORMS}
     write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
-    confirmed = sum(finding.replay is not None for finding in after.findings)
+    confirmed = sum(_is_confirmed(finding) for finding in after.findings)
     told = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
     sys.stderr.write(f"{text_report(after)}\n{told}\n")
     return FOUND if any(finding.rung in fails for finding in after.findings) else CLEAN
+
+
+def _is_confirmed(finding: Finding) -> bool:
+    """Tell whether a re-run got stuck in it; what happened before stays at R5, with the file of that run."""
+    return finding.rung is Rung.R4 or finding.replay is not None
 
 
 def _replay(given: argparse.Namespace) -> int:

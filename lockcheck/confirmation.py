@@ -19,7 +19,7 @@ from .runtime import LATCH, runtime
 from .sessions import NOTE_ALL, Session
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX
-from .witness_file import write_witness
+from .witness_file import with_replay
 from .witness_making import stops_of_crew
 
 if TYPE_CHECKING:
@@ -203,10 +203,9 @@ def raised(finding: Finding, outcome: Outcome) -> Finding:
 
 def _finding(steering: Steering, folder: Path | None) -> Finding:
     witness = _came_true(steering)
-    path = write_witness(folder, witness) if folder is not None else None
     edges = edges_of(steering.stuck)
     steps = ", then ".join(f"{edge.held or 'nothing'} -> {edge.wanted}" for edge in edges)
-    return Finding(
+    finding = Finding(
         Rung.R4,
         witness.kind,
         f"{len(edges)} threads were stuck: {steps}",
@@ -217,8 +216,8 @@ def _finding(steering: Steering, folder: Path | None) -> Finding:
         ),
         fingerprint=witness.fingerprint,
         stops=witness.stops,
-        replay=str(path) if path is not None else None,
     )
+    return with_replay(finding, witness, folder)
 
 
 def _came_true(steering: Steering) -> Witness:

@@ -57,7 +57,7 @@ class Confirming:
     def __init__(self, folder: Path, accepted: Collection[str]) -> None:
         self._folder = folder
         self._accepted = accepted
-        self._confirmed: dict[str, Finding] = {}
+        self._confirmed: dict[str, Outcome] = {}
 
     def confirm(self, item: pytest.Item, following: pytest.Item | None, opened: Session) -> None:
         """Try to confirm what a test found, by running it again; put what came of it into its session.
@@ -72,13 +72,10 @@ class Confirming:
             if witness is None or finding.fingerprint in self._accepted:
                 continue
             known = self._confirmed.get(finding.fingerprint)
-            if known is not None:
-                opened.amend(replace(known, test=finding.test, count=finding.count))
-                continue
-            outcome = self._tried(witness, item, following, opened)
+            outcome = known or self._tried(witness, item, following, opened)
             opened.amend(raised(finding, outcome))
             if outcome.finding is not None:
-                self._confirmed[finding.fingerprint] = outcome.finding
+                self._confirmed[finding.fingerprint] = outcome
 
     def _tried(
         self, witness: Witness, item: pytest.Item, following: pytest.Item | None, opened: Session

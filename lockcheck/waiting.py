@@ -8,7 +8,6 @@ circle is reported, and one of those in it is made to raise where it waits.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
@@ -21,11 +20,12 @@ from .report import finding_text
 from .runtime import LATCH, runtime
 from .stacks import caller, capture, resolve
 from .standing import standing_of
-from .witness_file import write_witness
+from .witness_file import with_replay
 from .witness_making import stops_of_crew, witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
     from types import FrameType
 
     from .holding import Grip, Node, Unit, Wait
@@ -179,7 +179,7 @@ def _break_circle(session: Session, unit: Unit, policy: VictimPolicy) -> None:
         if not circle or waits in session.circles or any(map(_gives_way, circle)):
             return
         session.circles.add(waits)
-        finding = session.note(_confirmed(circle) or _kept(session, _finding(circle)))
+        finding = session.note(_confirmed(circle) or _happened(circle, session.witnesses))
         can_give_way = [member for member in circle if member.wait is not None and member.wait.breakable]
         if session.breaks_deadlocks and can_give_way:
             _doom(session, policy(can_give_way), finding)
@@ -199,12 +199,12 @@ def _confirmed(circle: Sequence[Unit]) -> Finding | None:
     return runtime.steering.finding(circle) if runtime.steering is not None else None
 
 
-def _finding(circle: Sequence[Unit]) -> Finding:
+def _happened(circle: Sequence[Unit], folder: Path | None) -> Finding:
     """Say the deadlock: each unit with what it holds, what it waits for, and both stacks."""
     edges = tuple(_edge(circle, place) for place in range(len(circle)))
     names = " -> ".join([unit.name for unit in circle] + [circle[0].name])
     wants = sorted(unit.wait.describe() for unit in circle if unit.wait is not None)
-    return Finding(
+    finding = Finding(
         Rung.R5,
         Kind.DEADLOCK,
         f"these wait for each other: {names}",
@@ -212,6 +212,7 @@ def _finding(circle: Sequence[Unit]) -> Finding:
         fingerprint=fingerprint_of("deadlock", *wants),
         stops=_stops(circle),
     )
+    return with_replay(finding, witness_of(finding), folder)
 
 
 def _wanted(unit: Unit) -> Grip | None:
@@ -227,16 +228,6 @@ def _stops(circle: Sequence[Unit]) -> tuple[Stop, ...]:
     if not known or len(circle) == 1 or not any(map(_wanted, circle)):
         return ()
     return stops_of_crew([standing_of(unit, _wanted(unit)) for unit in circle])
-
-
-def _kept(session: Session, finding: Finding) -> Finding:
-    """Keep what a deadlock can be replayed by, where the session has a folder for it."""
-    folder, witness = session.witnesses, witness_of(finding)
-    if folder is None or witness is None:
-        return finding
-    return session.guarded(
-        lambda: replace(finding, replay=str(write_witness(folder, witness))), lambda: finding
-    )
 
 
 def _edge(circle: Sequence[Unit], place: int) -> Edge:

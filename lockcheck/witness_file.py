@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from .witness import Ending, Grasp, Place, Stop, Witness
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .findings import Finding
     from .json_values import Json
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "read_stop",
     "read_witness",
     "to_json",
+    "with_replay",
     "write_witness",
 ]
 
@@ -93,6 +96,22 @@ def write_witness(folder: Path, witness: Witness) -> Path:
     part.write_text(to_json(witness), encoding="utf-8")
     part.replace(path)
     return path
+
+
+def with_replay(finding: Finding, witness: Witness | None, folder: Path | None) -> Finding:
+    """Return a finding with the file that it is replayed by, or with the reason why none could be written.
+
+    Args:
+        finding: a deadlock that threads are stuck in: whatever becomes of the file, it is to be broken.
+        witness: how to get there; nothing where nobody knows, and then there is no file.
+        folder: where the file is written to; nowhere if there is none.
+    """
+    if witness is None or folder is None:
+        return finding
+    try:
+        return replace(finding, replay=str(write_witness(folder, witness)))
+    except OSError as error:
+        return replace(finding, why=(*finding.why, f"no replay file could be written: {error}"))
 
 
 def _document(witness: Witness) -> dict[str, Json]:

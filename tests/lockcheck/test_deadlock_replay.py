@@ -16,6 +16,7 @@ from licorne.lockcheck.command import FOUND, main
 from licorne.lockcheck.confirmation import confirm
 from licorne.lockcheck.documents import read_document
 from licorne.lockcheck.witness_file import read_witness
+from licorne.lockcheck.witness_making import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,9 +185,29 @@ def lock_and_future() -> None:
                 future.result()
 
 
-@pytest.mark.parametrize("work", [lock_and_ask, lock_and_future])
-def test_asks_and_futures_leave_no_file(work: Callable[[], None], tmp_path: Path) -> None:
-    """Nobody can be steered to them."""
+def two_joins() -> None:
+    """Two threads wait for each other's end, and no lock is in between."""
+    threads: dict[str, threading.Thread] = {}
+    both = threading.Barrier(2)
+
+    def joins(other: str) -> None:
+        threads[threading.current_thread().name] = threading.current_thread()
+        both.wait(WAIT_SECONDS_MAX)
+        threads[other].join()
+
+    run_all(one=lambda: joins("two"), two=lambda: joins("one"))
+
+
+def one_lock_twice() -> None:
+    """A thread waits for what it holds itself."""
+    lock = Lock("books")
+    with lock, pytest.raises(DeadlockError):
+        lock.acquire()
+
+
+@pytest.mark.parametrize("work", [lock_and_ask, lock_and_future, two_joins, one_lock_twice])
+def test_what_nobody_can_be_steered_to_leaves_no_file(work: Callable[[], None], tmp_path: Path) -> None:
+    """An ask, a future, ends of threads alone, and what one thread does to itself every time."""
     with session(on=LEAVE_ALONE, witnesses=tmp_path) as opened:
         work()
 
@@ -205,17 +226,25 @@ def test_the_level_order_leaves_no_file(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_file_that_cannot_be_written_is_a_fault_and_the_deadlock_is_broken(tmp_path: Path) -> None:
-    """The program goes on."""
+def test_a_file_that_cannot_be_written_is_told_and_the_deadlock_is_broken(tmp_path: Path) -> None:
+    """Whether it happened, or was steered into."""
     folder = tmp_path / "taken"
     folder.write_text("no folder")
     both = threading.Barrier(2)
     with session(on=LEAVE_ALONE, witnesses=folder) as opened:
         gave_way = run_all(**two_locks(lambda: both.wait(WAIT_SECONDS_MAX)))
 
+    (happened,) = deadlocks(opened)
+    witness = witness_of(happened)
+    assert witness is not None
+    outcome = confirm(witness, lambda: run_all(**two_locks(int)), folder=folder)
+
     assert 1 == len(gave_way)
-    assert [None] == [one.replay for one in deadlocks(opened)]
-    assert 1 == len(opened.faults)
+    assert [] == opened.faults
+    assert outcome.finding is not None
+    for finding in (happened, outcome.finding):
+        assert finding.replay is None
+        assert f"no replay file could be written: [Errno 17] File exists: '{folder}'" == finding.why[-1]
 
 
 def test_run_leaves_a_file_that_replay_forces_the_same_with(
@@ -233,7 +262,7 @@ def test_run_leaves_a_file_that_replay_forces_the_same_with(
     assert "R4 deadlock: 2 threads were stuck" in capfd.readouterr().err
 
 
-def test_confirm_leaves_what_happened_at_its_rung(tmp_path: Path) -> None:
+def test_confirm_leaves_what_happened_at_its_rung(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """It happened, and was only confirmed besides: the strongest evidence stays, with the new file."""
     program, into, report = tmp_path / "program.py", tmp_path / "into", tmp_path / "report.json"
     program.write_text(TWO_THREADS)
@@ -243,6 +272,7 @@ def test_confirm_leaves_what_happened_at_its_rung(tmp_path: Path) -> None:
     assert FOUND == code
     assert Rung.R5 is finding.rung
     assert Rung.R4 is read_witness(into / f"{finding.fingerprint}.json").rung
+    assert "Confirmed: 1 of 1." in capfd.readouterr().err
 
 
 def test_a_test_that_deadlocks_leaves_a_file(tmp_path: Path) -> None:
