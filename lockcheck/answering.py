@@ -7,7 +7,6 @@ unit of its own, since the messages of one actor come one after the other. Who t
 
 from __future__ import annotations
 
-import weakref
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, final
 
@@ -46,7 +45,6 @@ class Answerer:
         self.identity = LockIdentity(name, key, reentrant=False, policy=None)
         self.identity.answers = True
         self.identity.rank = rank
-        self.identity.reference = weakref.ref(self)
         self._endless = Grip(self.identity, "W")
         self._limited = Grip(self.identity, "W", "timed")
         self._made_after = local.unit.segment
@@ -54,6 +52,9 @@ class Answerer:
         self._unit: Unit | None = None
         self._entered: tuple[Unit, Unit, Node] | None = None
         """What ran on the thread before, what runs now, and where it holds this."""
+
+    def __del__(self) -> None:
+        self.identity.alive = False
 
     def asked(self, frame_of: Callable[[], FrameType], *, limited: bool) -> None:
         """Judge an ask that the calling unit is about to wait for.

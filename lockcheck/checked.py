@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import weakref
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
@@ -38,21 +37,23 @@ _NOWHERE.unit.node = Node(_NOWHERE.unit, None, None, None)
 class CheckedLock:
     """A lock like `threading.Lock`, the order of which is checked."""
 
-    __slots__ = ("__weakref__", "_asking", "_at", "_grip", "_release", "_try", "identity")
+    __slots__ = ("__weakref__", "_asking", "_at", "_grip", "_plain", "_try", "identity")
 
     reentrant = False
     counts = False
     """Whether it is noted how often the lock is taken, and what is taken one by one below it."""
 
     def __init__(self, name: str, *, key: object = None) -> None:
-        inner = threading.RLock() if self.reentrant else threading.Lock()
-        self._try = inner.acquire
-        self._release = inner.release
+        self._plain = threading.RLock() if self.reentrant else threading.Lock()
+        self._try = self._plain.acquire
         self.identity = LockIdentity(name, key, reentrant=self.reentrant, policy=None)
-        self.identity.reference = weakref.ref(self)
         self._grip = Grip(self.identity, "W")
-        self._asking: dict[Attempt, Grip] = {"block": self._grip}
+        self._asking: dict[Attempt, Grip] | None = None
+        """How else it was asked for."""
         self._at = _NOWHERE
+
+    def __del__(self) -> None:
+        self.identity.alive = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.identity}>"
@@ -74,7 +75,7 @@ class CheckedLock:
         after = self._at
         unit = after.unit
         if unit.node is after:
-            self._release()
+            self._plain.release()
             unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
             self.release()
@@ -103,6 +104,10 @@ class CheckedLock:
         return True
 
     def _asked(self, attempt: Attempt) -> Grip:
+        if attempt == "block":
+            return self._grip
+        if self._asking is None:
+            self._asking = {}
         return self._asking.get(attempt) or self._asking.setdefault(
             attempt, Grip(self.identity, "W", attempt)
         )
@@ -115,13 +120,13 @@ class CheckedLock:
         """
         unit = local.unit
         let_go(unit, self.identity, "W")
-        self._release()
+        self._plain.release()
 
     def locked(self) -> bool:
         """Tell whether anybody holds the lock."""
         if not self._try(False):
             return True
-        self._release()
+        self._plain.release()
         return self._is_owned()
 
     def _wait(self, unit: Unit, after: Node, timeout: float, *, breakable: bool = True) -> bool:
@@ -190,7 +195,7 @@ class FullLock(CheckedLock):
         unit = after.unit
         if unit.node is after:
             now = perf_counter_ns()
-            self._release()
+            self._plain.release()
             unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
             holds = after.holds
             holds.append(now - after.since)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
@@ -110,7 +109,7 @@ class FullGuard(CheckedGuard):
 class CheckedRWLock(PlainRWLock):
     """A read/write lock, the order of which is checked."""
 
-    __slots__ = ("_grips", "identity")
+    __slots__ = ("_asking", "_read", "_write", "identity")
 
     guard: type[CheckedGuard] = CheckedGuard
     counts = False
@@ -119,10 +118,14 @@ class CheckedRWLock(PlainRWLock):
     def __init__(self, name: str = "rwlock", *, key: object = None, policy: Policy = "writer") -> None:
         super().__init__(name, key=key, policy=policy)
         self.identity = LockIdentity(name, key, reentrant=False, policy=policy)
-        self.identity.reference = weakref.ref(self)
-        self._grips: dict[tuple[Mode, Attempt], Grip] = {}
-        self._reading = self.guard(self, self._grip("R", "block"))  # type: ignore[assignment] # same use
-        self._writing = self.guard(self, self._grip("W", "block"))  # type: ignore[assignment] # same use
+        self._read, self._write = Grip(self.identity, "R"), Grip(self.identity, "W")
+        self._asking: dict[tuple[Mode, Attempt], Grip] | None = None
+        """How else it was asked for."""
+        self._reading = self.guard(self, self._read)  # type: ignore[assignment] # same use
+        self._writing = self.guard(self, self._write)  # type: ignore[assignment] # same use
+
+    def __del__(self) -> None:
+        self.identity.alive = False
 
     def acquire_read(self, timeout_seconds: float = FOREVER) -> bool:
         """Take the lock for reading, after a look at the order; see `PlainRWLock.acquire_read`."""
@@ -164,8 +167,12 @@ class CheckedRWLock(PlainRWLock):
         )
 
     def _grip(self, mode: Mode, attempt: Attempt) -> Grip:
+        if attempt == "block":
+            return self._read if mode == "R" else self._write
+        if self._asking is None:
+            self._asking = {}
         asked = mode, attempt
-        return self._grips.get(asked) or self._grips.setdefault(asked, Grip(self.identity, mode, attempt))
+        return self._asking.get(asked) or self._asking.setdefault(asked, Grip(self.identity, mode, attempt))
 
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
         attempt = attempt_of(timeout_seconds)

@@ -12,13 +12,13 @@ cut them off where a session begins or ends.
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast, final
 
 from .nestings import ClassEdge
 from .statistics import UNHEARD
 
 if TYPE_CHECKING:
-    import weakref
     from collections import deque
     from collections.abc import Callable, Iterator
     from types import CodeType
@@ -59,6 +59,7 @@ class LockIdentity:
     """What is known of a lock for as long as anybody remembers it, which may be longer than it lives."""
 
     __slots__ = (
+        "alive",
         "answers",
         "fresh_for",
         "key",
@@ -66,7 +67,6 @@ class LockIdentity:
         "policy",
         "rank",
         "reentrant",
-        "reference",
         "serial",
         "shared",
     )
@@ -80,7 +80,8 @@ class LockIdentity:
         """Of a read/write lock; none for an exclusive one."""
         self.fresh_for: Unit | None = None
         """The only unit that knows the lock, where somebody said so."""
-        self.reference: weakref.ref[object] | None = None
+        self.alive = True
+        """Whether the lock still exists: it says itself when it ends, since a weak reference is large."""
         self.shared = policy is not None
         self.answers = False
         """Whether it is no lock, but something that answers asks, such as an actor."""
@@ -89,11 +90,6 @@ class LockIdentity:
 
     def __str__(self) -> str:
         return f"{self.name} #{self.serial}" if self.key is None else f"{self.name} {self.key}"
-
-    @property
-    def alive(self) -> bool:
-        """Whether the lock still exists."""
-        return self.reference is None or self.reference() is not None
 
 
 @final
@@ -118,6 +114,10 @@ def nesting_of(held: Grip, wanted: Grip) -> str:
 
 def _refuse(_: bytes) -> None:
     raise ValueError
+
+
+NONE_BELOW: Final = cast("dict[object, Node]", MappingProxyType({}))
+"""What most nodes have below them; nothing can be put there, and it is made once."""
 
 
 @final
@@ -151,7 +151,7 @@ class Node:
         """None at the root."""
         self.owner = owner
         """The session that judged the node."""
-        self.next: dict[object, Node] = {}
+        self.next: dict[object, Node] = NONE_BELOW
         """By grip the nesting that was seen last, and by grip and place in the code all of them."""
         self.sweep_at = SWEEP_MIN
         """When there are so many, those of locks that are gone are forgotten."""

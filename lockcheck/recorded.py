@@ -82,7 +82,7 @@ class _Recording(FullLock):
         unit = after.unit
         if unit.node is after:
             _leaves(after)
-            self._release()
+            self._plain.release()
             unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
             self.release()

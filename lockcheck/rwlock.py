@@ -15,7 +15,6 @@ readers, which is what the checker has to know (see docs/lockcheck.md).
 
 from __future__ import annotations
 
-from collections import deque
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
@@ -94,7 +93,7 @@ class PlainRWLock:
         self._mutex = Lock()
         self._readers: set[int] = set()
         self._writer: int | None = None
-        self._queue: deque[Waiter] = deque()
+        self._queue: list[Waiter] = []  # a deque would be as large as all the rest
         self._reading = _Guard(self, "R")
         self._writing = _Guard(self, "W")
 

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from .findings import Kind
-from .holding import SWEEP_MIN, Grip, Node, held_nodes, holds_of
+from .holding import NONE_BELOW, SWEEP_MIN, Grip, Node, held_nodes, holds_of
 from .judging import judge
 from .runtime import LATCH, runtime
 from .stacks import caller
@@ -31,18 +31,27 @@ def step(unit: Unit, grip: Grip) -> Node:
     Raises:
         LockOrderError, DeadlockPossibleError: what was found is to be raised; nothing was taken.
     """
-    return step_from(unit, grip, caller())
+    return step_from(unit, grip, caller(), by_place=False)
 
 
-def step_from(unit: Unit, grip: Grip, frame: FrameType | None) -> Node:
-    """Judge an acquisition in a frame of the program; see `step`."""
+def step_from(unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool = True) -> Node:
+    """Judge an acquisition in a frame of the program, and know it again there; see `step`.
+
+    Args:
+        unit: who wants the lock.
+        grip: how it wants it.
+        frame: where.
+        by_place: whether it is also known there after it was taken elsewhere.
+    """
     session = runtime.session
     if session is None or unit.inside:
         if session is not None:
             session.skipped += 1
         return Node(unit, unit.node, grip, None)
     return session.guarded_on(
-        unit, lambda: _step(session, unit, grip, frame), lambda: Node(unit, unit.node, grip, None)
+        unit,
+        lambda: _step(session, unit, grip, frame, by_place=by_place),
+        lambda: Node(unit, unit.node, grip, None),
     )
 
 
@@ -57,7 +66,7 @@ def here(unit: Unit, grip: Grip, after: Node) -> Node:
     return step_from(unit, grip, frame)
 
 
-def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None) -> Node:
+def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool) -> Node:
     if unit.node.owner is not session:
         unit.node = _moved(unit, session)
     at = unit.node
@@ -82,10 +91,17 @@ def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None) -> 
     if sound and grip.lock.fresh_for is None:
         with LATCH:
             if runtime.session is session:
-                if len(at.next) >= at.sweep_at:
-                    _sweep(at)
-                at.next[grip] = at.next[place] = node
+                _remember(at, node, grip, *((place,) if by_place else ()))
     return node
+
+
+def _remember(at: Node, node: Node, *asked: object) -> None:
+    """Know a node again below another one, by what is asked for there."""
+    if at.next is NONE_BELOW:
+        at.next = {}
+    elif len(at.next) >= at.sweep_at:
+        _sweep(at)
+    at.next.update(dict.fromkeys(asked, node))
 
 
 def _sweep(at: Node) -> None:

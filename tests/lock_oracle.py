@@ -118,7 +118,7 @@ def lock_after(
     lock = PlainRWLock(policy=policy or "writer")
     lock._writer, readers, queue = before
     lock._readers = set(readers)
-    lock._queue = deque(Waiter(*waiter) for waiter in queue)
+    lock._queue = [Waiter(*waiter) for waiter in queue]
     with mock.patch.object(rwlock, "get_ident", return_value=who):
         if act == "try" and not (lock.acquire_read if mode == "R" else lock.acquire_write)(0):
             return None

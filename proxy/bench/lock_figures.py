@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .lock_asks import checked_asks
 from .lock_costs import added_by_chain
 from .lock_load import checked_throughput
+from .lock_memory import bytes_per_lock
 from .lock_traces import analysis, recorded_events
 
 if TYPE_CHECKING:
@@ -18,11 +19,12 @@ __all__ = ["measure_lock_figures"]
 
 
 def measure_lock_figures(clock_seconds: Callable[[], float], *, trace_events: int) -> tuple[LockFigure, ...]:
-    """Measure chains, threads, asks, recording, and the analysis of a trace of so many events."""
+    """Measure chains, threads, asks, recording, the analysis of a trace of so many events, and memory."""
     return (
         *added_by_chain(clock_seconds),
         *checked_throughput(clock_seconds),
         *checked_asks(clock_seconds),
         *recorded_events(clock_seconds),
         *analysis(clock_seconds, events=trace_events),
+        *bytes_per_lock(),
     )
