@@ -48,9 +48,9 @@ def caller() -> FrameType | None:
 
 
 def caller_outside(folders: tuple[str, ...]) -> FrameType:
-    """Return the innermost frame whose file is in none of some folders; the own one if there is none."""
-    here = sys._getframe()  # noqa: SLF001 - likewise
-    frame: FrameType | None = here.f_back
+    """Return the innermost frame whose file is in none of some folders; if all are, who called the caller."""
+    here = sys._getframe(2)  # noqa: SLF001 - likewise; a frame that knew itself would keep all of them
+    frame: FrameType | None = here
     while frame is not None and frame.f_code.co_filename.startswith(folders):
         frame = frame.f_back
     return frame if frame is not None else here

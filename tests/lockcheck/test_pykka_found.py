@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -150,6 +151,22 @@ def test_an_actor_of_before_the_session_is_heard_of() -> None:
     assert 1 == len(deadlocks(opened))
     two.stop()
     one.stop()
+
+
+def test_a_stopped_actor_is_let_go_although_references_stay() -> None:
+    """Without the collector of garbage, as ever: who looked for a place in the code keeps no frame."""
+    gc.disable()
+    try:
+        with checked():
+            clerk = Clerk.start()
+            thread: Any = clerk.ask(threading.current_thread)
+            assert "a word" == clerk.ask("a word", block=False).get()
+            clerk.stop()
+            thread.join(WAIT_SECONDS_MAX)
+
+            assert clerk._actor_weakref() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.lockcheck(off=True)
