@@ -11,10 +11,10 @@ from licorne.lockcheck import DeadlockError, Rung, session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from licorne.lockcheck import Finding
+    from licorne.lockcheck import Finding, Kind
     from licorne.lockcheck.sessions import Action, Session
 
-__all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "run_all"]
+__all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "run_all"]
 
 WAIT_SECONDS_MAX: Final = 20.0
 LEAVE_ALONE: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
@@ -31,6 +31,12 @@ def checked(level: str = "full") -> Iterator[Session]:
 def deadlocks(opened: Session) -> list[Finding]:
     """Return the real deadlocks that were found."""
     return [finding for finding in opened.findings if finding.rung is Rung.R5]
+
+
+def found(opened: Session, *rungs: Rung) -> list[tuple[Rung, Kind]]:
+    """Return what was found on some rungs."""
+    assert [] == opened.faults
+    return [(one.rung, one.kind) for one in opened.findings if one.rung in rungs]
 
 
 def run_all(**works: Callable[[], object]) -> list[str]:

@@ -8,9 +8,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-import pykka
+import pykka_clerks
 import pytest
-from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks
+from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, found
 from lock_corpus import RECORD
 
 from licorne.actors.actor import PooledActor
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from licorne.actors.reference import AnyRef, PooledRef
     from licorne.lockcheck.factories import ExclusiveLock
-    from licorne.lockcheck.sessions import Session
 
 
 class Clerk(PooledActor):
@@ -72,12 +71,6 @@ class Below(Clerk):
     """One that others ask."""
 
     rank: ClassVar[int | None] = 2
-
-
-def found(opened: Session, *rungs: Rung) -> list[tuple[Rung, Kind]]:
-    """Return what was found on some rungs."""
-    assert [] == opened.faults
-    return [(one.rung, one.kind) for one in opened.findings if one.rung in rungs]
 
 
 def lock_ask_lock(stepped: Dispatcher) -> None:
@@ -248,19 +241,10 @@ def test_it_is_found_within_100_milliseconds() -> None:
     assert min(took) < 0.1
 
 
-class Plain(pykka.ThreadingActor):
-    """An actor of Pykka's own, on a thread of its own."""
-
-    use_daemon_thread = True
-
-    def on_receive(self, message: object) -> object:
-        return message() if callable(message) else message
-
-
 def test_actors_of_pykka_and_of_ours_that_ask_each_other_are_broken() -> None:
     """Who closes the circle gets the error, if it is Pykka's, and the other asks are answered."""
     with session(on=LEAVE_ALONE) as opened, Dispatcher(workers=1) as pooled:
-        plain, clerk = Plain.start(), pooled.start(Clerk)
+        plain, clerk = pykka_clerks.Clerk.start(), pooled.start(Clerk)
 
         def asks_back() -> object:
             with pytest.raises(DeadlockError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pykka
 import pytest
 from deadlocked import WAIT_SECONDS_MAX, checked, deadlocks
+from pykka_clerks import Clerk
 from pytest_runs import RUN_SECONDS_MAX, run_module
 
 from licorne.lockcheck import DeadlockError, Lock
@@ -74,15 +75,6 @@ with session() as opened:
     thread.join()
 assert opened.faults and all("pykka" in fault for fault in opened.faults), opened.faults
 """
-
-
-class Clerk(pykka.ThreadingActor):
-    """Does what it is given."""
-
-    use_daemon_thread = True
-
-    def on_receive(self, message: object) -> object:
-        return message() if callable(message) else message
 
 
 def python(*words: str) -> subprocess.CompletedProcess[str]:

@@ -8,43 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pykka
 from lock_corpus import Bug, Cluster, Safe, hold
+from pykka_clerks import clerks
 
 from licorne.lockcheck import Kind, Rung
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["PYKKA_BUGS", "PYKKA_SAFE"]
 
 
-class Actor(pykka.ThreadingActor):
-    """Does what it is given, and counts it."""
-
-    use_daemon_thread = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def do(self, work: Callable[[], object]) -> object:
-        self.count += 1
-        return work()
-
-
 @contextmanager
-def actors(number: int) -> Iterator[Sequence[Any]]:
+def proxies(number: int) -> Iterator[Sequence[Any]]:
     """Have proxies of so many actors, until the body ends."""
-    refs = [Actor.start() for _ in range(number)]
-    try:
+    with clerks(number) as refs:
         yield [ref.proxy() for ref in refs]
-    finally:
-        for ref in refs:
-            ref.stop()
 
 
 def asks_itself(_: Cluster) -> None:
     """An actor waits for an attribute of itself, though not for ever."""
-    with actors(1) as (one,):
+    with proxies(1) as (one,):
         one.do(partial(a_while, one)).get()
 
 
@@ -58,7 +41,7 @@ def a_while(proxy: Any) -> None:
 
 def ask_each_other(_: Cluster) -> None:
     """Two actors ask each other, and not at once."""
-    with actors(2) as (one, two):
+    with proxies(2) as (one, two):
         one.do(partial(count_of, two)).get()
         two.do(partial(count_of, one)).get()
 
@@ -70,7 +53,7 @@ def count_of(proxy: Any) -> object:
 
 def tell_each_other(_: Cluster) -> None:
     """Two actors have each other and themselves do more, and nobody waits for that."""
-    with actors(2) as (one, two):
+    with proxies(2) as (one, two):
         one.do(lambda: two.do.defer(lambda: one.do(int))).get()
         two.do(lambda: one.do(lambda: two.count)).get()
         one.do(lambda: one.do(int)).get()
@@ -78,7 +61,7 @@ def tell_each_other(_: Cluster) -> None:
 
 def ask_before_and_after_the_lock(c: Cluster) -> None:
     """The answer is there before the lock is taken, and looked at again under it."""
-    with actors(1) as (one,):
+    with proxies(1) as (one,):
         count = one.count
         count.get()
         with c.partition.write():
