@@ -15,6 +15,9 @@ from lock_corpus import RECORD, hold
 
 from licorne import lockcheck
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, judging, session
+from licorne.lockcheck.recording import recording
+from licorne.lockcheck.trace_file import read_trace
+from licorne.lockcheck.trace_index import TraceIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,6 +124,37 @@ def test_a_handler_may_take_a_lock_while_a_read_write_lock_is_checked(level: Lev
         assert before > 50
         assert (None, frozenset()) == lock.holders() == other.holders()
     assert ([], ()) == (opened.faults, opened.findings)
+
+
+@pytest.mark.parametrize("by", ["another thread", "a handler"])
+def test_before_any_instruction_what_locks_exclude_is_excluded_in_a_trace(tmp_path: Path, by: str) -> None:
+    """A lock is noted as taken after it was, and as left before it is, whoever tries to get it in between."""
+    with recording(tmp_path / "locks.lct") as opened:
+        lock = RLock("lock")
+        got: list[bool] = []
+
+        def handler() -> None:
+            if by == "a handler":
+                with lock:
+                    got.append(True)
+            else:
+                got.append(is_free(lock))
+
+        with interrupted(0, handler), lock:  # what is new here is written first, as the test above has it
+            pass
+        before, ran = 0, [0]
+        while before <= len(ran):
+            before += 1
+            with interrupted(before, handler) as ran, lock:
+                pass
+    trace = read_trace(tmp_path / "locks.lct")
+    sections = TraceIndex(trace).sections.values()
+
+    assert before > 50
+    assert {by == "a handler", True} == set(got)
+    assert ([], ()) == (opened.faults, trace.notices)
+    assert all(section.left is not None for section in sections)
+    assert before <= len(sections)
 
 
 def new_nesting(before: int) -> tuple[Session, int]:

@@ -9,20 +9,22 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from lock_corpus import hold
 
-from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock
+from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, judging
 from licorne.lockcheck.command import main
 from licorne.lockcheck.prediction import predict
-from licorne.lockcheck.recording import recording
-from licorne.lockcheck.trace import EventKind, TraceFileError
+from licorne.lockcheck.recording import events_written, recording
+from licorne.lockcheck.trace import EventKind, TracedLock, TraceFileError
 from licorne.lockcheck.trace_file import is_trace, read_trace
 from licorne.lockcheck.witness import role_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 REVERSED = """
@@ -66,6 +68,18 @@ with recording(Path(sys.argv[1])):
         threading.Thread(target=work, args=(unit,), name=f"worker-{unit}").start()
     threading.Event().wait()
 """
+
+
+def take(lock: AbstractContextManager[object], meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Take a lock at one place in the code, whoever asks, and do something while it is held."""
+    with lock:
+        meanwhile()
+
+
+def take_often(lock: AbstractContextManager[object]) -> None:
+    """Take a lock so often that it needs several small segments."""
+    for _ in range(2000):
+        take(lock)
 
 
 def some_events(path: Path, times: int, segment_bytes: int = 8192, segments: int = 8) -> None:
@@ -123,6 +137,21 @@ def test_a_trace_says_lock_mode_and_place(tmp_path: Path) -> None:
     assert str(trace.locks[took.object]) == "queue root.a"
     assert "RWLock" in trace.sites[took.site].source
     assert trace.notices == ()
+
+
+def test_a_lock_that_an_exit_stack_enters_is_noted_where_the_program_is(tmp_path: Path) -> None:
+    """Each time, not only where it was entered first."""
+    path = tmp_path / "locks.lct"
+    with recording(path):
+        lock = RLock("a")
+        with ExitStack() as stack:
+            stack.enter_context(lock)  # one
+        with ExitStack() as stack:
+            stack.enter_context(lock)  # two
+    trace = read_trace(path)
+    sources = [trace.sites[event.site].source for event in trace.events if event.kind is EventKind.TOOK]
+
+    assert ["one", "two"] == [source.partition("# ")[2] for source in sources]
 
 
 def test_a_condition_leaves_its_lock_and_takes_it_again(tmp_path: Path) -> None:
@@ -210,16 +239,16 @@ def test_a_child_that_is_forked_writes_nothing_into_the_trace_of_its_parent(tmp_
     path, own = tmp_path / "locks.lct", tmp_path / "child.lct"
     with recording(path) as opened:
         lock = RLock("a")
-        hold(lock)
+        take(lock)
         child = os.fork()
         if child == 0:
             signal.alarm(10)  # a signal without a handler ends the child
-            hold(lock)
-            with recording(own):
-                hold(lock)
+            take(lock)
+            with events_written(own):
+                take(lock)
             os._exit(len(opened.faults))
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        hold(lock)
+        take(lock)
     kinds = [[event.kind for event in read_trace(one).events] for one in (path, own)]
 
     assert code == 0
@@ -252,6 +281,49 @@ def test_a_full_ring_loses_its_beginning_and_says_so(tmp_path: Path) -> None:
     assert "segments were written over" in trace.notices[0]
     assert {"a 1"} == {str(lock) for lock in trace.locks.values()}
     assert predict(trace).found == ()
+
+
+def test_what_is_left_over_in_a_ring_is_not_taken_for_events(tmp_path: Path) -> None:
+    """Where a name had no room at the end of a segment, older events still stand there."""
+    path = tmp_path / "locks.lct"
+    with recording(path, segment_bytes=8192, segments=2):
+        for number in range(1000):
+            take(RLock("a", key="x" * (number % 200)))
+    trace = read_trace(path)
+
+    assert "segments were written over" in trace.notices[0]
+    assert len(trace.notices) == 1
+    assert predict(trace).found == ()
+
+
+def test_what_the_checker_itself_triggers_is_left_out_wholly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as by a finalizer: also where a new segment has begun before it lets go of its lock."""
+    path, plain = tmp_path / "locks.lct", judging._keeps_leaf
+    with recording(path, segment_bytes=8192) as opened:
+        lock, other = RLock("a"), RLock("b")
+        take(lock)
+
+        def in_another_thread() -> None:
+            thread = threading.Thread(target=lambda: take_often(other))
+            thread.start()
+            thread.join()
+
+        def with_finalizer(*given: object) -> bool:
+            monkeypatch.undo()
+            take(lock, in_another_thread)
+            return plain(*given)  # type: ignore[arg-type] # passed on
+
+        monkeypatch.setattr(judging, "_keeps_leaf", with_finalizer)
+        take(RLock("new"))
+    trace = read_trace(path)
+    kinds = [
+        event.kind for event in trace.events if trace.locks.get(event.object) == TracedLock("a", None, None)
+    ]
+
+    assert [] == opened.faults
+    assert [EventKind.TOOK, EventKind.LEFT] == [kind for kind in kinds if kind < EventKind.SIGNAL]
 
 
 def test_a_foreign_file_is_refused_with_the_offset(tmp_path: Path) -> None:

@@ -84,6 +84,27 @@ def test_more_names_than_a_segment_can_number_go_into_the_next(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("has_interpreter_lock", [True, False])
+def test_a_segment_that_was_left_takes_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_interpreter_lock: bool
+) -> None:
+    """Not even where it has room: what comes late must not stand before what came in time."""
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_interpreter_lock, raising=False)
+    path = tmp_path / "locks.lct"
+    writer = TraceWriter(path, 8192, 4)
+    unit, lock = TracedUnit("unit", "unit"), TracedLock("x" * 200, None, None)
+    write, (word,) = writer.event(Event(EventKind.TOOK, 1, 1), lambda: (unit, lock, None))
+    number, now = 1, write
+    while now == write:
+        number += 1
+        now, _ = writer.event(Event(EventKind.TOOK, 1, number), lambda: (unit, lock, None))
+
+    with pytest.raises(ValueError, match="closed"):
+        write(word)
+    writer.close()
+    assert [*range(1, number + 1)] == [event.object for event in read_trace(path).events]
+
+
+@pytest.mark.parametrize("has_interpreter_lock", [True, False])
 def test_threads_that_exclude_each_other_do_so_in_the_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_interpreter_lock: bool
 ) -> None:
