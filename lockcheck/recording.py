@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .errors import LockUsageError
 from .holding import LockIdentity, Unit
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorder", "events_written", "recording"]
 
+_WITH_PLACE: Final = (EventKind.FAILED, EventKind.JOIN)
+"""What is noted with its place, besides what was taken: where others go on is nothing that a report says."""
 Place: TypeAlias = "tuple[CodeType, int]"
 """Code and instruction."""
 
@@ -87,7 +89,7 @@ class Recorder:
 
         def write(writer: TraceWriter) -> None:
             number = thing.serial if isinstance(thing, (LockIdentity, Unit)) else self._token(thing)
-            place, site = (0, None) if kind is EventKind.LEFT else self._site(_here())
+            place, site = self._site(_here()) if kind in _WITH_PLACE else (0, None)
             self._write(writer, unit, Event(kind, unit.serial, number, mode, attempt, place), thing, site)
 
         self._in_turn(unit, write)

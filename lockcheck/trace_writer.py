@@ -105,10 +105,14 @@ class TraceWriter:
         every = (event, *others)
         while True:
             segment = self._segment
-            if segment.has_names_of(every) or segment.name(every, describe()):
+            try:
                 records = [segment.packed(one) for one in every]
-                if segment.put(records[0]):
-                    return segment.write, records
+            except KeyError:
+                if not segment.name(every, describe()):
+                    self._next_segment()
+                continue
+            if segment.put(records[0]):
+                return segment.write, records
             self._next_segment()
 
     @property
@@ -205,9 +209,6 @@ class _Segment:
         """Refuse whatever comes later, in a child that was forked: who had the turn may not be there."""
         self._map.close()
 
-    def has_names_of(self, events: Sequence[Event]) -> bool:
-        return all(number in self._numbers[kind] for event in events for kind, number in _named_by(event))
-
     def name(self, events: Sequence[Event], description: Description) -> bool:
         """Write the names that the segment does not have; tell whether there was room for them."""
         return all(
@@ -226,7 +227,7 @@ class _Segment:
         return True
 
     def packed(self, event: Event) -> bytes:
-        """Return an event, the names of which the segment has, as it is written."""
+        """Return an event as it is written; a `KeyError` where the segment does not have its names."""
         numbers = self._numbers
         return packed_event(
             event,
