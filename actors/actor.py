@@ -106,13 +106,13 @@ class PooledActor(pykka.Actor):
         self.actor_inbox.open(Envelope(_ON_START) if starts else None)
 
     def _handle_receive(self, message: object) -> object:
-        direction = self.actor_inbox.direction
-        if direction is not None:
-            direction.enter(self.actor_inbox)
+        rule = self.actor_inbox.direction
+        if rule is not None:
+            rule.enter()
             try:
                 return self._perform(message)
             finally:
-                direction.leave(self.actor_inbox)
+                rule.leave()
         if type(message) is Invocation:
             return message.method(self, *message.args, **message.kwargs)
         return self._perform(message)

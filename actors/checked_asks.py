@@ -14,19 +14,16 @@ import pykka
 from .. import lockcheck
 from ..lockcheck import DeadlockError
 from ..lockcheck.answering import Answerer, await_answer
-from ..lockcheck.stacks import caller_outside
+from ..lockcheck.stacks import Runtimes
 from .pool import Worker
 
 if TYPE_CHECKING:
-    from types import FrameType
-
-    from .direction import AskDirection
-    from .mailbox import Mailbox
+    from .direction import AskRule
     from .waiting import Wait
 
-__all__ = ["CheckedAsks"]
+__all__ = ["checked_asks"]
 
-_RUNTIMES: Final = (
+_RUNTIMES: Final = Runtimes(
     *(
         os.path.dirname(file) + os.sep  # noqa: PTH120 - compared as text
         for file in (__file__, pykka.__file__, lockcheck.__file__)
@@ -35,41 +32,21 @@ _RUNTIMES: Final = (
 )
 
 
-class CheckedAsks:
-    """The asks of one actor, as lockcheck hears of them.
+def checked_asks(name: str, key: object, rank: int | None, direction: AskRule | None) -> AskRule:
+    """Return what has lockcheck hear of the asks that one actor gets.
 
     Args:
         name: the class of the actor, as a declared order names it.
         key: which of its class it is.
         rank: where it stands in the order of asks.
-        direction: what refuses asks that go up, if the dispatcher wants that.
+        direction: what refuses asks of it that go up, if the dispatcher wants that.
     """
+    asks = CheckedAsks(name, _RUNTIMES, key=key, rank=rank, serves=_serves)
+    return asks if direction is None else DirectedCheckedAsks(direction, asks)
 
-    def __init__(self, name: str, key: object, rank: int | None, direction: AskDirection | None) -> None:
-        self._answerer = Answerer(name, key, rank=rank)
-        self._direction = direction
 
-    def check(self, asked: Mailbox, *, limited: bool = False) -> None:
-        """Have an ask judged that is about to be waited for; see `Answerer.asked`.
-
-        Raises:
-            AskDirectionError: it goes up, and the dispatcher checks directions.
-        """
-        if self._direction is not None:
-            self._direction.check(asked)
-        self._answerer.asked(_program, limited=limited)
-
-    def enter(self, mailbox: Mailbox) -> None:
-        """Count the thread as running this actor, until `leave`."""
-        self._answerer.enter(_program, as_unit=isinstance(threading.current_thread(), Worker))
-        if self._direction is not None:
-            self._direction.enter(mailbox)
-
-    def leave(self, mailbox: Mailbox) -> None:
-        """Count the thread as running this actor no more."""
-        if self._direction is not None:
-            self._direction.leave(mailbox)
-        self._answerer.leave()
+class CheckedAsks(Answerer):
+    """The asks of one actor, as lockcheck hears of them."""
 
     def sleep(self, wait: Wait) -> None:
         """Sleep until woken, and look for deadlocks over locks and asks meanwhile.
@@ -86,6 +63,30 @@ class CheckedAsks:
             raise
 
 
-def _program() -> FrameType:
-    """Return the innermost frame that belongs to no runtime of actors, or one of lockcheck's if all do."""
-    return caller_outside(_RUNTIMES)
+class DirectedCheckedAsks:
+    """Both: asks that go up are refused, and lockcheck hears of the others."""
+
+    def __init__(self, direction: AskRule, asks: AskRule) -> None:
+        self._direction = direction
+        self._asks = asks
+        self.sleep = asks.sleep
+
+    def asked(self, *, limited: bool = False) -> None:
+        """Pass an ask that is about to be waited for, or raise; see both."""
+        self._direction.asked(limited=limited)
+        self._asks.asked(limited=limited)
+
+    def enter(self) -> None:
+        """Count the thread as running the actor, until `leave`."""
+        self._asks.enter()
+        self._direction.enter()
+
+    def leave(self) -> None:
+        """Count the thread as running the actor no more."""
+        self._direction.leave()
+        self._asks.leave()
+
+
+def _serves() -> bool:
+    """Tell whether the calling thread is a worker, which does nothing but to run actors."""
+    return isinstance(threading.current_thread(), Worker)

@@ -20,16 +20,16 @@ __all__ = ["AskDirection", "AskRule"]
 
 
 class AskRule(Protocol):
-    """What looks at the asks that an actor gets."""
+    """What looks at the asks that one actor gets."""
 
-    def check(self, asked: Mailbox, *, limited: bool = False) -> None:
+    def asked(self, *, limited: bool = False) -> None:
         """Pass an ask that is about to be waited for, maybe for a `limited` time, or raise."""
 
-    def enter(self, mailbox: Mailbox) -> None:
-        """Count the thread as running this actor, until `leave`."""
+    def enter(self) -> None:
+        """Count the thread as running the actor, until `leave`."""
 
-    def leave(self, mailbox: Mailbox) -> None:
-        """Count the thread as running this actor no more."""
+    def leave(self) -> None:
+        """Count the thread as running the actor no more."""
 
     def sleep(self, wait: Wait) -> None:
         """Sleep in a wait without a limit until it is woken."""
@@ -52,22 +52,35 @@ class AskDirection:
     def __init__(self) -> None:
         self._running = _Running()
 
-    def enter(self, mailbox: Mailbox) -> None:
-        """Count the thread as running this actor, until `leave`."""
-        if mailbox.rank is not None:
-            self._running.mailboxes.append(mailbox)
+    def of(self, mailbox: Mailbox) -> AskRule:
+        """Return what looks at the asks of one actor."""
+        return _DirectedAsks(mailbox, self._running)
 
-    def leave(self, mailbox: Mailbox) -> None:
+
+class _DirectedAsks:
+    """The asks that one actor gets, which must not go up."""
+
+    def __init__(self, mailbox: Mailbox, running: _Running) -> None:
+        self._mailbox = mailbox
+        self._running = running
+
+    def enter(self) -> None:
+        """Count the thread as running this actor, until `leave`."""
+        if self._mailbox.rank is not None:
+            self._running.mailboxes.append(self._mailbox)
+
+    def leave(self) -> None:
         """Count the thread as running this actor no more."""
-        if mailbox.rank is not None:
+        if self._mailbox.rank is not None:
             self._running.mailboxes.pop()
 
-    def check(self, asked: Mailbox, *, limited: bool = False) -> None:  # noqa: ARG002 - a limit changes nothing
+    def asked(self, *, limited: bool = False) -> None:  # noqa: ARG002 - a limit changes nothing
         """Pass a blocking ask that goes down, or whose rank is not known on either side.
 
         Raises:
             AskDirectionError: the thread runs an actor of the same or a higher rank.
         """
+        asked = self._mailbox
         if not self._running.mailboxes or asked.rank is None:
             return
         asker = self._running.mailboxes[-1]

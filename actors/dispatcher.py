@@ -130,11 +130,12 @@ class Dispatcher:
 
     def rule_of_asks(self, actor: PooledActor) -> AskRule | None:
         """Return what looks at the asks that an actor gets: directions, lockcheck, both or nothing."""
+        direction = self._direction.of(actor.actor_inbox) if self._direction is not None else None
         if not self._checks_asks:
-            return self._direction
-        from .checked_asks import CheckedAsks  # noqa: PLC0415 - not loaded where nothing is checked
+            return direction
+        from .checked_asks import checked_asks  # noqa: PLC0415 - not loaded where nothing is checked
 
-        return CheckedAsks(*actor.asked_as(), actor.rank, self._direction)
+        return checked_asks(*actor.asked_as(), actor.rank, direction)
 
     def stop_actors_nowait(self) -> None:
         """Ask all actors to stop, the last started first, and wait for none."""

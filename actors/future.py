@@ -65,6 +65,9 @@ class PooledFuture(Future[T]):
                 not wait for the answering one.
             pykka.Timeout: there was no answer within `timeout` seconds; there still may be one later.
         """
+        rule = self.rule()
+        if rule is not None:
+            rule.asked(limited=timeout is not None)
         return self.obtain(timeout, withdraws=False)
 
     def set(self, value: T | None = None) -> None:
@@ -110,10 +113,7 @@ class PooledFuture(Future[T]):
             self.set_exception((type(error), error, None))
 
     def obtain(self, timeout: float | None, *, withdraws: bool) -> T:
-        """Do what `get` does; on a cycle, withdraw the message if that is asked for."""
-        rule = self.rule()
-        if rule is not None and self.mailbox is not None:
-            rule.check(self.mailbox, limited=timeout is not None)
+        """Do what `get` does, after the rule of asks; on a cycle, withdraw the message if asked to."""
         with self._lock:
             outcome = self._outcome
         if outcome is None:

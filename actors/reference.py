@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .actor import PooledActor
+    from .direction import AskRule
+    from .invocation import AnyFunction
     from .mailbox import Letter, Mailbox
 
 __all__ = ["AnyRef", "PooledRef"]
@@ -47,7 +49,8 @@ class PooledRef(pykka.ActorRef[A]):
         """
         inbox = self.actor_inbox
         if inbox.direction is not None:
-            return cast("R", self.ask(Invocation(self._methods[method], args, kwargs)))
+            answer: R = self._call_by_rule(inbox.direction, self._methods[method], args, kwargs)
+            return answer
         actor = inbox.enter()
         if actor is None:
             return cast("R", self._ask_by_mail(Invocation(self._methods[method], args, kwargs)))
@@ -104,12 +107,11 @@ class PooledRef(pykka.ActorRef[A]):
         """
         if not block:
             return self._post(message, control=control)
+        rule = self.actor_inbox.direction
+        if rule is not None:
+            rule.asked(limited=timeout is not None)
         if timeout is not None:
             return self._post(message, control=control).obtain(timeout, withdraws=True)
-        direction = self.actor_inbox.direction
-        if direction is None:
-            return self._ask_inline(message, control=control)
-        direction.check(self.actor_inbox)
         return self._ask_inline(message, control=control)
 
     @overload
@@ -134,6 +136,27 @@ class PooledRef(pykka.ActorRef[A]):
         except ActorDeadError:
             return False
         return True
+
+    def _call_by_rule(
+        self, rule: AskRule, method: AnyFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Do what `call` does where something looks at asks."""
+        rule.asked()
+        inbox = self.actor_inbox
+        actor = inbox.enter()
+        if actor is None:
+            return self._ask_by_mail(Invocation(method, args, kwargs))
+        try:
+            rule.enter()
+            try:
+                return method(actor, *args, **kwargs)
+            finally:
+                rule.leave()
+        except BaseException as error:
+            actor._raised_inline(error, method)  # noqa: SLF001 - an actor and its references are one
+            raise
+        finally:
+            inbox.leave()
 
     def _ask_inline(self, message: object, *, control: bool) -> Any:
         inbox = self.actor_inbox

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, final
 from .blocking import asks
 from .findings import Kind
 from .holding import Grip, LockIdentity, Node, held_nodes
+from .levels import Level
 from .runtime import go_on_as, local, next_segment, runtime
-from .stacks import capture
+from .stacks import caller_outside, capture
 from .statistics import PENDING_MAX
 from .stepping import fold, let_go, step_from
 from .waiting import wait_in_slices
@@ -25,93 +26,120 @@ if TYPE_CHECKING:
 
     from .holding import Unit
     from .sessions import Session
+    from .stacks import Runtimes
 
 __all__ = ["Answerer", "await_answer"]
 
 RANK_CLAUSE = "a blocking ask goes from a lower rank to a higher one"
 
 
-@final
 class Answerer:
     """Something that answers asks, one at a time.
 
+    As for locks, the way of what is nothing new is short: it makes nothing, and looks at no frame but where
+    the level learns places.
+
     Args:
         name: its class, as a declared order names it.
+        runtimes: the files of what asks and answers for the program, which are no places of it.
         key: which of its class it is.
         rank: where it stands in the order of asks, the top lowest; none is unchecked.
+        serves: tells whether the calling thread only serves such as this: then this runs there as a unit of
+            its own where nothing is held.
     """
 
-    def __init__(self, name: str, key: object = None, *, rank: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        runtimes: Runtimes,
+        *,
+        key: object = None,
+        rank: int | None = None,
+        serves: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.identity = LockIdentity(name, key, reentrant=False, policy=None)
         self.identity.answers = True
         self.identity.rank = rank
+        self._runtimes = runtimes
+        self._serves = serves
         self._endless = Grip(self.identity, "W")
         self._limited = Grip(self.identity, "W", "timed")
         self._made_after = local.unit.segment
         next_segment(local.unit)
         self._unit: Unit | None = None
-        self._entered: tuple[Unit, Unit, Node] | None = None
-        """What ran on the thread before, what runs now, and where it holds this."""
+        self._at: Node | None = None
+        """Where it is held by who runs it."""
+        self._before: Unit | None = None
+        """What ran on the thread, and will again, where this runs as a unit of its own."""
 
     def __del__(self) -> None:
         self.identity.alive = False
 
-    def asked(self, frame_of: Callable[[], FrameType], *, limited: bool) -> None:
-        """Judge an ask that the calling unit is about to wait for.
+    def asked(self, *, limited: bool = False) -> None:
+        """Judge an ask that the calling unit is about to wait for; called by a function of the runtimes.
 
         Args:
-            frame_of: tells where the program asks; asked for only where it matters, since it takes time.
             limited: whether the unit waits for a limited time.
 
         Raises:
             LockOrderError, DeadlockPossibleError: that is the policy for what was found; nothing was asked.
         """
-        unit, session = local.unit, runtime.session
-        if session is None or unit.inside or unit.node.grip is None:
-            return
-        frame = frame_of()
-        grip = self._limited if limited else self._endless
-        after = unit.node.next.get(grip)
-        if after is not None and after.code is frame.f_code and after.instruction == frame.f_lasti:
-            return  # it was judged before
-        asks(self.identity, frame)
-        if self._goes_down(session, unit, grip, frame):
-            step_from(unit, grip, frame)
-
-    def enter(self, frame_of: Callable[[], FrameType], *, as_unit: bool) -> None:
-        """Hold it while the calling thread answers, until `leave`.
-
-        Args:
-            frame_of: tells where the program asked, or what answers for it; likewise.
-            as_unit: whether a thread that holds nothing runs it as a unit of its own.
-        """
-        if runtime.session is None:
-            return
-        before = local.unit
-        if as_unit and before.node.grip is None:
-            go_on_as(self._own_unit())
         unit = local.unit
-        after = self._place(unit, frame_of)
-        after.since = perf_counter_ns()
-        unit.node = after
-        self._entered = before, unit, after
+        if unit.node.grip is None:
+            return
+        grip = self._limited if limited else self._endless
+        try:
+            after = unit.node.next[grip]
+        except KeyError:
+            frame = caller_outside(self._runtimes, 2)
+        else:
+            if after.code is None:
+                return  # it was judged before
+            frame = caller_outside(self._runtimes, 2)
+            if after.code is frame.f_code and after.instruction == frame.f_lasti:
+                return  # likewise, from here
+        session = runtime.session
+        if session is not None and not unit.inside:
+            self._judge(session, unit, grip, frame)
+
+    def enter(self) -> None:
+        """Hold it while the calling thread answers, until `leave`."""
+        unit = local.unit
+        after = unit.node.next.get(self._endless)
+        if after is None:
+            if runtime.session is None:
+                return
+            after = self._place(unit)
+        if after.tally is not None:
+            after.since = perf_counter_ns()
+        self._at = after.unit.node = after
 
     def leave(self) -> None:
-        """Let go of it; in line where it is in turn, since `let_go` adds a quarter to the check of an ask."""
-        if self._entered is None:
+        """Let go of it; in line where it is in turn."""
+        after = self._at
+        if after is None:
             return
-        before, unit, after = self._entered
-        self._entered = None
-        if unit.node is after and after.parent is not None:
-            unit.node = after.parent
-            after.holds.append(perf_counter_ns() - after.since)
-            if len(after.holds) > PENDING_MAX:
-                fold(after)
+        self._at = None
+        unit = after.unit
+        if unit.node is after:
+            unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
+            if after.tally is not None:
+                after.holds.append(perf_counter_ns() - after.since)
+                if len(after.holds) > PENDING_MAX:
+                    fold(after)
         else:
             let_go(unit, self.identity, "W")
-        if unit is not before:
-            go_on_as(before)
+        if self._before is not None:
+            go_on_as(self._before)
+            self._before = None
             runtime.forget(unit)
+
+    def _judge(self, session: Session, unit: Unit, grip: Grip, frame: FrameType) -> None:
+        may_wait = asks(self.identity, frame)
+        if self._goes_down(session, unit, grip, frame):
+            after = step_from(unit, grip, frame)
+            if may_wait and session.level < Level.FULL:
+                after.code = None  # from wherever it is asked
 
     def _goes_down(self, session: Session, unit: Unit, grip: Grip, frame: FrameType) -> bool:
         """Hold an ask against the ranks, where the declared order says nothing of both."""
@@ -144,13 +172,17 @@ class Answerer:
             runtime.remember(self._unit)
         return self._unit
 
-    def _place(self, unit: Unit, frame_of: Callable[[], FrameType]) -> Node:
+    def _place(self, unit: Unit) -> Node:
+        """Return where it is held, if that is not known yet, or by a unit of its own."""
+        if unit.node.grip is None and self._serves():
+            self._before, unit = unit, self._own_unit()
+            go_on_as(unit)
         after = unit.node.next.get(self._endless)
         if after is None and unit.node.grip is None:
-            after = step_from(unit, self._endless, frame_of())
+            after = step_from(unit, self._endless, caller_outside(self._runtimes, 2))
         if after is None:  # it was asked against a rule, which is told, and not remembered
             after = Node(unit, unit.node, self._endless, unit.node.owner)
-            after.stack = capture(frame_of())
+            after.stack = capture(caller_outside(self._runtimes, 2))
         return after
 
 

@@ -44,26 +44,32 @@ def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = Non
         _check(kind, detail, Kind.BLOCKING, except_for=except_for)
 
 
-def asks(answers: LockIdentity, frame: FrameType) -> None:
-    """Say that something is asked here; under a lock it may block, unless the declared order knows both."""
+def asks(answers: LockIdentity, frame: FrameType) -> bool:
+    """Say that something is asked here; under a lock it may block, unless the declared order knows both.
+
+    Returns:
+        Whether nothing is wrong with that.
+    """
     session = runtime.session
     known = session.order.ranks if session is not None and session.order is not None else {}
     held = (node.grip.lock for node in held_nodes(local.unit.node) if node.grip is not None)
-    if not all(lock.answers or {lock.name, answers.name} <= known.keys() for lock in held):
-        _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame)
+    if all(lock.answers or {lock.name, answers.name} <= known.keys() for lock in held):
+        return True
+    return _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame)
 
 
 def _check(
     what: str, detail: str, kind: Kind, *, except_for: LockIdentity | None, frame: FrameType | None = None
-) -> None:
+) -> bool:
+    """Report what may not be done under a lock that is held; tell whether nothing was found."""
     unit = local.unit
     session = runtime.session
     if session is None or unit.inside or unit.node.grip is None:
-        return
-    session.guarded_on(
+        return True
+    return session.guarded_on(
         unit,
         lambda: _judge(session, what, detail, kind, except_for=except_for, frame=frame),
-        lambda: None,
+        lambda: False,
     )
 
 
@@ -75,7 +81,7 @@ def _judge(
     *,
     except_for: LockIdentity | None,
     frame: FrameType | None,
-) -> None:
+) -> bool:
     for holder in held_nodes(local.unit.node):
         grip = holder.grip
         if grip is None or grip.lock is except_for or grip.lock.answers:  # an actor may block while it runs
@@ -91,4 +97,5 @@ def _judge(
             text = f"{told} must run without locks, but {grip} is held"
             why = (f"{told} was marked so at the place below",)
         session.report_use(kind, text, [holder], why=why, frame=frame)
-        return
+        return False
+    return True

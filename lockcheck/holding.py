@@ -156,6 +156,7 @@ class Node:
         self.sweep_at = SWEEP_MIN
         """When there are so many, those of locks that are gone are forgotten."""
         self.code: CodeType | None = None
+        """Where it was taken, with the instruction; none where it does not matter from where."""
         self.instruction = -1
         self.stack: RawStack = ()
         self.since = 0

@@ -21,7 +21,7 @@ from pykka.messages import _ActorStop
 from .answering import Answerer, await_answer
 from .runtime import LATCH, local, next_segment, runtime
 from .signals import tell
-from .stacks import caller_outside
+from .stacks import Runtimes, caller_outside
 from .trace import EventKind
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 ASK: Final = (pykka.ActorRef, "ask")
 """The method by which everything is asked: who replaced it has replaced them all."""
 
-_RUNTIMES: Final = (
+_RUNTIMES: Final = Runtimes(
     os.path.dirname(__file__) + os.sep,  # noqa: PTH120 - compared as text
     os.path.dirname(pykka.__file__) + os.sep,  # noqa: PTH120 - likewise
 )
@@ -66,7 +66,7 @@ class _Actor:
     __slots__ = ("answerer", "ended", "thread")
 
     def __init__(self, name: str) -> None:
-        self.answerer = Answerer(name)
+        self.answerer = Answerer(name, _RUNTIMES)
         self.thread: int | None = None
         self.ended: Segment | None = None
         """Where it ended, if it has stopped."""
@@ -122,7 +122,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         """
         asked = self.asked
         if asked is not None and runtime.session is not None:
-            asked.answerer.asked(_program, limited=timeout is not None)
+            asked.answerer.asked(limited=timeout is not None)
             if timeout is None:
                 _await(asked, self)
         return self.take(timeout)
@@ -197,7 +197,7 @@ def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
 
         if not block:
             return send()
-        asked.answerer.asked(_program, limited=timeout is not None)
+        asked.answerer.asked(limited=timeout is not None)
         future = send() if timeout is not None else _send_and_await(asked, send)
         return future.take(timeout)
 
@@ -211,7 +211,7 @@ def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
     def turn(self: pykka.ThreadingActor, *given: object) -> Result:
         actor = _actor_of(self.actor_inbox, type(self))
         actor.thread = threading.get_ident()
-        actor.answerer.enter(_program, as_unit=False)
+        actor.answerer.enter()
         try:
             return method(self, *given)
         finally:
@@ -225,4 +225,4 @@ def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
 
 def _program() -> FrameType:
     """Return the innermost frame that is neither ours nor Pykka's."""
-    return caller_outside(_RUNTIMES)
+    return caller_outside(_RUNTIMES, 1)

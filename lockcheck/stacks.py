@@ -8,14 +8,14 @@ import os
 import sys
 import threading
 from types import FunctionType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .findings import Frame
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-__all__ = ["RawStack", "caller", "caller_outside", "capture", "is_ours", "resolve"]
+__all__ = ["RawStack", "Runtimes", "caller", "caller_outside", "capture", "is_ours", "resolve"]
 
 RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""
@@ -47,13 +47,40 @@ def caller() -> FrameType | None:
     return frame
 
 
-def caller_outside(folders: tuple[str, ...]) -> FrameType:
-    """Return the innermost frame whose file is in none of some folders; if all are, who called the caller."""
-    here = sys._getframe(2)  # noqa: SLF001 - likewise; a frame that knew itself would keep all of them
-    frame: FrameType | None = here
-    while frame is not None and frame.f_code.co_filename.startswith(folders):
+@final
+class Runtimes(dict[str, bool]):
+    """Which files are of some runtime, and say nothing about the program; each is looked at once.
+
+    Args:
+        starts: what the names of such files start with.
+    """
+
+    def __init__(self, *starts: str) -> None:
+        super().__init__()
+        self._starts = starts
+
+    def __missing__(self, file: str) -> bool:
+        known = self[file] = file.startswith(self._starts)
+        return known
+
+
+def caller_outside(runtimes: Runtimes, depth: int) -> FrameType:
+    """Return the innermost frame that belongs to none of some runtimes; if all do, the first one looked at.
+
+    That is not the caller itself: a frame that knew itself would keep all of them.
+
+    Args:
+        runtimes: which files do.
+        depth: how many of the callers do in any case, one at least: each that is looked at costs time.
+    """
+    try:
+        first = sys._getframe(depth + 1)  # noqa: SLF001 - likewise
+    except ValueError:  # nobody called those
+        first = sys._getframe(depth)  # noqa: SLF001 - likewise
+    frame: FrameType | None = first
+    while frame is not None and runtimes[frame.f_code.co_filename]:
         frame = frame.f_back
-    return frame if frame is not None else here
+    return frame if frame is not None else first
 
 
 def capture(frame: FrameType | None) -> RawStack:

@@ -1,8 +1,9 @@
-"""What an ask of an actor costs while asks are checked at the level `order`, and while none is."""
+"""What an ask of an actor costs while asks are checked, and while none is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, final
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, ClassVar, Final, final
 
 from ... import lockcheck
 from ...actors.actor import PooledActor
@@ -13,35 +14,60 @@ from .lock_figure import LockFigure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...actors.reference import PooledRef
+
 __all__ = ["checked_asks"]
+
+_LEVELS: Final = (lockcheck.Level.ORDER, lockcheck.Level.FULL)
 
 
 class _Echo(PooledActor):
     """An actor that does nothing."""
 
-    rank: ClassVar[int | None] = 1
+    rank: ClassVar[int | None] = 2
 
     def echo(self, value: int) -> int:
         """Return the value."""
         return value
 
 
+class _Asker(PooledActor):
+    """An actor that asks another one."""
+
+    rank: ClassVar[int | None] = 1
+
+    def run(self, work: Callable[[], float]) -> float:
+        """Do some work, as this actor."""
+        return work()
+
+
 def checked_asks(
     clock_seconds: Callable[[], float], *, times: int = 200, rounds: int = 60
 ) -> tuple[LockFigure, ...]:
-    """Return what checking adds to an ask of an idle actor, and to one that stands behind a message."""
-    unchecked = _Fastest(clock_seconds, times)
-    checked = _Fastest(clock_seconds, times)
+    """Return what checking adds to an ask of an idle actor, and to one that stands behind a message.
+
+    An idle actor is asked by a thread that runs none, and by another actor, as in a scheduler nearly all are.
+    """
+    fastest = {level: _Fastest(clock_seconds, times) for level in (lockcheck.Level.OFF, *_LEVELS)}
     for _ in range(rounds):
-        unchecked.measure()
-        with lockcheck.session(lockcheck.Order(ORDER), level="order"):
-            checked.measure()
-    return (
-        LockFigure("an ask of an idle actor, unchecked", unchecked.inline, "µs"),
-        LockFigure("checking it adds", checked.inline - unchecked.inline, "µs", wanted_max=1.0),
-        LockFigure("an ask by mail, unchecked", unchecked.by_mail, "µs"),
-        LockFigure("checking it adds", checked.by_mail - unchecked.by_mail, "µs", wanted_max=1.0),
-    )
+        for level, asks in fastest.items():
+            checks = level is not lockcheck.Level.OFF
+            with lockcheck.session(lockcheck.Order(ORDER), level=level) if checks else nullcontext():
+                asks.measure()
+    unchecked = fastest[lockcheck.Level.OFF].microseconds
+    figures: list[LockFigure] = []
+    for way, microseconds in unchecked.items():
+        figures.append(LockFigure(f"an ask {way}, unchecked", microseconds, "µs"))
+        figures.extend(
+            LockFigure(
+                f"checking it adds, {level.name.lower()}",
+                fastest[level].microseconds[way] - microseconds,
+                "µs",
+                wanted_max=1.0,
+            )
+            for level in _LEVELS
+        )
+    return tuple(figures)
 
 
 @final
@@ -51,34 +77,39 @@ class _Fastest:
     def __init__(self, clock_seconds: Callable[[], float], times: int) -> None:
         self._clock = clock_seconds
         self._times = times
-        self.inline = self._tell = self._behind = float("inf")
+        self._idle = self._by_actor = self._tell = self._behind = float("inf")
 
     @property
-    def by_mail(self) -> float:
-        """How long an ask takes that stands behind a message, without that one."""
-        return self._behind - self._tell
+    def microseconds(self) -> dict[str, float]:
+        """How long an ask takes each way; by mail without the message that it stands behind."""
+        return {
+            "of an idle actor": self._idle,
+            "of an idle actor by another one": self._by_actor,
+            "by mail": self._behind - self._tell,
+        }
 
     def measure(self) -> None:
         """Time a round of each."""
         with Dispatcher(workers=0) as dispatcher:
-            actor = dispatcher.start(_Echo)
+            actor, asker = dispatcher.start(_Echo), dispatcher.start(_Asker)
 
             def tell() -> None:
                 actor.send(_Echo.echo, 1)
                 dispatcher.run_pending()
 
-            def ask() -> None:
-                actor.call(_Echo.echo, 1)
-
             def ask_behind() -> None:
                 actor.send(_Echo.echo, 1)
                 actor.call(_Echo.echo, 1)
 
-            self.inline = min(self.inline, self._microseconds(ask))
+            self._idle = min(self._idle, self._asks(actor))
+            self._by_actor = min(self._by_actor, asker.call(_Asker.run, lambda: self._asks(actor)))
             self._tell = min(self._tell, self._microseconds(tell))
             self._behind = min(self._behind, self._microseconds(ask_behind))
 
-    def _microseconds(self, work: Callable[[], None]) -> float:
+    def _asks(self, actor: PooledRef[_Echo]) -> float:
+        return self._microseconds(lambda: actor.call(_Echo.echo, 1))
+
+    def _microseconds(self, work: Callable[[], object]) -> float:
         work()
         start = self._clock()
         for _ in range(self._times):

@@ -192,6 +192,28 @@ def test_a_declared_order_says_what_may_be_asked_under_a_lock() -> None:
     assert [[], [Kind.ORDER], [Kind.ORDER, Kind.BLOCKING]] == kinds
 
 
+@pytest.mark.parametrize("level", ["order", "full"])
+def test_an_ask_under_a_lock_is_told_of_each_place(level: str) -> None:
+    """Also where places make no difference to what is in order."""
+
+    def one() -> None:
+        clerk.call(Clerk.answer)
+
+    def another() -> None:
+        clerk.call(Clerk.answer)
+
+    with session(level=level, on=RECORD) as opened, Dispatcher(workers=0) as stepped:
+        clerk, lock = stepped.start(Clerk), Lock("books")
+        for ask in (one, another):
+            with lock:
+                ask()
+
+    blocking = [finding for finding in opened.findings if finding.kind is Kind.BLOCKING]
+    places = [finding.edges[0].want_stack[0].function for finding in blocking]
+    assert ["one", "another"] == [place.rpartition(".")[2] for place in places]
+    assert [] == opened.faults
+
+
 def circle(dispatcher: Dispatcher) -> tuple[PooledRef[Clerk], type[BaseException] | int]:
     """Ask a busy clerk under the lock that it wants; return it, and what the asker got."""
     clerk, lock, begun = dispatcher.start(Clerk), Lock("books"), threading.Event()

@@ -88,6 +88,17 @@ def test_an_ask_upwards_raises_and_names_both(how: str, checked: Dispatcher) -> 
     assert partition.is_alive()
 
 
+@pytest.mark.parametrize("how", ["call", "ask", "deadline", "stop"])
+def test_an_ask_that_is_refused_is_not_sent(how: str) -> None:
+    """Who asks and waits at once is refused before."""
+    with Dispatcher(workers=0, check_direction=True) as stepped:
+        partition, node = stepped.start(Partition), stepped.start(Node)
+        with pytest.raises(AskDirectionError):
+            node.call(Asker.ask_by, how, partition)
+
+        assert 0 == stepped.run_pending()
+
+
 @each_way
 def test_an_ask_sideways_raises(how: str, checked: Dispatcher) -> None:
     """Two applications that asked each other could wait for ever."""

@@ -12,8 +12,10 @@ import pytest
 from lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, tree
+from licorne.lockcheck.answering import Answerer
 from licorne.lockcheck.holding import SWEEP_MIN, LockIdentity, Node
 from licorne.lockcheck.runtime import LATCH, local
+from licorne.lockcheck.stacks import Runtimes
 from licorne.lockcheck.statistics import PENDING_MAX
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck.sessions import Session
 
+ORDER = Order("partition < queue < application < node < clerk")
 LEVELS = pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])
 
 
@@ -43,7 +46,7 @@ class CountedLatch:
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often the modules of the checker take the latch, make a node, or capture a stack."""
+    """How often the modules of the checker take the latch, make a node, judge an ask, or capture a stack."""
     counts: Counter[str] = Counter()
 
     def counted(name: str, work: Callable[..., object]) -> Callable[..., object]:
@@ -55,24 +58,32 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     for name, module in list(sys.modules.items()):
         if name.startswith("licorne.lockcheck"):
-            for used in {"LATCH", "Node", "capture"} & vars(module).keys():
+            for used in {"LATCH", "Node", "asks", "capture"} & vars(module).keys():
                 there = getattr(module, used)
                 fake = CountedLatch(counts) if used == "LATCH" else counted(used, there)
                 monkeypatch.setattr(module, used, fake)
     return counts
 
 
+def ask(answerer: Answerer) -> None:
+    """Ask as a runtime of actors does for the program."""
+    answerer.asked()
+    answerer.enter()
+    answerer.leave()
+
+
 class Program:
-    """Every way to take and release a lock, nested."""
+    """Every way to take and release a lock, nested, and an ask under all."""
 
     def __init__(self) -> None:
         self.partition = RWLock("partition")
         self.queue, self.application, self.node = RWLock("queue"), RLock("application"), Lock("node")
+        self.clerk = Answerer("clerk", Runtimes())
 
     def run(self) -> None:
         """Take and release all."""
         with self.partition.read(), self.queue.write(), self.application, self.application, self.node:
-            pass
+            ask(self.clerk)
         self.partition.acquire_write()
         self.application.acquire(blocking=False)
         self.node.acquire(timeout=1)
@@ -85,12 +96,13 @@ class Program:
 def test_what_is_nothing_new_takes_no_latch_makes_no_node_and_captures_no_stack(
     level: Level, counts: Counter[str]
 ) -> None:
-    """Also what only tries, and what waits for a time."""
-    with session(Order("partition < queue < application < node"), level=level):
+    """Also what only tries, what waits for a time, and what is asked."""
+    with session(ORDER, level=level):
         program = Program()
         for _ in range(3):
             program.run()
         assert counts["Node"] > 0
+        assert counts["asks"] > 0
         assert counts["LATCH"] > 0
         assert (level is Level.FULL) == (counts["capture"] > 0)
         counts.clear()
@@ -115,7 +127,7 @@ def test_times_are_sorted_in_bulk(counts: Counter[str]) -> None:
 
 def test_checking_the_order_of_what_is_nothing_new_allocates_nothing_that_stays() -> None:
     """However often it is done."""
-    with session(Order("partition < queue < application < node"), level="order"):
+    with session(ORDER, level="order"):
         program = Program()
         for _ in range(3):
             program.run()

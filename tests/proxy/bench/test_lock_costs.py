@@ -111,7 +111,7 @@ def test_everything_else_is_measured_by_the_clock_that_is_given() -> None:
 
     assert [0.0, 0.0] == [figure.value for figure in chain]
     assert [1.0, 1.0] == [figure.value for figure in load]
-    assert [5e5, 0.0, 0.0, 0.0] == [figure.value for figure in asks]
+    assert [5e5, 0.0, 0.0, 5e5, 0.0, 0.0, 0.0, 0.0, 0.0] == [figure.value for figure in asks]
     assert [0.0, 0.0] == [figure.value for figure in records]
     assert [3_988, 0.003988, 0.003988] == [found[at].value for at in (0, 2, 3)]
     assert found[-1].value > 0

@@ -1,0 +1,51 @@
+"""What answers asks, without actors: at the edges of threads and sessions."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+
+from deadlocked import WAIT_SECONDS_MAX
+from lock_corpus import RECORD
+
+from licorne.lockcheck import Kind, Lock, session
+from licorne.lockcheck.answering import Answerer
+from licorne.lockcheck.stacks import Runtimes
+
+RUNTIMES = Runtimes(__file__, threading.__file__)
+
+
+def test_an_ask_on_a_thread_of_nothing_but_its_runtime_is_judged() -> None:
+    """Nobody called the function that asks, so it is the place itself."""
+    over = threading.Event()
+
+    def ask_under_a_lock() -> None:
+        lock.acquire()
+        try:
+            clerk.asked()
+        finally:
+            lock.release()
+            over.set()
+
+    with session(on=RECORD) as opened:
+        lock, clerk = Lock("books"), Answerer("clerk", RUNTIMES)
+        _thread.start_new_thread(ask_under_a_lock, ())
+        assert over.wait(WAIT_SECONDS_MAX)
+
+    (finding,) = opened.findings
+    assert Kind.BLOCKING is finding.kind
+    assert finding.edges[0].want_stack[0].function.endswith("ask_under_a_lock")
+    assert [] == opened.faults
+
+
+def test_what_began_to_answer_while_nobody_looked_on_is_not_let_go_of() -> None:
+    """Though it was held in an earlier session."""
+    clerk = Answerer("clerk", RUNTIMES)
+    with session():
+        clerk.enter()
+        clerk.leave()
+    clerk.enter()
+    with session(on=RECORD) as opened:
+        clerk.leave()
+
+    assert ((), []) == (opened.findings, opened.faults)
