@@ -132,7 +132,6 @@ class Answerer:
         if self._before is not None:
             go_on_as(self._before)
             self._before = None
-            runtime.forget(unit)
 
     def _judge(self, session: Session, unit: Unit, grip: Grip, frame: FrameType) -> None:
         may_wait = asks(self.identity, frame)
@@ -168,8 +167,7 @@ class Answerer:
         """Return the unit that answers on threads which have nothing else to do."""
         if self._unit is None or self._unit.node.owner is not runtime.session:
             self._unit = runtime.new_unit(str(self.identity), self._made_after)
-        else:
-            runtime.remember(self._unit)
+            runtime.forget(self._unit)  # there may be many, and nearly all of them hold nothing
         return self._unit
 
     def _place(self, unit: Unit) -> Node:

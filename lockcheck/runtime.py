@@ -51,13 +51,9 @@ class Runtime:
         """Make a unit and remember it."""
         unit = Unit(name, Segment(0), self.session)
         unit.segment = begin(unit.serial, after)
-        self.remember(unit)
-        return unit
-
-    def remember(self, unit: Unit) -> None:
-        """Know a unit again that runs on."""
         with LATCH:
             self.units[unit.serial] = unit
+        return unit
 
     def units_on(self, threads: Iterable[int | None]) -> list[Unit]:
         """Return what runs on some threads, as far as it is known."""
@@ -65,14 +61,15 @@ class Runtime:
         return [unit for unit in found if unit is not None]
 
     def forget(self, unit: Unit) -> None:
-        """Forget a unit that runs no more."""
+        """Forget a unit that runs no more, or is known only while it runs."""
         with LATCH:
             self.units.pop(unit.serial, None)
 
     def all_units(self) -> list[Unit]:
         """Return the units that run, the oldest first."""
         with LATCH:
-            return list(self.units.values())
+            known = {unit.serial: unit for unit in (*self.units.values(), *self.running.values())}
+        return [known[serial] for serial in sorted(known)]
 
     def cut_tries(self) -> None:
         """Have everything judged anew, since another session looks on from now."""

@@ -47,6 +47,12 @@ class Clerk(PooledActor):
         with first, second:
             pass
 
+    def take_one_by_one(self, first: ExclusiveLock, second: ExclusiveLock, met: threading.Barrier) -> None:
+        with first:
+            met.wait(WAIT_SECONDS_MAX)
+            with second:
+                pass
+
     def ask(self, *others: AnyRef) -> None:
         for other in others:
             other.call(Clerk.answer)
@@ -249,6 +255,19 @@ def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(
     assert ("circle", "Clerk.take") == tuple(
         next(frame.function for frame in edge.want_stack if "tests" in frame.file) for edge in (asker, actor)
     )
+
+
+@pytest.mark.parametrize("level", ["order", "full"])
+def test_actors_on_workers_that_wait_for_each_others_locks_are_broken(level: str) -> None:
+    """What they hold is theirs, and not that of the workers."""
+    with session(level=level, on=LEAVE_ALONE) as opened, Dispatcher(workers=2) as pooled:
+        books, desk, met = Lock("books"), Lock("desk"), threading.Barrier(3)
+        for locks in ((books, desk), (desk, books)):
+            pooled.start(Clerk).send(Clerk.take_one_by_one, *locks, met)
+        met.wait(WAIT_SECONDS_MAX)
+
+    (finding,) = deadlocks(opened)
+    assert ["Clerk", "Clerk"] == [edge.unit.partition(" ")[0] for edge in finding.edges]
 
 
 def test_it_is_found_within_100_milliseconds() -> None:
