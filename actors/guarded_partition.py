@@ -7,6 +7,7 @@ for writing, also those that only read: they see the partition as it is at one m
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 
 from ..lockcheck import excludes, requires
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["GuardedPartition"]
 
 T = TypeVar("T")
+GAP_SECONDS_MAX: Final = 0.002
+"""How long who would share a partition waits to be let in. Writers go first, and requests write: where they
+leave no gap, whole cycles are run, which wait in the same queue, until the slice is over."""
 _CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
 
 
@@ -60,7 +64,7 @@ class GuardedPartition(Guard):
         super().__init__(partition, partition.name, afterwards)
         self._isolate = isolate
         self._call = call
-        self._shares = shares and partition.around.predicates is None
+        self._shares = shares
         predicates = partition.around.predicates
         self._judgements = predicates if isinstance(predicates, Judgements) else None
         self.name = partition.name
@@ -76,12 +80,17 @@ class GuardedPartition(Guard):
         with self._isolating(), self._locked() as partition:
             yield partition
 
-    @contextmanager
-    def _sharing(self) -> Iterator[Partition]:
-        """Share the lock with others that place asks, and have what breaks isolated."""
+    def _place_beside_others(self) -> SharedOutcome | None:
+        """Place an ask while others do; `None` where those who want the partition alone leave no gap."""
         partition = self._partition
-        with self._isolating(), self.afterwards, self.lock.read(), _blaming(partition):
-            yield partition
+        with self._isolating(), self.afterwards:
+            if not self.lock.acquire_read(GAP_SECONDS_MAX):
+                return None
+            try:
+                with _blaming(partition):
+                    return partition.place_beside_others()
+            finally:
+                self.lock.release_read()
 
     @contextmanager
     def _isolating(self) -> Iterator[None]:
@@ -187,29 +196,38 @@ class GuardedPartition(Guard):
         """
         if self._partition.around.is_congested():
             return False
-        for number in range(cycles_max):
-            outcome = self._one_cycle(helps=helps and not number)
+        for outcome in islice(self._outcomes(helps=helps), cycles_max):
             if outcome is None:
                 return False
             if outcome is CycleOutcome.NOTHING:
                 with self.holding() as partition:
                     partition.rest()
                 return False
-            if self._shares and not number:
-                self.call_for_help()
         return True
 
-    def _one_cycle(self, *, helps: bool) -> CycleOutcome | None:
-        """Run one cycle; `None` where it is left to those who are at it, and who look again."""
-        if self._shares:
-            with self._sharing() as partition:
-                placed = partition.place_beside_others()
-            if placed is not SharedOutcome.ALONE:
-                return CycleOutcome.RESULT if placed is SharedOutcome.PLACED else None
-        if self._judgements is None:
-            return self.cycle()
+    def _outcomes(self, *, helps: bool) -> Iterator[CycleOutcome | None]:
+        """Run a cycle each; `None` where that is left to those who are at it, and who look again."""
+        calls = shares = self._shares
+        while shares:
+            placed = self._place_beside_others()
+            if placed is SharedOutcome.TAKEN:
+                yield None
+            elif placed is SharedOutcome.PLACED:
+                if calls:
+                    calls = False
+                    self.call_for_help()
+                yield CycleOutcome.RESULT
+            elif placed is SharedOutcome.ALONE:
+                yield self.cycle()
+            else:
+                shares = False
         is_wanted = Judgements.wants_help if helps else Judgements.has_use_for_one_more
-        return self._judged_cycle(self._judgements, is_wanted)
+        while True:
+            if self._judgements is None:
+                yield self.cycle()
+            else:
+                yield self._judged_cycle(self._judgements, is_wanted)
+            is_wanted = Judgements.has_use_for_one_more
 
     def settle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""

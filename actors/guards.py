@@ -5,9 +5,10 @@ runs with the lock held for reading, one marked `@writes` with it held for writi
 itself is inside already and takes no lock again: the locks are not recursive. What is not marked does not
 exist on a guard, except the identity that never changes.
 
-Queues, limits, the node order and the counts belong to their partition, which reads them as they are. They
-are *woven*: objects of a subclass whose marked methods take the lock of the object. So cycles that share
-the partition's lock may use these methods at once; all else of them is for who has the partition alone.
+Queues, limits, the node order and the counts belong to their partition, which reads them as they are. Where
+threads share a partition they are *woven*: objects of a subclass whose marked methods take the lock of the
+object. So cycles that share the partition's lock may use these methods at once. What they read beside them is
+one reference to a value that never changes; docs/threads.md names it.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ LOCK_ORDER: Final = Order(
         "registration -> queue[R]",
         "cluster -> partition[R]",
         "cluster -> queue[R]",
+        "partition[R] -> queue[R]",
         "partition[R] -> application[R]",
         "partition[R] -> node[R]",
         "partition[R] -> link",

@@ -42,7 +42,7 @@ class ThreadsEngine:
     Args:
         threads: how many threads run cycles. Where nothing is automatic and there is one, it is the caller's.
         automatic: partitions schedule by themselves when something has changed; otherwise they are stepped.
-        share_partitions: threads place asks in one partition at once, where its RM has no predicates.
+        share_partitions: several threads place asks in one partition at once, where its RM has no predicates.
         log: where it says what broke.
     """
 
@@ -52,7 +52,7 @@ class ThreadsEngine:
         self._automatic = automatic
         self._log = log or Log()
         self._afterwards = Afterwards()
-        self._shares = automatic and share_partitions and threads > 1
+        self._shares = share_partitions
         self._threads = SchedulingThreads(threads, self._work)
         several = not automatic and threads > 1
         self._stepping = SteppingThreads(threads, self._afterwards) if several else None
@@ -77,10 +77,14 @@ class ThreadsEngine:
             # Where partitions make their steps at once, they tell of them in the order of the partitions.
             announce=around.announce if self._stepping is None else announce,
             summarise=summarise,
-            weave=weave,
+            weave=weave if self._is_shared(around) else around.weave,
             predicates=judgements,
             judged=around.judged if judgements is None else judgements.judged,
         )
+
+    def _is_shared(self, around: Surroundings) -> bool:
+        """Tell whether threads place in a partition at once; while its RM judges they have other ways."""
+        return self._shares and around.predicates is None
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Guard a cluster."""
@@ -89,7 +93,8 @@ class ThreadsEngine:
     def adopt_partition(self, partition: Partition) -> Partition:
         """Guard a partition."""
         isolate, call = (self._isolate, self._threads.call) if self._automatic else (None, None)
-        door = GuardedPartition(partition, self._afterwards, isolate, call, shares=self._shares)
+        shares = self._is_shared(partition.around)
+        door = GuardedPartition(partition, self._afterwards, isolate, call, shares=shares)
         return cast("Partition", door)
 
     def adopt_application(self, application: Application) -> Application:

@@ -34,13 +34,20 @@ __all__ = [
 def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
     """Charge the whole path, or nothing; return the queue that has no room, `None` on success."""
     charged: list[Queue] = []
-    for queue in reversed(leaf.above):
-        if not queue.try_charge(resource):
-            for undo in charged:
-                undo.discharge(resource)
-            return queue
-        charged.append(queue)
-    return None
+    barring: Queue | None = leaf
+    try:
+        for queue in reversed(leaf.above):
+            if not queue.try_charge(resource):
+                barring = queue
+                break
+            charged.append(queue)
+        else:
+            barring = None
+    finally:  # Also where one of them breaks.
+        if barring is not None:
+            for queue in charged:
+                queue.discharge(resource)
+    return barring
 
 
 def charge(leaf: Queue, resource: Resource) -> None:

@@ -2,13 +2,13 @@
 
 Cycles that share a partition do only what most cycles do: place the ask that goes first in a leaf where
 nothing stands in its way. Each has its leaf alone, with the applications in it. What leaves have in common
-is changed in small steps, each of one object and whole: a queue of the path checks its maximum and charges,
-the limits of users check and count, the node order finds room and takes it off. When a later step declines,
+is changed in small steps, each of one object and whole: the limits of users check and count, a queue of the
+path checks its maximum and charges, the node order finds room and takes it off. When a later step declines,
 the steps before it are taken back.
 
 A step may decline because of what another thread is about to take back. So nothing is concluded here from a
 "no": nobody rests, backs off or is refused. That, and all that concerns more than one leaf (reservations,
-placeholders, preemption, maxima of applications), is left to a cycle that has the partition alone
+swaps, preemption, maxima of applications), is left to a cycle that has the partition alone
 (`licorne.model.cycle`).
 """
 
@@ -23,7 +23,6 @@ from .allocation import Allocation
 from .application_state import ApplicationState
 from .cycle import is_idle, rests
 from .messages import AllocationPlaced
-from .resources import fits_undefined_unlimited
 
 if TYPE_CHECKING:
     from .allocation import Ask
@@ -48,13 +47,14 @@ def place_beside_others(state: PartitionState) -> SharedOutcome:
         return SharedOutcome.ALONE
     if state.reservations or state.placed.placeholders:
         return SharedOutcome.ALONE
-    taken = False
+    taken = rested = False
     for leaf in state.tree.leaves_beside_others():
         if not leaf.try_claim():
             taken = True
             continue
         try:
             if rests(state, leaf, state.now_ns()):
+                rested = True
                 continue
             seat = _first(state, leaf)
             if seat is not None and _place(state, seat):
@@ -62,7 +62,8 @@ def place_beside_others(state: PartitionState) -> SharedOutcome:
         finally:
             leaf.unclaim()
         return SharedOutcome.ALONE
-    return SharedOutcome.TAKEN if taken else SharedOutcome.ALONE
+    # Two that have each looked at a leaf may each have passed over that of the other: then both go on.
+    return SharedOutcome.TAKEN if taken and not rested else SharedOutcome.ALONE
 
 
 def _first(state: PartitionState, leaf: Queue) -> Seat | None:
@@ -80,12 +81,7 @@ def _first(state: PartitionState, leaf: Queue) -> Seat | None:
 def _place(state: PartitionState, seat: Seat) -> bool:
     """Place the ask of an application that goes first; all or nothing."""
     ask = seat.facts.first
-    if ask is None:
-        return False
-    for headroom in (state.user_headroom(seat), queue_quota.headroom(seat.queue)):
-        if not fits_undefined_unlimited(headroom, ask.resource):
-            return False  # Mostly it is known here, so that nothing has to be taken back.
-    if not _commit(state, seat, ask):
+    if ask is None or not _commit(state, seat, ask):
         return False
     if seat.facts.state is ApplicationState.ACCEPTED:
         for level in seat.queue.above:
@@ -95,23 +91,21 @@ def _place(state: PartitionState, seat: Seat) -> bool:
 
 def _commit(state: PartitionState, seat: Seat, ask: Ask) -> bool:
     resource, queue, limits = ask.resource, seat.queue, state.limits
-    now_ns = state.now_ns()
-    runs = bool(seat.facts.allocated or seat.facts.placeholder_allocated)
+    of_user = (queue.path, seat.application_id, seat.user, resource)
     with ExitStack() as undo:
+        starts = limits.try_increase(*of_user)
+        if starts is None:
+            return False
+        undo.callback(limits.take_back, *of_user, starts=starts)
+        undo.callback(state.tree.refresh, queue)  # Others may have ordered the queues by what is taken back.
+        if queue_quota.try_charge(queue, resource) is not None:
+            return False
+        undo.callback(queue_quota.discharge, queue, resource)
         node = state.nodes.take_first_fit(resource)
         if node is None:
             return False
         undo.callback(state.nodes.give_back, node, resource)
-        if queue_quota.try_charge(queue, resource) is not None:
-            return False
-        undo.callback(queue_quota.discharge, queue, resource)
-        if not limits.try_increase(queue.path, seat.application_id, seat.user, resource):
-            return False
-        undo.callback(
-            limits.decrease,
-            *(queue.path, seat.application_id, seat.user, resource),
-            remove_application=not runs,
-        )
+        now_ns = state.now_ns()
         allocation = Allocation(ask, node.node_id, now_ns, node.instance_type)
         if node.node.try_add(allocation) is None:
             return False

@@ -117,14 +117,32 @@ class UserLimits:
             self._groups[link.group].increase(queue_path, application_id, resource)
 
     @writes
-    def try_increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> bool:
-        """Count the same if it is within all limits; one step, so that nobody comes between."""
+    def try_increase(
+        self, queue_path: str, application_id: str, user: User, resource: Resource
+    ) -> bool | None:
+        """Count the same if it is within all limits; one step, so that nobody comes between.
+
+        Returns:
+            Whether the application counts as running from now on, and did not before; `None` if it is not
+            within the limits, and nothing was counted.
+        """
         if self._limits:
             headroom = UserLimits.headroom(self, queue_path, application_id, user)
             if not fits_undefined_unlimited(headroom, resource):
-                return False
+                return None
+        account, _ = self._open(queue_path, application_id, user)
+        starts = not account.tree.is_running(application_id)
         UserLimits.increase(self, queue_path, application_id, user, resource)
-        return True
+        return starts
+
+    @writes
+    def take_back(
+        self, queue_path: str, application_id: str, user: User, resource: Resource, *, starts: bool
+    ) -> None:
+        """Undo `try_increase`, which has returned `starts`; the application stays linked to its group."""
+        account = self._users[user.name]
+        self._take_off(account, queue_path, application_id, resource, ends=starts)
+        account.tree.touch(queue_path)
 
     @writes
     def decrease(
@@ -143,18 +161,12 @@ class UserLimits:
         looked at and never used stay listed, as in the recorded core, until the user has nothing else.
         """
         account = self._users.get(user.name)
-        link = None if account is None else account.links.get(application_id)
-        if account is None or link is None:
+        if account is None or application_id not in account.links:
             assert not any(resource.values()), (
                 f"{resource!r} of application {application_id} was never given to {user.name}: please report"
             )
             return
-        account.tree.decrease(queue_path, application_id, resource, remove_application=remove_application)
-        if link.group is not None:
-            link.usage = subtract(link.usage, resource)
-            self._groups[link.group].decrease(
-                queue_path, application_id, resource, remove_application=remove_application
-            )
+        self._take_off(account, queue_path, application_id, resource, ends=remove_application)
         if remove_application:
             del account.links[application_id]
             if not _is_kept(account):
@@ -313,6 +325,16 @@ class UserLimits:
             group = self._limits.group_of(queue_path, user.groups)
             link = account.links[application_id] = _Link(queue_path, user.groups, group)
         return account, link
+
+    def _take_off(
+        self, account: _Account, queue_path: str, application_id: str, resource: Resource, *, ends: bool
+    ) -> None:
+        """Count less for the user and the group, and the application no longer as running if it ends."""
+        account.tree.decrease(queue_path, application_id, resource, remove_application=ends)
+        link = account.links[application_id]
+        if link.group is not None:
+            link.usage = subtract(link.usage, resource)
+            self._groups[link.group].decrease(queue_path, application_id, resource, remove_application=ends)
 
     def _holders(self, queue_path: str, application_id: str, user: User) -> tuple[UsageTree, ...]:
         """Return the trees that an application counts against; unknown ones made to throw away."""

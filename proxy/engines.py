@@ -58,13 +58,14 @@ def make_engine(
         raise LicorneError(f"threads={threads}: there must be one thread at least")
     if share_partitions is not None and engine != "threads":
         raise LicorneError(f"share_partitions={share_partitions} is for the engine threads, not for {engine}")
-    if share_partitions and stepped:
+    if share_partitions and (stepped or threads == 1):
         raise LicorneError(
-            "share_partitions=True is for a scheduler that runs by itself: a step has one outcome"
+            "share_partitions=True takes a scheduler that runs by itself, on two threads or more"
         )
     if engine == "threads":
         count = threads or (1 if stepped else DEFAULT_THREADS)
         shares = threads_run_at_once() if share_partitions is None else share_partitions
+        shares = shares and count > 1 and not stepped
         return ThreadsEngine(threads=count, automatic=not stepped, share_partitions=shares, log=log)
     if engine == "direct":
         return DirectEngine()

@@ -1,10 +1,11 @@
 """Sees to it that what threads share is touched under its lock only, in all tests of a folder.
 
-A missing lock is found at the first access without it, not by the race that it leads to. A `conftest.py` has
-the fields watched around each of its tests.
+A missing lock is found at the first access without it, not by the race that it leads to. A `conftest.py`
+has the fields watched around each of its tests.
 
-Where threads share a partition, what they write of its queues, limits, node order and counts they write under
-the lock of that object, and of what the partition itself has they write nothing.
+Where threads share a partition, the fields of its queues, limits, node order and counts are bound under the
+lock of that object, the limits and the node order are not changed in place without theirs, and no field of
+the partition's state is bound at all. What is changed in place elsewhere is not seen.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ SHARED: Final = (
 
 
 WOVEN: Final[tuple[type, ...]] = (Queue, UserLimits, NodeOrder, PlacedCounts)
+IN_PLACE: Final[tuple[tuple[type, str], ...]] = (
+    *((UserLimits, name) for name in ("_open", "_take_off")),
+    *((NodeOrder, name) for name in ("fitting", "_place_anew", "_open", "_insert", "_discard")),
+)
+"""What changes these objects without binding a field anew, or walks over what others change so."""
 
 
 class OwnedLock:
@@ -131,6 +137,8 @@ def fields_watched() -> Iterator[list[str]]:
     put(Partition, "place_beside_others", _told_of(Partition.place_beside_others, sharing))
     for kind in WOVEN:
         put(weave(kind), "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
+    for kind, name in IN_PLACE:
+        put(kind, name, _called_under_its_lock(vars(kind)[name], sharing, violations))
     put(PartitionState, "__setattr__", _looked_at(sharing, violations, lambda _: False))
     try:
         yield violations
@@ -169,6 +177,20 @@ def _looked_at(
         object.__setattr__(instance, name, value)
 
     return set_looked_at
+
+
+def _called_under_its_lock(
+    method: Callable[..., object], sharing: threading.local, violations: list[str]
+) -> Callable[..., object]:
+    """Note where a method is called without the lock of the object while the thread shares a partition."""
+
+    @functools.wraps(method)
+    def called(instance: Any, *args: object, **kwargs: object) -> object:
+        if getattr(sharing, "now", False) and not _holds_its_lock(instance):
+            violations.append(f"{type(instance).__name__}.{method.__name__} is called in a shared partition")
+        return method(instance, *args, **kwargs)
+
+    return called
 
 
 def _holds_its_lock(woven: Any) -> bool:

@@ -104,7 +104,7 @@ def measure_shared_pace(
 
     def seconds(threads: int) -> float:
         manager = _Manager(LEAVES, asks)
-        with Scheduler(engine="threads", threads=threads, share_partitions=True) as scheduler:
+        with Scheduler(engine="threads", threads=threads, share_partitions=threads > 1) as scheduler:
             _begin(scheduler, manager, leaves=LEAVES)
             scheduler.update_allocation(_asks(asks, LEAVES))
             return _seconds_until_done(

@@ -32,6 +32,8 @@ def test_every_declared_nesting_is_made() -> None:
             register_again_while_something_runs(engine)
             explain_while_something_waits(engine)
         place_in_a_partition_that_threads_share()
+        register_again_while_something_runs("threads", share_partitions=True)
+        explain_while_something_waits("threads", share_partitions=True)
     certificate = certify(checked.summary())
 
     assert certificate.holds, certificate.text()
@@ -55,19 +57,19 @@ def end_a_partition_with_a_reservation(engine: EngineName) -> None:
         scheduler.validate()
 
 
-def register_again_while_something_runs(engine: EngineName) -> None:
+def register_again_while_something_runs(engine: EngineName, *, share_partitions: bool | None = None) -> None:
     """Its end sets a timer."""
     listener = Listener()
-    with running(engine) as scheduler:
+    with running(engine, share_partitions=share_partitions) as scheduler:
         begin(scheduler, listener)
         scheduler.update_allocation(ask_request("ask"))
         listener.wait_for("placed ask")
         scheduler.register("rm", listener, configuration=ONE)
 
 
-def explain_while_something_waits(engine: EngineName) -> None:
+def explain_while_something_waits(engine: EngineName, *, share_partitions: bool | None = None) -> None:
     """Whether the manager is far behind is one of the reasons, and its link knows."""
-    with running(engine) as scheduler:
+    with running(engine, share_partitions=share_partitions) as scheduler:
         begin(scheduler, Listener())
         scheduler.update_allocation(ask_request("ask", memory=2000))
         assert scheduler.explain("app").asks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Never
 
 import pytest
 from builders import TEN, a_resource
@@ -11,15 +11,17 @@ from harness import FakePredicates, Harness
 from licorne.model import queue_quota
 from licorne.model.application import Application
 from licorne.model.node import Node
+from licorne.model.node_order import NodeOrder
 from licorne.model.placing import reserve
+from licorne.model.queue import Queue
 from licorne.model.resources import EMPTY
 from licorne.model.shared_placing import SharedOutcome, place_beside_others
 from licorne.model.user_limits import UserLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from licorne.model.queue import Queue
+    from licorne.model.resources import Resource
 
 TWO: Final = "- name: a\n- name: b"
 PLACED, TAKEN, ALONE = SharedOutcome.PLACED, SharedOutcome.TAKEN, SharedOutcome.ALONE
@@ -54,6 +56,35 @@ def test_the_first_ask_of_the_first_leaf_is_placed() -> None:
     assert {"ask-a": "one", "ask-b": "one"} == h.placements
     assert (EMPTY, 2) == (h.node("one").available, h.state.placed.allocations)
     assert (TEN, TEN) == (h.queue("root").allocated, h.user_usage())
+
+
+def test_what_is_taken_is_said_to_be_only_by_who_has_looked_at_nothing_else() -> None:
+    """Of two that have each looked at a leaf, and each found that of the other taken, both go on."""
+    h = waiting("- name: a\n  resources: {max: {memory: 4}}\n- name: b")
+    h.cycle()
+    h.ask("more", application_id="app-b", resource=a_resource(memory=1))
+    assert leaf(h, "a").seats.rest is not None
+    assert leaf(h, "b").try_claim()
+
+    assert ALONE is place(h)
+
+
+def test_an_application_that_backs_off_is_left_to_a_whole_cycle() -> None:
+    """Which knows for how long."""
+    h = waiting("- name: a\n- name: b")
+    h.seat("app-a").backoff_until_ns = h.clock.now_ns() + 1
+
+    assert ALONE is place(h)
+
+
+def test_what_is_placed_was_let_run() -> None:
+    """Also if it was not when it was looked at before."""
+    h = waiting()
+    seat = h.seat("app-a")
+    seat.runnable_in_queue = seat.runnable_by_user = False
+
+    assert PLACED is place(h)
+    assert (True, True) == (seat.runnable_in_queue, seat.runnable_by_user)
 
 
 def test_a_leaf_that_another_one_has_is_passed_over() -> None:
@@ -159,17 +190,14 @@ def decline(_: object, *__: object, **___: object) -> None:
     """Say no, as after somebody else came first."""
 
 
-def refuse(_: object, *__: object, **___: object) -> bool:
-    return False
-
-
-def break_down(_: object, *__: object, **___: object) -> None:
+def break_down(_: object, *__: object, **___: object) -> Never:
     raise ZeroDivisionError("broken")
 
 
 STEPS: Final = [
+    pytest.param(UserLimits, "try_increase", decline, id="a limit"),
     pytest.param(queue_quota, "try_charge", lambda leaf, _: leaf, id="a queue"),
-    pytest.param(UserLimits, "try_increase", refuse, id="a limit"),
+    pytest.param(NodeOrder, "take_first_fit", decline, id="the order of the nodes"),
     pytest.param(Node, "try_add", decline, id="the node"),
     pytest.param(Application, "try_place", decline, id="the application"),
 ]
@@ -202,3 +230,143 @@ def test_where_a_step_breaks_nothing_has_happened(monkeypatch: pytest.MonkeyPatc
     h.validate()
     assert (TEN, EMPTY, EMPTY) == (h.node("one").available, h.node("one").allocated, h.user_usage())
     assert leaf(h, "a").try_claim()
+
+
+def place_between(
+    monkeypatch: pytest.MonkeyPatch, h: Harness, owner: type, name: str, *, declines: bool
+) -> None:
+    """Have another thread place something just before a step of the first one, which then declines or not."""
+    step = getattr(owner, name)
+
+    def with_another(*args: Any, **kwargs: Any) -> object:
+        monkeypatch.setattr(owner, name, step)
+        place_beside_others(h.state)
+        return None if declines else step(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, with_another)
+
+
+LIMITS: Final = [
+    pytest.param("limits: [{limit: of bob, users: [bob], maxresources: {memory: 8}}]", id="of a user"),
+    pytest.param("limits: [{limit: of dev, groups: [dev], maxresources: {memory: 8}}]", id="of a group"),
+    pytest.param("resources: {max: {memory: 8}}", id="of a queue"),
+]
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        pytest.param(UserLimits, "try_increase", id="first"),
+        pytest.param(NodeOrder, "take_first_fit", id="then"),
+        pytest.param(Node, "try_add", id="last"),
+    ],
+)
+def test_two_at_once_stay_within_a_limit(
+    monkeypatch: pytest.MonkeyPatch, limits: str, owner: type, name: str
+) -> None:
+    """Each has room for its ask, and there is none for both, wherever the one comes in between."""
+    h = Harness(f"- name: p\n  {limits}\n  queues: [{{name: a}}, {{name: b}}]")
+    h.nodes("one", "two")
+    for each in ("a", "b"):
+        h.submit(f"app-{each}", f"root.p.{each}")
+        h.ask(f"first-{each}", application_id=f"app-{each}", resource=a_resource(memory=1))
+        h.cycle()
+        h.ask(f"ask-{each}", application_id=f"app-{each}", resource=a_resource(memory=5))
+    place_between(monkeypatch, h, owner, name, declines=False)
+
+    place(h)
+    assert a_resource(memory=7) == h.user_usage() == h.queue("root.p").allocated
+    assert 3 == len(h.placements)
+
+
+def test_a_size_that_found_no_room_meanwhile_finds_what_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the other one has noted as full is open again."""
+    h = Harness(TWO)
+    h.nodes("one")
+    h.nodes("small", capacity=a_resource(memory=5))
+    for name in ("a", "b"):
+        h.submit(f"app-{name}", f"root.{name}")
+        h.ask(f"ask-{name}", application_id=f"app-{name}", resource=a_resource(memory=6))
+    place_between(monkeypatch, h, Node, "try_add", declines=True)
+
+    assert ALONE is place(h)
+    assert {} == h.state.nodes.closed
+
+
+def test_whoever_counted_as_running_does_so_after_a_step_was_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An application may run with nothing placed for a moment; its place is not anybody else's."""
+    one_of_bob = "{limit: one of bob, users: [bob], maxapplications: 1, maxresources: {memory: 100}}"
+    h = Harness(f"- name: leaf\n  limits: [{one_of_bob}]")
+    h.nodes("one")
+    h.submit("app")
+    h.ask("first")
+    h.cycle()
+    h.ask("second")
+    h.release("first")
+    with monkeypatch.context() as patch:
+        patch.setattr(Node, "try_add", decline)
+        assert ALONE is place(h)
+    h.submit("other")
+
+    assert not h.state.may_start(h.seat("other"))
+
+
+def test_who_starts_to_run_does_not_after_a_step_was_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it had never been tried."""
+    h = waiting()
+    with monkeypatch.context() as patch:
+        patch.setattr(Node, "try_add", decline)
+        assert ALONE is place(h)
+
+    view: Any = h.state.limits.user_view("bob")
+    assert "runningApplications" not in view["queues"]
+
+
+def parents(leaves: Iterable[Queue]) -> list[str]:
+    return [leaf.parent.name for leaf in leaves if leaf.parent is not None]
+
+
+def test_queues_are_ordered_by_what_they_have_after_a_step_was_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another one has walked them while the charge was there."""
+    h = Harness("- name: p\n  queues: [{name: a}]\n- name: q\n  queues: [{name: b}]")
+    h.nodes("one", capacity=a_resource(memory=100))
+    for name, path in (("b", "root.q.b"), ("a", "root.p.a")):
+        h.submit(f"app-{name}", path)
+        h.ask(
+            f"first-{name}", application_id=f"app-{name}", resource=a_resource(memory=8 + 4 * (name == "b"))
+        )
+        h.cycle()
+        h.ask(f"ask-{name}", application_id=f"app-{name}", resource=a_resource(memory=8))
+
+    def decline_after_a_walk(*_: object) -> None:
+        h.state.tree.refresh(leaf_a)
+        assert ["q", "p"] == parents(h.state.tree.leaves_beside_others())
+
+    leaf_a = h.queue("root.p.a")
+    monkeypatch.setattr(NodeOrder, "take_first_fit", decline_after_a_walk)
+    assert ALONE is place(h)
+
+    assert ["p", "q"] == parents(h.state.tree.leaves_in_order())
+
+
+def test_a_queue_that_breaks_leaves_none_above_it_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queues above it have counted already."""
+    h = waiting()
+    charge = Queue.try_charge
+
+    def break_in_the_leaf(queue: Queue, resource: Resource) -> bool:
+        return break_down(queue) if queue.is_leaf else charge(queue, resource)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Queue, "try_charge", break_in_the_leaf)
+        with pytest.raises(ZeroDivisionError):
+            place_beside_others(h.state)
+    h.validate()
+    assert EMPTY == h.queue("root").allocated

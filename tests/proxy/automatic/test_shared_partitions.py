@@ -18,12 +18,12 @@ from licorne.actors.guarded_partition import GuardedPartition
 from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import session
 from licorne.model.partition import Partition
+from licorne.model.queue import Queue
+from licorne.model.shared_placing import SharedOutcome
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from licorne.model.shared_placing import SharedOutcome
 
 LEAVES: Final = 6
 QUEUES: Final = """
@@ -152,11 +152,12 @@ def test_threads_place_at_once(monkeypatch: pytest.MonkeyPatch, listener: Listen
     """Two that have placed an ask wait for each other before they let go of the partition."""
     meeting = threading.Barrier(2)
     place = Partition.place_beside_others
-    meets = iter([False, True, True])  # After the first one another thread is called.
+    meets = iter([False, True, True])
+    """After the first one, which runs alone, another thread is called."""
 
     def meet(partition: Partition) -> SharedOutcome:
         outcome = place(partition)
-        if next(meets, False):
+        if outcome is SharedOutcome.PLACED and next(meets, False):
             meeting.wait(WAIT_SECONDS)
         return outcome
 
@@ -166,6 +167,28 @@ def test_threads_place_at_once(monkeypatch: pytest.MonkeyPatch, listener: Listen
         scheduler.update_node(node_request("node", memory=1000))
         listener.wait_for_count("placed ", 20 * LEAVES)
     assert not meeting.broken
+
+
+def test_who_is_let_in_waits_for_no_end_of_requests(listener: Listener) -> None:
+    """Where somebody always waits to have the partition alone, threads that share go on alone as well."""
+    ended = threading.Event()
+    with running("threads", threads=2, share_partitions=True) as scheduler:
+        begin(scheduler, listener, configuration())
+
+        def look() -> None:
+            while not ended.is_set():
+                scheduler.snapshot()
+
+        lookers = [threading.Thread(target=look, daemon=True) for _ in range(3)]
+        for looker in lookers:
+            looker.start()
+        scheduler.update_node(node_request("node", memory=1000))
+        try:
+            listener.wait_for_count("placed ", 20 * LEAVES)
+        finally:
+            ended.set()
+            for looker in lookers:
+                looker.join(WAIT_SECONDS)
 
 
 def test_a_manager_that_judges_has_the_partition_to_itself(listener: Listener) -> None:
@@ -245,7 +268,19 @@ def test_other_engines_have_nothing_to_share(engine: Any) -> None:
         Scheduler(engine=engine, share_partitions=True)
 
 
-def test_a_stepped_scheduler_shares_nothing() -> None:
-    """Its outcome would not be that of the other engines."""
-    with pytest.raises(LicorneError, match="a step has one outcome"):
-        Scheduler(engine="threads", stepped=True, share_partitions=True)
+@pytest.mark.parametrize("settings", [{"stepped": True}, {"stepped": True, "threads": 4}, {"threads": 1}])
+def test_it_takes_two_to_share(settings: dict[str, Any]) -> None:
+    """And a scheduler that runs by itself: the outcome of a step would not be that of the other engines."""
+    with pytest.raises(LicorneError, match="takes a scheduler that runs by itself, on two threads or more"):
+        Scheduler(engine="threads", share_partitions=True, **settings)
+
+
+@pytest.mark.parametrize("settings", [{"threads": 1}, {"stepped": True}, {"share_partitions": False}])
+def test_what_nobody_shares_has_no_locks(settings: dict[str, Any]) -> None:
+    """They would cost a third of the pace for nothing."""
+    with Scheduler(engine="threads", **settings) as scheduler:
+        scheduler.register("rm", Listener(), configuration=configuration())
+        (partition,) = scheduler._cluster.partitions()
+        assert isinstance(partition, GuardedPartition)
+        with partition.holding() as held:
+            assert type(held._state.tree.root) is Queue
