@@ -18,6 +18,7 @@ __all__ = ["REASONS", "can_deadlock"]
 
 _CIRCLE: Final = "a circle with whoever takes them in order"
 _ITSELF: Final = "whoever takes it waits for itself"
+_KEPT: Final = "held for reading, it is never let go of"
 _JOINED: Final = "who is waited for needs the lock to end"
 _REFUSED: Final = "a predicate that calls waits for who waits for it, and is not refused before"
 
@@ -27,7 +28,11 @@ REASONS: Final[dict[tuple[str, str, str], str]] = {
     ("GuardedPartition.without_lock", "exchange", "release"): "it is taken while it is held",
     ("GuardedPartition.without_lock", "take later", "release"): "it is taken while it is held",
     ("GuardedPartition.without_lock", "twice", "acquire"): _ITSELF,
-    ("GuardedPartition.without_lock", "other mode of", "acquire"): "held for reading, it is never let go of",
+    ("GuardedPartition.without_lock", "other mode of", "acquire"): _KEPT,
+    **{
+        ("GuardedPartition._place_beside_others", operator, "release"): _KEPT
+        for operator in ("drop", "exchange", "other mode of")
+    },
     ("SchedulingThreads.close", "hold longer", ""): _JOINED,
     (
         "SchedulingThreads._run",
