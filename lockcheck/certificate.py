@@ -13,6 +13,8 @@ from .findings import DEFAULT_FAIL_ON
 from .order_proof import closed_path
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .findings import Finding
     from .order_proof import Step
     from .summaries import Contract, Nesting, Summary
@@ -58,6 +60,8 @@ class Certificate:
         every = len(self.declared)
         idle = [contract for contract in self.contracts if not contract.checked]
         share = f"{100 * len(self.exercised) // every} %" if every else "none"
+        nestings = f"{len(self.exercised)} of {every} ({share})" + _never("exercised", self.unexercised)
+        contracts = f"{len(self.contracts) - len(idle)} of {len(self.contracts)}" + _never("checked", idle)
         lines = [
             f"The certificate {'holds' if self.holds else 'DOES NOT HOLD'}.",
             self._declared_text(),
@@ -68,9 +72,9 @@ class Certificate:
             f"Findings that fail: {len(self.findings)}.",
             *(f"  {finding} [{finding.fingerprint}]" for finding in self.findings),
             f"Faults of the checker: {len(self.faults)}; acquisitions not looked at: {self.unchecked}.",
-            f"Declared nestings exercised: {len(self.exercised)} of {every} ({share}); never exercised:",
+            f"Declared nestings exercised: {nestings}",
             *(f"  {step} by {step.clause!r}" for step in self.unexercised),
-            f"Contracts checked: {len(self.contracts) - len(idle)} of {len(self.contracts)}; never checked:",
+            f"Contracts checked: {contracts}",
             *(f"  {contract.name}" for contract in idle),
         ]
         if self.level != "full":
@@ -83,6 +87,10 @@ class Certificate:
         if self.cycle:
             return "What is declared allows a deadlock: " + ", then ".join(map(str, self.cycle)) + "."
         return f"What is declared allows no deadlock: {len(self.declared)} nestings close no strong path."
+
+
+def _never(done: str, rest: Sequence[object]) -> str:
+    return f"; never {done}:" if rest else "."
 
 
 def certify(summary: Summary) -> Certificate:

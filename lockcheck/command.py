@@ -22,11 +22,11 @@ from .errors import LockCheckError
 from .findings import Rung, failing_from
 from .levels import Level, level_of, max_hold_of
 from .page import to_html
-from .running import named_order, run_program
+from .running import run_program
 from .trace_command import add_commands
 from .usage_tables import GROUPS, usage_table
 from .witness_file import FOLDER
-from .writing import FORMS, add_report_options, write_reports
+from .writing import add_report_options, report_paths, write_reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,23 +100,21 @@ def _stats(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     baseline = read_baseline(options.baseline) if options.baseline else Baseline()
-    order = named_order(options.order) if options.order else None
     level: Level = level_of(options.level)
+    paths = report_paths(options)
     session, code = run_program(
-        options.program, options.arguments, order, level,
-        by_key=options.by_key, max_hold_seconds=max_hold_of(options.max_hold),
+        options.program, options.arguments, level,
+        order=options.order or None, by_key=options.by_key, max_hold_seconds=max_hold_of(options.max_hold),
         witnesses=options.into.absolute(),
     )  # fmt: skip
     summary, today = session.summary(), _today()
     fail_on = failing_from(Rung[options.fail_on])
-    paths = {form: getattr(options, form) for form in FORMS}
-    reasons = baseline.reasons(today)
-    write_reports(paths, summary, root=Path.cwd(), fail_on=fail_on, accepted=reasons)
     verdict = baseline.judge(summary.findings, fail_on, today)
     told = [session.report_text(), *verdict.complaints]
     if verdict.accepted:
         told.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")
     sys.stderr.write("\n".join(told) + "\n")
+    write_reports(paths, summary, root=Path.cwd(), fail_on=fail_on, accepted=baseline.reasons(today))
     if not verdict.clean:
         return FOUND
     return FAULT if summary.faults else code

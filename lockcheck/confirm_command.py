@@ -22,7 +22,7 @@ from .trace_file import is_trace, read_trace
 from .witness import Grasp
 from .witness_file import FOLDER, read_witness
 from .witness_making import finding_of, witness_of
-from .writing import FORMS, add_report_options, write_reports
+from .writing import add_report_options, report_paths, write_reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -85,17 +85,17 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 def _confirm(given: argparse.Namespace) -> int:
     sources, program = _sources_and_program(given)
+    paths = report_paths(given)
     before = _found(sources, program, given.timeout)
     open_ones = _to_confirm(before.findings)
     rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
     tried = [_tried(finding, program, given) for finding in open_ones]
     after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
     fails = failing_from(Rung[given.fail_on])
-    paths = {form: getattr(given, form) for form in FORMS}
-    write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
     confirmed = sum(_is_confirmed(finding) for finding in after.findings)
     told = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
     sys.stderr.write(f"{text_report(after)}\n{told}\n")
+    write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
     return FOUND if any(finding.rung in fails for finding in after.findings) else CLEAN
 
 

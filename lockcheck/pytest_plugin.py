@@ -28,7 +28,7 @@ from .pytest_confirm import Confirming
 from .running import named_order
 from .sessions import NOTE_ALL, Session
 from .witness_file import FOLDER
-from .writing import FORMS, write_reports
+from .writing import FORMS, report_paths, write_reports
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -128,6 +128,7 @@ def _open(config: pytest.Config, options: Namespace) -> None:
     opened = Session(level=level, on=NOTE_ALL, name="outside of tests")
     config.stash[_SESSION] = opened.__enter__()
     try:  # Inside of the session, so that what the module of the order makes is checked too.
+        report_paths(options, "lockcheck_")
         opened.order = named_order(options.lockcheck_order) if options.lockcheck_order else None
     except LockUsageError as error:
         raise pytest.UsageError(str(error)) from None
@@ -161,7 +162,9 @@ def pytest_runtest_protocol(
     if outer is None:
         return (yield)
     if options.get("off"):
-        with outer.left_alone():
+        with outer.left_alone(), pytest.MonkeyPatch.context() as environment:
+            for name in ("LOCKCHECK", "DEADLOCK_DETECTION_ENABLED"):  # which would check what is made now
+                environment.delenv(name, raising=False)
             return (yield)
     order = options.get("order", outer.order)
     if order is not None and not isinstance(order, Order):
@@ -299,7 +302,7 @@ def _complaints(config: pytest.Config) -> list[str]:
 def _write(config: pytest.Config, summary: Summary) -> None:
     reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
     write_reports(
-        {form: config.getoption(f"--lockcheck-{form}") for form in FORMS},
+        report_paths(config.option, "lockcheck_"),
         summary,
         root=config.rootpath,
         fail_on=_failing(config),

@@ -7,6 +7,7 @@ import runpy
 import sys
 import threading
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from .order import Order
 from .sessions import NOTE_ALL, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from .levels import Level
 
@@ -47,9 +48,9 @@ def named_order(text: str) -> Order:
 def run_program(
     path: str,
     arguments: Sequence[str],
-    order: Order | None,
     level: Level,
     *,
+    order: str | None = None,
     by_key: bool = False,
     max_hold_seconds: float | None = None,
     witnesses: Path | None = None,
@@ -62,8 +63,9 @@ def run_program(
     Args:
         path: the program, a file.
         arguments: what it finds in `sys.argv`.
-        order: the declared order, if any.
         level: how much is looked at.
+        order: the declared order, if any: chains, or `module:NAME`, where the module may stand beside the
+            program. What it makes is checked too.
         by_key: whether times are noted by key too.
         max_hold_seconds: how long a lock may be held; none for no limit.
         witnesses: the folder for replay files of real deadlocks; none for no files.
@@ -72,13 +74,16 @@ def run_program(
         The session, and the code that the program ended with.
 
     Raises:
-        LockUsageError: there is no such file.
+        LockUsageError: there is no such file, or no such order.
     """
     session = Session(
-        order, level=level, on=NOTE_ALL, name=path,
+        level=level, on=NOTE_ALL, name=path,
         by_key=by_key, max_hold_seconds=max_hold_seconds, witnesses=witnesses,
     )  # fmt: skip
     with session:
+        if order is not None:
+            with _as_started(path, arguments):
+                session.order = named_order(order)
         code = execute(path, arguments)
     return session, code
 
@@ -101,18 +106,26 @@ def execute(program: str, arguments: Sequence[str], *, as_module: bool = False) 
         raise LockUsageError(f"{program}: there is no such module")
     if not as_module and not Path(program).is_file():
         raise LockUsageError(f"{program}: there is no such program")
-    argv, paths, threads = sys.argv, list(sys.path), set(threading.enumerate())
-    sys.argv = [program, *arguments]
-    sys.path.insert(0, str(Path.cwd() if as_module else Path(program).resolve().parent))
-    try:
+    threads = set(threading.enumerate())
+    with _as_started(program, arguments, as_module=as_module):
         code = _run(program, as_module=as_module)
         for thread in threading.enumerate():
             if thread not in threads and not thread.daemon:
                 thread.join()
+    return code
+
+
+@contextmanager
+def _as_started(program: str, arguments: Sequence[str], *, as_module: bool = False) -> Iterator[None]:
+    """Have the arguments, and the folder to import from, that the program would be started with."""
+    argv, paths = sys.argv, list(sys.path)
+    sys.argv = [program, *arguments]
+    sys.path.insert(0, str(Path.cwd() if as_module else Path(program).resolve().parent))
+    try:
+        yield
     finally:
         sys.argv = argv
         sys.path[:] = paths
-    return code
 
 
 def _is_module(name: str) -> bool:

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Final
 
 from .annotations import to_annotations
 from .documents import to_json
+from .errors import LockUsageError
 from .findings import Rung
 from .junit import to_junit
 from .page import to_html
 from .sarif import to_sarif
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Collection, Mapping
 
     from .summaries import Summary
 
-__all__ = ["FORMS", "add_report_options", "write_reports"]
+__all__ = ["FORMS", "add_report_options", "report_paths", "write_reports"]
 
 FORMS: Final = {
     "html": "one HTML page",
@@ -41,6 +42,24 @@ def add_report_options(parser: ArgumentParser) -> None:
         parser.add_argument(
             f"--{form}", metavar="FILE", help=f"write a report as {described}; - for the output"
         )
+
+
+def report_paths(options: Namespace, prefix: str = "") -> dict[str, str | None]:
+    """Return where each form goes, if anywhere; asked before what takes long, since a wrong path loses that.
+
+    Args:
+        options: what was given.
+        prefix: what stands before the form in the name of its option, as an attribute.
+
+    Raises:
+        LockUsageError: the folder of a file is missing.
+    """
+    paths: dict[str, str | None] = {form: getattr(options, prefix + form) for form in FORMS}
+    for form, path in paths.items():
+        if path and path != "-" and not Path(path).parent.is_dir():
+            option = f"--{prefix}{form}".replace("_", "-")
+            raise LockUsageError(f"{option} {path}: there is no folder {Path(path).parent}")
+    return paths
 
 
 def write_reports(

@@ -24,6 +24,15 @@ with unit("one"), first, second:
 with unit("two"), second, first:
     pass
 """
+DECLARED = """
+from licorne.lockcheck import Lock, Order, excludes
+ORDER = Order("first < second")
+LOCK = Lock("first")
+
+@excludes()
+def call():
+    pass
+"""
 ONE_WAY = """
 import sys
 from licorne.lockcheck import Lock
@@ -83,6 +92,18 @@ def test_a_declared_order_is_checked_and_proved(tmp_path: Path, capsys: pytest.C
     assert FOUND == main(["prove", report])
 
 
+def test_an_order_beside_the_program_is_found_and_its_module_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program imports from its own folder, wherever it is started; contracts are made at import."""
+    monkeypatch.delitem(sys.modules, "declared_here", raising=False)
+    (tmp_path / "declared_here.py").write_text(DECLARED, "utf-8")
+    program = written(tmp_path, "from declared_here import call, LOCK\nwith LOCK:\n    call()\n")
+
+    assert FOUND == main(["run", "--order=declared_here:ORDER", program])
+    assert "R0 contract: declared_here.call: excludes all locks" in capsys.readouterr().err
+
+
 def test_a_baseline_accepts_and_then_fails_when_nothing_uses_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +145,11 @@ def test_a_graph_is_drawn_and_two_reports_are_compared(
         (["run", "--order", "nowhere:ORDER", "missing.py"], "--order nowhere:ORDER: No module named"),
         (["run", "--order", "os:sep", "missing.py"], "is no Order"),
         (["prove", "missing.json"], "missing.json: cannot be read"),
+        (
+            ["run", "--json", "nowhere/it.json", "missing.py"],
+            "--json nowhere/it.json: there is no folder nowhere",
+        ),
+        (["confirm", "--html", "nowhere/it.html", "missing.py"], "there is no folder nowhere"),
         (["graph", "missing.json"], "one of the arguments --dot --mermaid --html is required"),
     ],
 )

@@ -51,6 +51,20 @@ def test_left_alone():
 """
 
 
+LEFT_ALONE = """
+import threading
+import pytest
+from licorne.lockcheck import Lock
+
+@pytest.mark.lockcheck(off=True)
+def test_left_alone():
+    assert type(Lock("plain")) is type(threading.Lock())
+
+def test_checked():
+    assert type(Lock("checked")) is not type(threading.Lock())
+"""
+
+
 AT_IMPORT = """
 from licorne.lockcheck import Lock, excludes
 
@@ -119,6 +133,33 @@ def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
 
     assert "3 passed, 1 skipped" in said
     assert "-- lockcheck --" not in said
+
+
+def test_a_test_is_left_alone_where_the_environment_has_locks_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment says the level of the run, and nothing of that test."""
+    monkeypatch.setenv("LOCKCHECK", "full")
+    said = run(tmp_path, module=LEFT_ALONE, code=pytest.ExitCode.OK)
+
+    assert "level full: " in said
+    assert "2 passed" in said
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_tests_run(tmp_path: Path) -> None:
+    """Else all that was found would be lost at the end."""
+    (tmp_path / "test_locks.py").write_text(MODULE, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "--lockcheck=full", "--lockcheck-json=nowhere/it.json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+        check=False,
+    )
+
+    assert pytest.ExitCode.USAGE_ERROR == ran.returncode
+    assert "--lockcheck-json nowhere/it.json: there is no folder nowhere" in ran.stderr
 
 
 def test_one_report_of_all_tests_is_written_in_every_form(tmp_path: Path) -> None:
