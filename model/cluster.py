@@ -70,7 +70,7 @@ class Cluster:
         """
         rm_id = registration.rm_id
         if not rm_id:
-            raise RequestError("registration of RM failed: the rmID is empty")
+            raise RequestError("the rmID is empty")
         config = load(registration.configuration or DEFAULT_CONFIGURATION)
         self._maker.prepare(rm_id, config)
         known = self._managers.get(rm_id)

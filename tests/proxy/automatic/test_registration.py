@@ -144,6 +144,14 @@ def test_a_refused_configuration_leaves_everything_as_it_was(
     listener.wait_for("placed next")
 
 
+def test_a_registration_without_an_id_is_refused_in_few_words(
+    scheduler: Scheduler, listener: Listener
+) -> None:
+    """That it failed is said once, whoever finds out why."""
+    with pytest.raises(RequestError, match=r"^registration of RM failed: the rmID is empty$"):
+        scheduler.register("", listener)
+
+
 def test_a_refused_registration_leaves_no_manager_and_no_thread(
     scheduler: Scheduler, listener: Listener
 ) -> None:
