@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from .errors import LockUsageError
 from .findings import Kind, Mode
 from .holding import held_nodes
 from .levels import Level
@@ -44,6 +45,9 @@ def requires(
     Args:
         attribute: the name of the attribute, such as `lock`.
         mode: `R` is satisfied by `W` too.
+
+    Raises:
+        LockUsageError: when it is called without an object, so is no method.
     """
 
     def declare(method: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -53,6 +57,8 @@ def requires(
 
         @functools.wraps(method)
         def checked(*given: Given.args, **named: Given.kwargs) -> Result:
+            if not given:
+                raise LockUsageError(f"{name}: it is called without an object that has the lock")
             _count(name)
             assert_held(getattr(given[0], attribute), mode)
             return method(*given, **named)

@@ -138,6 +138,18 @@ def test_lock_all_takes_locks_by_rank_then_by_key() -> None:
     assert () == opened.findings
 
 
+def test_a_contract_of_methods_says_so_where_it_stands_on_a_function() -> None:
+    """A function has no object that could have the lock."""
+    with session():
+
+        @requires("lock")
+        def work() -> None:
+            """Work."""
+
+        with pytest.raises(LockUsageError, match=r"work: requires lock\[W\]: it is called without an object"):
+            work()
+
+
 def test_contracts_that_never_ran_are_known() -> None:
     """A contract that nobody exercised is no evidence of anything."""
     with session():
