@@ -48,9 +48,9 @@ class Scheduler(Stepping, QuestionSide):
 
     With the engine `actors` it schedules by itself: calls return when the request is queued, callbacks
     come in order on a thread of the scheduler, never on the caller's. So it does with `threads`, but there
-    a call returns when the request has been carried out. With `direct`, or with
-    `stepped=True`, it is single-threaded on a virtual clock: a call does what it asks before it returns,
-    and callbacks come inside `deliver`, `run_until_idle` and `advance_to`.
+    a call returns when the request has been carried out. With `direct`, or with `stepped=True`, nothing
+    happens by itself, and the clock is virtual: a call does what it asks before it returns, and callbacks
+    come inside `deliver`, `run_until_idle` and `advance_to`.
 
     Args:
         engine: `actors`, `direct` or `threads`.
@@ -64,7 +64,7 @@ class Scheduler(Stepping, QuestionSide):
         check_direction: refuse asks between actors that go up or sideways; for tests.
 
     Raises:
-        LicorneError: the engine is unknown, or cannot have so many threads.
+        LicorneError: the engine is unknown, or cannot have so many threads or share partitions.
     """
 
     def __init__(
