@@ -15,11 +15,13 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from licorne.actors.guarded_partition import GuardedPartition
 from licorne.actors.guards import weave
 from licorne.actors.real_clock import RealClock
 from licorne.actors.rm_link import RmLink
 from licorne.actors.scheduling_threads import SchedulingThreads
 from licorne.lockcheck import Lock
+from licorne.lockcheck.rwlock import PlainRWLock
 from licorne.model.node_order import NodeOrder
 from licorne.model.partition import Partition
 from licorne.model.partition_state import PartitionState
@@ -51,6 +53,7 @@ SHARED: Final = (
         ("_wanting", "_calling", "_workers", "_wanted_since", "_threads"),
         written=("closed",),
     ),
+    Shared(GuardedPartition, "lock", ("_turn",)),
     Shared(RealClock, "_changed", ("_due", "_serial", "_thread", "_closed")),
     Shared(cached.CachedResolver, "_guard", ("_outage", "_cleaned_ns"), written=("_answers",)),
     Shared(timed.TimedResolver, "_guard", ("_running",)),
@@ -108,7 +111,7 @@ class Watch:
             instance.__dict__[self._name] = value
 
     def _look(self, instance: Any, how: str) -> None:
-        if id(instance) in _MADE and not getattr(instance, self._shared.lock)._is_owned():
+        if id(instance) in _MADE and not _is_owned(getattr(instance, self._shared.lock)):
             label = f"{self._shared.owner.__name__}.{self._name}"
             self._violations.append(f"{label} is {how} without {self._shared.lock}")
 
@@ -194,7 +197,14 @@ def _called_under_its_lock(
 
 
 def _holds_its_lock(woven: Any) -> bool:
-    return bool(woven.lock.holders()[0] == threading.get_ident())
+    return _is_owned(woven.lock)
+
+
+def _is_owned(lock: Any) -> bool:
+    """Tell whether this thread holds a lock; one that can be read, whether it holds it for writing."""
+    if isinstance(lock, PlainRWLock):
+        return lock.holders()[0] == threading.get_ident()
+    return bool(lock._is_owned())
 
 
 def _noted(make: Callable[..., None]) -> Callable[..., None]:
