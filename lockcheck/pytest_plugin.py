@@ -51,6 +51,8 @@ _OUTSIDE: Final = pytest.StashKey[set[str]]()
 """What failed while no test ran, in any process."""
 _RUNGS: Final = pytest.StashKey[Counter[str]]()
 """How much was found in other processes, by rung."""
+_JUDGED: Final = pytest.StashKey[frozenset[str]]()
+"""Fingerprints of what failed a test at its end, or would have."""
 _CONFIRMING: Final = pytest.StashKey[Confirming]()
 _FOLLOWING: Final = pytest.StashKey["pytest.Item | None"]()
 """The test that comes next, which shares fixtures."""
@@ -180,6 +182,9 @@ def pytest_runtest_protocol(
         item.stash[_OPENED] = opened
         item.stash[_FOLLOWING] = nextitem
         result = yield
+    judged = item.stash.get(_JUDGED, frozenset())
+    late = _judged(item.config, (one for one in opened.failures if one.fingerprint not in judged)).failures
+    item.config.stash[_OUTSIDE].update(f"{item.nodeid}, after its end: {one}" for one in late)
     item.config.stash[_FOUND].extend(opened.findings)
     item.config.stash[_GATHERED].add(opened.summary())
     return result
@@ -195,8 +200,12 @@ def pytest_runtest_makereport(
     confirming = item.config.stash.get(_CONFIRMING, None)
     if opened is not None and confirming is not None and call.when == "teardown":
         confirming.confirm(item, item.stash[_FOLLOWING], opened)
-    if opened is not None and call.when == "teardown" and report.passed:
-        failures = _judged(item.config, opened.failures).failures
+    if opened is not None and call.when == "teardown":
+        found = opened.failures
+        item.stash[_JUDGED] = frozenset(one.fingerprint for one in found)
+        if not report.passed:
+            return report
+        failures = _judged(item.config, found).failures
         if failures or opened.faults:
             report.outcome = "failed"
             report.longrepr = opened.report_text()
@@ -223,7 +232,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         found = [*config.stash[_FOUND], *outer.findings]
         worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
         worker.workeroutput[_WORKER_KEY + " rungs"] = [one.rung.name for one in found]
-        worker.workeroutput[_WORKER_KEY + " outside"] = [str(one) for one in outer.failures]
+        worker.workeroutput[_WORKER_KEY + " outside"] = [*config.stash[_OUTSIDE], *map(str, outer.failures)]
         return
     summary, apart = config.stash[_GATHERED].closed()
     config.stash[_APART] = apart

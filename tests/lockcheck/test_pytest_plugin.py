@@ -65,6 +65,22 @@ def test_checked():
 """
 
 
+AFTER_THE_REPORT = """
+from licorne.lockcheck import Lock, excludes
+
+LOCK = Lock("late")
+
+@excludes()
+def call():
+    pass
+
+def pytest_runtest_logreport(report):
+    if report.when == "teardown":
+        with LOCK:
+            call()
+"""
+
+
 AT_IMPORT = """
 from licorne.lockcheck import Lock, excludes
 
@@ -125,6 +141,18 @@ def test_what_fails_outside_of_tests_fails_the_run(tmp_path: Path) -> None:
     assert "1 passed" in said
     assert "level full: 1 kinds of nestings, found 1 at R0" in said
     assert "outside of tests: R0 contract: test_locks.call: excludes all locks, but held #" in said
+
+
+def test_what_fails_after_a_test_was_reported_fails_the_run(tmp_path: Path) -> None:
+    """As a thread may that the test left running, or that says late what it saw."""
+    (tmp_path / "conftest.py").write_text(AFTER_THE_REPORT, encoding="utf-8")
+    module = "def test_nothing():\n    pass\n"
+    said = run(tmp_path, "--lockcheck=full", module=module, code=pytest.ExitCode.TESTS_FAILED)
+
+    assert "1 passed" in said
+    assert (
+        "outside of tests: test_locks.py::test_nothing, after its end: R0 contract: conftest.call: " in said
+    )
 
 
 def test_without_the_option_nothing_is_checked(tmp_path: Path) -> None:
