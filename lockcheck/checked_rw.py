@@ -116,8 +116,8 @@ class CheckedRWLock(PlainRWLock):
     """Whether it is noted how often the lock is taken, and what is taken one by one below it."""
 
     def __init__(self, name: str = "rwlock", *, key: object = None, policy: Policy = "writer") -> None:
-        super().__init__(name, key=key, policy=policy)
         self.identity = LockIdentity(name, key, reentrant=False, policy=policy)
+        super().__init__(name, key=key, policy=policy)
         self._read, self._write = Grip(self.identity, "R"), Grip(self.identity, "W")
         self._asking: dict[tuple[Mode, Attempt], Grip] | None = None
         """How else it was asked for."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final, get_args
 
 from . import awaited, patches, pykka_found
 from .errors import LockCheckError, LockOrderWarning, LockUsageError
@@ -17,6 +17,7 @@ from .graph import Graph
 from .holding import Node, held_nodes
 from .levels import Level, level_of
 from .long_holds import ANY, HoldWatch
+from .order import Order
 from .reactions import edge_of, react
 from .report import text_report
 from .runtime import LATCH, local, runtime
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from .findings import Mode
     from .holding import Grip, Unit, Wait
-    from .order import Order
     from .stacks import RawStack
     from .summaries import Summary
     from .waiting import VictimPolicy
@@ -81,6 +81,9 @@ class Session:
         order_disabled: leave orders, recursion and closed paths alone.
         exits: end the process, with code 1, at the first finding that fails.
         by_key: note times by the key of the lock too.
+
+    Raises:
+        LockUsageError: an argument means nothing.
     """
 
     def __init__(
@@ -102,6 +105,11 @@ class Session:
         exits: bool = False,
         by_key: bool = False,
     ) -> None:
+        if order is not None and not isinstance(order, Order):
+            raise LockUsageError(f"{order!r} is no Order")
+        for rung, action in (on or {}).items():
+            if not isinstance(rung, Rung) or action not in get_args(Action):
+                raise LockUsageError(f"{rung!r}: {action!r} is no rung with what happens at it")
         self.order = order
         self.level = level_of(level)
         self.on = {**DEFAULT_ACTIONS, **(on or {})}

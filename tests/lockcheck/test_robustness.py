@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from lock_corpus import RECORD, hold
@@ -198,6 +198,26 @@ def test_a_forked_child_does_not_know_the_threads_of_its_parent() -> None:
         thread.join()
 
     assert 0 == os.waitstatus_to_exitcode(status)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"order": "a < b"}, "'a < b' is no Order"),
+        ({"on": {"R0": "warn"}}, "'R0': 'warn' is no rung"),
+        ({"on": {Rung.R0: "explode"}}, "'explode' is no rung with what happens at it"),
+    ],
+)
+def test_a_session_refuses_what_means_nothing(arguments: dict[str, Any], told: str) -> None:
+    """Else it would look on, and check nothing of that."""
+    with pytest.raises(LockUsageError, match=told):
+        session(**arguments)
+
+
+def test_a_checked_lock_that_is_refused_leaves_nothing_to_complain_of() -> None:
+    """What was half made is thrown away in silence."""
+    with session(), pytest.raises(LockUsageError, match="'last' is no policy"):
+        RWLock("queue", policy="last")  # type: ignore[arg-type] # on purpose
 
 
 def test_a_policy_may_raise_warn_or_log(caplog: pytest.LogCaptureFixture) -> None:
