@@ -89,6 +89,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
     def __init__(self) -> None:
         super().__init__()
         self.answered = False
+        """Whether it has an answer, or is about to."""
         self.asked: _Actor | None = None
         """Who is to answer; nobody once somebody has got the answer."""
         self.stops = False
@@ -96,15 +97,13 @@ class HeardFuture(pykka.ThreadingFuture[T]):
 
     def set(self, value: T | None = None) -> None:
         """Give the answer, as Pykka does."""
-        tell(EventKind.SIGNAL, self)
+        self._comes()
         super().set(value)
-        self.answered = True
 
     def set_exception(self, exc_info: OptExcInfo | None = None) -> None:
         """Give an exception as the answer, as Pykka does."""
-        tell(EventKind.SIGNAL, self)
+        self._comes()
         super().set_exception(exc_info)
-        self.answered = True
 
     def set_get_hook(self, func: GetHookFunc[T]) -> None:
         """Have whoever gets it compute it, as Pykka does: what that waits for is heard of by itself."""
@@ -144,6 +143,11 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         except Exception:  # noqa: BLE001 - it is the answer, and raised by who gets it
             return True
         return True
+
+    def _comes(self) -> None:
+        """Say that the answer comes, before it does: who gets it at once must not find that it has not."""
+        tell(EventKind.SIGNAL, self)
+        self.answered = True
 
     def _has_come(self) -> None:
         """Say that the answer came before what follows; the end of an actor comes after all that it did."""

@@ -217,6 +217,32 @@ def test_what_actors_may_do_is_not_reported(safe: Callable[[], None]) -> None:
     assert [] == found(opened, Rung.R0, Rung.R2, Rung.R3, Rung.R5), opened.report_text()
 
 
+def test_who_gets_the_last_answer_at_once_comes_after_all_that_the_actor_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also while the actor, which has just given it, has not gone on."""
+    gives, got = pykka.ThreadingFuture.set, threading.Event()
+
+    def gives_and_lingers(self: pykka.ThreadingFuture[object], value: object = None) -> None:
+        gives(self, value)
+        assert value == "a word" or got.wait(WAIT_SECONDS_MAX)
+
+    def takes_both() -> str:
+        take(desk, books)
+        return "a word"
+
+    monkeypatch.setattr(pykka.ThreadingFuture, "set", gives_and_lingers)
+    with session(on=RECORD) as opened:
+        books, desk = Lock("books"), Lock("desk")
+        clerk = Clerk.start()
+        clerk.ask(takes_both)
+        clerk.stop()
+        got.set()
+        take(books, desk)
+
+    assert [] == found(opened, Rung.R0, Rung.R2)
+
+
 def an_answer_comes(clerk: Ref, takes: Callable[[], None]) -> None:
     """An actor that goes on may do again what it did before."""
     clerk.ask(takes)
