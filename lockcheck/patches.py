@@ -178,10 +178,10 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
 
 def _resolves(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
-    def resolves(self: concurrent.futures.Future[object], outcome: object) -> None:
+    def resolves(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
         _ends[self] = local.finished or local.unit.segment
         local.finished = None
-        method(self, outcome)
+        method(self, *given, **named)
 
     return resolves
 

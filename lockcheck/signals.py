@@ -34,7 +34,9 @@ _HEARD: Final[tuple[tuple[type, str, bool, bool], ...]] = (
     (threading.Condition, "notify", True, False),
     (threading.Condition, "wait", False, True),
     (threading.Semaphore, "acquire", True, True),
+    (threading.Semaphore, "__enter__", True, True),
     (threading.Semaphore, "release", True, False),
+    (threading.BoundedSemaphore, "release", True, False),
     (threading.Barrier, "wait", True, True),
     (queue.Queue, "put", True, True),
     (queue.Queue, "get", True, True),
@@ -42,6 +44,7 @@ _HEARD: Final[tuple[tuple[type, str, bool, bool], ...]] = (
     (queue.Queue, "join", False, True),
     (concurrent.futures.Future, "result", False, True),
     (concurrent.futures.Future, "exception", False, True),
+    (concurrent.futures.Future, "done", False, True),
 )
 """Whose method it is, its name, whether others wait for it, and whether it waits for others."""
 
@@ -54,6 +57,8 @@ def _put_all() -> None:
     _HOOKS.put(future, "set_result", _ends(future.set_result))
     _HOOKS.put(future, "set_exception", _ends(future.set_exception))
     _HOOKS.put(pool, "submit", _submit(pool.submit))
+    _HOOKS.put(concurrent.futures, "wait", _wait(concurrent.futures.wait))
+    _HOOKS.put(concurrent.futures, "as_completed", _as_completed(concurrent.futures.as_completed))
 
 
 _HOOKS: Final = Hooks(_put_all)
@@ -107,12 +112,37 @@ def _ends(method: Callable[..., None]) -> Callable[..., None]:
     """Wrap what gives a future its result: the task that made it, a unit of its own, came before."""
 
     @functools.wraps(method)
-    def ends(self: concurrent.futures.Future[object], outcome: object) -> None:
+    def ends(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
         tell(EventKind.AWAIT, threading.current_thread())
         tell(EventKind.SIGNAL, self)
-        method(self, outcome)
+        method(self, *given, **named)
 
     return ends
+
+
+def _wait(
+    function: Callable[..., concurrent.futures._base.DoneAndNotDoneFutures[object]],
+) -> Callable[..., concurrent.futures._base.DoneAndNotDoneFutures[object]]:
+    """Wrap `concurrent.futures.wait`: what is done is not waited for, and comes before all the same."""
+
+    @functools.wraps(function)
+    def wait(*given: object, **named: object) -> concurrent.futures._base.DoneAndNotDoneFutures[object]:
+        futures = function(*given, **named)
+        for future in futures.done:
+            tell(EventKind.AWAIT, future)
+        return futures
+
+    return wait
+
+
+def _as_completed(function: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:
+    @functools.wraps(function)
+    def as_completed(*given: object, **named: object) -> Iterator[object]:
+        for future in function(*given, **named):
+            tell(EventKind.AWAIT, future)
+            yield future
+
+    return as_completed
 
 
 class _Handed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import errno
 import os
 import signal
@@ -9,7 +10,9 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
+
+    Job = Callable[[], None]
 
 REVERSED = """
 import threading
@@ -123,6 +128,96 @@ def test_an_event_set_while_holding_orders_what_follows(tmp_path: Path) -> None:
         thread.join()
 
     assert predict(read_trace(path)).found == ()
+
+
+def by_a_semaphore(
+    semaphore: threading.Semaphore, enters: Callable[[], object], work: Job, then: Job
+) -> None:
+    """Come through a semaphore that was let go of after some work."""
+    over = plain()
+    semaphore.acquire()
+
+    def run() -> None:
+        work()
+        semaphore.release()
+        over.release()
+
+    threading.Thread(target=run).start()
+    over.acquire()
+    enters()
+    then()
+
+
+def enters(kind: type[threading.Semaphore], work: Job, then: Job) -> None:
+    """Enter a semaphore by `with`."""
+    semaphore = kind()
+    by_a_semaphore(semaphore, semaphore.__enter__, work, then)
+
+
+def acquires(kind: type[threading.Semaphore], work: Job, then: Job) -> None:
+    """Acquire a semaphore."""
+    semaphore = kind()
+    by_a_semaphore(semaphore, semaphore.acquire, work, then)
+
+
+def by_a_future(sees: Callable[[Future[None]], object], work: Job, then: Job) -> None:
+    """See that a task is done, without waiting for its result."""
+    over = plain()
+    with ThreadPoolExecutor(2) as pool:  # one that has one thread does not do it at the same time, anyway
+        future = pool.submit(work)
+        future.add_done_callback(lambda _: over.release())
+        over.acquire()
+        sees(future)
+        then()
+
+
+def plain() -> threading.Lock:
+    """Return a lock that is held, and of which no recording hears."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
+@pytest.mark.parametrize(
+    "comes",
+    [
+        partial(enters, threading.Semaphore),
+        partial(acquires, threading.Semaphore),
+        partial(acquires, threading.BoundedSemaphore),
+        partial(by_a_future, lambda future: concurrent.futures.wait([future])),
+        partial(by_a_future, lambda future: next(concurrent.futures.as_completed([future]))),
+        partial(by_a_future, lambda future: future.done()),
+    ],
+    ids=["with", "semaphore", "bounded semaphore", "wait", "as_completed", "done"],
+)
+def test_what_needs_no_wait_orders_what_follows(tmp_path: Path, comes: Callable[[Job, Job], None]) -> None:
+    """Who comes through came after, whether or not it had to wait."""
+    path = tmp_path / "locks.lct"
+    with recording(path):
+        a, b = RLock("a"), RLock("b")
+
+        def first() -> None:
+            with a, b:
+                pass
+
+        def second() -> None:
+            with b, a:
+                pass
+
+        comes(first, second)
+
+    assert predict(read_trace(path)).found == ()
+
+
+def test_a_future_is_given_its_result_by_name_as_ever(tmp_path: Path) -> None:
+    """What is hooked takes all that it takes without a session."""
+    done, failed = Future[int](), Future[int]()
+    with recording(tmp_path / "locks.lct"):
+        done.set_result(result=7)
+        failed.set_exception(exception=KeyError(7))
+
+    assert 7 == done.result()
+    assert isinstance(failed.exception(), KeyError)
 
 
 def test_a_trace_says_lock_mode_and_place(tmp_path: Path) -> None:
