@@ -210,12 +210,19 @@ class _Segment:
         self._map.close()
 
     def name(self, events: Sequence[Event], description: Description) -> bool:
-        """Write the names that the segment does not have; tell whether there was room for them."""
-        return all(
-            self._name(kind, number, said)
-            for event in events
-            for (kind, number), said in zip(_named_by(event), description, strict=True)
-        )
+        """Write the names that the segment does not have; tell whether there was room for them.
+
+        Who is interrupted meanwhile, by Ctrl-C, leaves the segment: it may have a name that is not counted.
+        """
+        try:
+            return all(
+                self._name(kind, number, said)
+                for event in events
+                for (kind, number), said in zip(_named_by(event), description, strict=True)
+            )
+        except BaseException:
+            self.close()
+            raise
 
     def _name(self, kind: int, number: int, said: Said) -> bool:
         known = self._numbers[kind]

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,10 @@ from lock_corpus import RECORD, hold
 from licorne import lockcheck
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, judging, session
 from licorne.lockcheck.recording import recording
+from licorne.lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
 from licorne.lockcheck.trace_file import read_trace
 from licorne.lockcheck.trace_index import TraceIndex
+from licorne.lockcheck.trace_writer import TraceWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,6 +157,31 @@ def test_before_any_instruction_what_locks_exclude_is_excluded_in_a_trace(tmp_pa
     assert ([], ()) == (opened.faults, trace.notices)
     assert all(section.left is not None for section in sections)
     assert before <= len(sections)
+
+
+def test_before_any_instruction_ctrl_c_leaves_no_name_to_be_taken_for_another(tmp_path: Path) -> None:
+    """What is written after it is read as it was written."""
+    path = tmp_path / "locks.lct"
+    interrupted_one, *others = [Event(EventKind.TOOK, 1, number) for number in range(1, 4)]
+    described = TracedUnit("unit", "unit"), TracedLock("lock", None, None), None
+
+    def ctrl_c() -> None:
+        raise KeyboardInterrupt
+
+    before, ran = 0, [0]
+    while before <= len(ran):
+        before += 1
+        writer = TraceWriter(path, 8192, 4)
+        with suppress(KeyboardInterrupt), interrupted(before, ctrl_c) as ran:
+            writer.event(interrupted_one, lambda: described)
+        for event in others:
+            writer.event(event, lambda: described)
+        writer.close()
+        trace = read_trace(path)
+
+        assert others == [event for event in trace.events if event != interrupted_one], before
+        assert () == trace.notices
+    assert before > 50
 
 
 def new_nesting(before: int) -> tuple[Session, int]:
