@@ -83,6 +83,7 @@ class Recorder:
         if self._writer is not None:
             self._writer.forget()
         self._writer = None
+        self._mutex = threading.RLock()  # whose turn it was may not be there any more
 
     def _note(self, kind: EventKind, thing: object, mode: Mode = "W", attempt: Attempt = "block") -> None:
         unit = local.unit
@@ -137,9 +138,9 @@ class Recorder:
         self, writer: TraceWriter, unit: Unit, event: Event, thing: object, site: Frame | None, *others: Event
     ) -> tuple[Write, list[bytes]]:
         if unit not in self._begun:
-            self._begun.add(unit)
             start = Event(EventKind.AWAIT, unit.serial, self._token(threading.current_thread()))
             writer.event(start, lambda: (_traced(unit), None, None))
+            self._begun.add(unit)
         return writer.event(event, lambda: (_traced(unit), _traced(thing), site), others)
 
     def _token(self, thing: object) -> int:

@@ -125,15 +125,16 @@ if hasattr(os, "register_at_fork"):
 class _ThreadEnd:
     """Lives in the thread's local storage, and is let go of when the thread ends."""
 
-    __slots__ = ("_runtime", "_thread", "_unit")
+    __slots__ = ("_process", "_process_now", "_runtime", "_thread", "_unit")
 
     def __init__(self, unit: Unit, process: Runtime) -> None:
         self._unit = unit
         self._thread = threading.get_ident()
-        self._runtime = process  # at the end of the process the names of this module are gone
+        self._process = os.getpid()  # a fork leaves the other threads behind: they have not ended
+        self._runtime, self._process_now = process, os.getpid  # the names of this module go before
 
     def __del__(self) -> None:
-        if self._runtime.ended is not None:
+        if self._runtime.ended is not None and self._process == self._process_now():
             self._runtime.ended(self._unit)
         self._runtime.units.pop(self._unit.serial, None)
         self._runtime.running.pop(self._thread, None)

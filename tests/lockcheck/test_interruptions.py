@@ -242,6 +242,31 @@ def test_a_signal_in_the_middle_of_a_check_is_handled_there(monkeypatch: pytest.
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_in_a_child_the_threads_that_it_does_not_have_did_not_end_with_their_locks() -> None:
+    """They go on in the parent, and let go of them there."""
+    holds, goes_on = threading.Event(), threading.Event()
+    with session(level=Level.ORDER, on=RECORD) as opened:
+        lock = Lock("a")
+
+        def work() -> None:
+            with lock:
+                holds.set()
+                goes_on.wait()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        holds.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(len(opened.findings))
+        goes_on.set()
+        thread.join()
+
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert () == opened.findings
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 def test_a_child_that_is_forked_while_others_learn_can_go_on_checking() -> None:
     """Nothing inside the checker is left locked by a thread that the child does not have."""
     with session(on=RECORD) as opened:

@@ -352,6 +352,38 @@ def test_a_child_that_is_forked_writes_nothing_into_the_trace_of_its_parent(tmp_
     assert () == read_trace(path).notices == read_trace(own).notices
 
 
+def test_a_child_ends_a_recording_that_a_thread_of_its_parent_was_writing_to(tmp_path: Path) -> None:
+    """The thread is not there to end its turn."""
+    writes, goes_on = plain(), plain()
+    put: list[bool] = []
+
+    class Key:
+        """Put into words while its lock is written down for the first time."""
+
+        def __str__(self) -> str:
+            if not put:
+                put.append(True)
+                writes.release()
+                goes_on.acquire()
+            return "key"
+
+    with ExitStack() as child_ends, recording(tmp_path / "locks.lct"):
+        thread = threading.Thread(target=take, args=[RLock("a", key=Key())])
+        thread.start()
+        writes.acquire()
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(10)
+            child_ends.callback(os._exit, 0)
+        else:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            goes_on.release()
+            thread.join()
+
+    assert code == 0
+
+
 def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
     """The rest is read, and a notice says where it ends."""
     path = tmp_path / "locks.lct"
