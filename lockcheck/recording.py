@@ -50,7 +50,8 @@ class Recorder:
         self._mutex = threading.RLock()
         self._serials = itertools.count(1)
         self._tokens: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
-        self._sites: dict[Place, tuple[int, Frame]] = {}
+        self._sites: dict[tuple[str, Place], tuple[int, Frame]] = {}
+        """By file too: code of two files that reads alike, on the same lines, is equal."""
         self._begun: weakref.WeakSet[Unit] = weakref.WeakSet()
 
     def took(self, node: Node) -> None:
@@ -153,10 +154,11 @@ class Recorder:
         """Return a place by number and in words."""
         if place is None:
             return 0, None
-        known = self._sites.get(place)
+        key = place[0].co_filename, place
+        known = self._sites.get(key)
         if known is None:
             (site,) = resolve((place,))
-            known = self._sites[place] = len(self._sites) + 1, site
+            known = self._sites[key] = len(self._sites) + 1, site
         return known
 
 

@@ -234,6 +234,18 @@ def test_a_trace_says_lock_mode_and_place(tmp_path: Path) -> None:
     assert trace.notices == ()
 
 
+def test_a_trace_tells_files_apart_that_read_alike(tmp_path: Path) -> None:
+    """Their code is equal, but for the file that it is from."""
+    path, files = tmp_path / "locks.lct", ["one.py", "other.py"]
+    with recording(path):
+        for file in files:
+            names: dict[str, Callable[[AbstractContextManager[object]], None]] = {}
+            exec(compile("def take(lock):\n    with lock: pass", file, "exec"), names)  # noqa: S102 - ours
+            names["take"](RLock("a"))
+
+    assert files == [site.file for site in read_trace(path).sites.values()]
+
+
 def test_a_lock_that_an_exit_stack_enters_is_noted_where_the_program_is(tmp_path: Path) -> None:
     """Each time, not only where it was entered first."""
     path = tmp_path / "locks.lct"
