@@ -140,7 +140,7 @@ class Finding:
 
 def fingerprint_of(*parts: str) -> str:
     """Return a short name for what the parts describe, the same in every run."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 def fingerprint_of_path(kind: str, steps: Sequence[str]) -> str:

@@ -110,7 +110,7 @@ def with_replay(finding: Finding, witness: Witness | None, folder: Path | None) 
         return finding
     try:
         return replace(finding, replay=str(write_witness(folder, witness)))
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         return replace(finding, why=(*finding.why, f"no replay file could be written: {error}"))
 
 

@@ -226,6 +226,23 @@ def test_the_level_order_leaves_no_file(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_deadlock_is_broken_whatever_its_locks_are_called(tmp_path: Path) -> None:
+    """Names that are no text, such as of files, can stand in no file."""
+    both = threading.Barrier(2)
+    unlogged = {**LEAVE_ALONE, Rung.R5: "raise"}  # what is logged has to be text where tests run in parallel
+    with session(on=unlogged, witnesses=tmp_path) as opened:
+        one, other = Lock("one", key="\udc80"), Lock("other")
+        gave_way = run_all(
+            one=lambda: nested(one, lambda: both.wait(WAIT_SECONDS_MAX), other),
+            two=lambda: nested(other, lambda: both.wait(WAIT_SECONDS_MAX), one),
+        )
+
+    (happened,) = deadlocks(opened)
+    assert 1 == len(gave_way)
+    assert happened.replay is None
+    assert "surrogates not allowed" in happened.why[-1]
+
+
 def test_a_file_that_cannot_be_written_is_told_and_the_deadlock_is_broken(tmp_path: Path) -> None:
     """Whether it happened, or was steered into."""
     folder = tmp_path / "taken"
