@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import FrameType
 
+    from licorne.lockcheck import Finding
     from licorne.lockcheck.sessions import Session
 
 HERE = str(Path(lockcheck.__file__).parent)
@@ -258,12 +259,17 @@ def test_in_a_child_the_threads_that_it_does_not_have_did_not_end_with_their_loc
         holds.wait()
         child = os.fork()
         if child == 0:
-            os._exit(len(opened.findings))
+            os._exit(len(leaks_in(opened)))
         goes_on.set()
         thread.join()
 
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert () == opened.findings
+    assert [] == leaks_in(opened)
+
+
+def leaks_in(opened: Session) -> list[Finding]:
+    """Return the leaks alone: with every lock checked it is found too that the thread waits under its lock."""
+    return [one for one in opened.findings if one.kind is Kind.LEAK]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
