@@ -268,7 +268,7 @@ def test_in_a_child_the_threads_that_it_does_not_have_did_not_end_with_their_loc
 
 
 def leaks_in(opened: Session) -> list[Finding]:
-    """Return the leaks alone: with every lock checked it is found too that the thread waits under its lock."""
+    """Return the leaks alone: where every lock is checked, the wait under the lock is found as well."""
     return [one for one in opened.findings if one.kind is Kind.LEAK]
 
 
