@@ -82,13 +82,11 @@ class GuardedPartition(Guard):
 
     def _place_beside_others(self) -> SharedOutcome | None:
         """Place an ask while others do; `None` where those who want the partition alone leave no gap."""
-        partition = self._partition
         with self._isolating(), self.afterwards:
             if not self.lock.acquire_read(GAP_SECONDS_MAX):
                 return None
             try:
-                with _blaming(partition):
-                    return partition.place_beside_others()
+                return self._partition.place_beside_others()
             finally:
                 self.lock.release_read()
 
@@ -97,6 +95,7 @@ class GuardedPartition(Guard):
         try:
             yield
         except Exception as error:
+            blame(error, self._partition)
             if self._isolate is not None:
                 self._isolate(self, error)
             raise
@@ -108,10 +107,9 @@ class GuardedPartition(Guard):
 
     @contextmanager
     def _locked(self) -> Iterator[Partition]:
-        partition = self._partition
-        with self.afterwards, self.lock.write(), _blaming(partition):
+        with self.afterwards, self.lock.write():
             self._turn += 1
-            yield partition
+            yield self._partition
 
     @requires("lock")
     def without_lock(self, question: Callable[[], T]) -> tuple[T, bool]:
@@ -245,15 +243,6 @@ class GuardedPartition(Guard):
     @property
     def _partition(self) -> Partition:
         return cast("Partition", self.entity)
-
-
-@contextmanager
-def _blaming(partition: Partition) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        blame(error, partition)
-        raise
 
 
 def _under_lock(method: Callable[..., Any]) -> Callable[..., Any]:

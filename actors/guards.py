@@ -108,11 +108,16 @@ def _under_lock(method: Callable[..., Any], *, exclusive: bool) -> Callable[...,
     return under_lock
 
 
-def _make(entity_class: type, lock_class: str) -> type[Guard]:
-    members: dict[str, Any] = {
-        name: _under_lock(getattr(entity_class, name), exclusive=mark == "writes")
-        for name, mark in marked_methods(entity_class).items()
+def _with_marks(kind: type, wrap: Callable[..., Any]) -> dict[str, Any]:
+    """Wrap the marked methods of a class; `wrap` is told whether they are `exclusive`."""
+    return {
+        name: wrap(getattr(kind, name), exclusive=mark == "writes")
+        for name, mark in marked_methods(kind).items()
     }
+
+
+def _make(entity_class: type, lock_class: str) -> type[Guard]:
+    members = _with_marks(entity_class, _under_lock)
     members["__slots__"] = IDENTITY[entity_class]
     members["__doc__"] = f"A {entity_class.__name__} with its lock."
     members["lock_class"] = lock_class
@@ -153,10 +158,7 @@ def _woven(kind: type, lock_class: str) -> type:
         initialise(self, *args, **kwargs)
         self.lock = RWLock(lock_class, key=getattr(self, "path", None))
 
-    members: dict[str, Any] = {
-        name: _with_lock(getattr(kind, name), exclusive=mark == "writes")
-        for name, mark in marked_methods(kind).items()
-    }
+    members = _with_marks(kind, _with_lock)
     members |= {"__init__": __init__, "__slots__": ("lock",), "__doc__": f"A {kind.__name__} with its lock."}
     return type(f"Woven{kind.__name__}", (kind,), members)
 

@@ -20,7 +20,7 @@ from .application_state import ApplicationState
 from .ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
 from .object_state import ObjectState
 from .placeholder_pass import replace_placeholder
-from .placing import cancel_ordinary_reservations, commit, reserve, unreserve
+from .placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from .queue_preemption import AttemptBudget, preempt_for_queue
 from .refusals import RefusalReason
 from .reserved_pass import place_reserved
@@ -159,10 +159,7 @@ class _LeafVisit:
                 seat.backoff_until_ns = None
             outcome = self._visit(seat)
             if outcome is not None:
-                if seat.facts.state is ApplicationState.ACCEPTED:
-                    # It holds room or a node now, so that it counts as running for the maximum.
-                    for level in self.leaf.above:
-                        level.count_accepted(seat.application_id)
+                count_accepted(seat)
                 return outcome
         self.leaf.seats.rest = None if self.passed_over else self._rest()
         return None

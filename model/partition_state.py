@@ -18,7 +18,7 @@ from .object_state import ObjectState
 from .placed_counts import PlacedCounts
 from .placement.placement import usable_rules
 from .preemption_records import PreemptionLog
-from .quantities import INT64_MAX, INT64_MIN
+from .quantities import saturate
 from .quarantine import Quarantine, forget_quarantined
 from .queue import Queue
 from .queue_preemption_attempts import FruitlessAttempts
@@ -366,11 +366,8 @@ class PartitionState:
         for capacity, sign in ((after, 1), (before, -1)):
             for name, quantity in capacity.items():
                 total[name] = total.get(name, 0) + sign * quantity
-        for name in [name for name, quantity in total.items() if not quantity]:
-            del total[name]
-        self.capacity = Resource(
-            {name: max(INT64_MIN, min(quantity, INT64_MAX)) for name, quantity in total.items()}
-        )
+        self._capacity = {name: quantity for name, quantity in total.items() if quantity}
+        self.capacity = Resource({name: saturate(quantity) for name, quantity in self._capacity.items()})
         self.tree.root.set_maximum_from_nodes(self.capacity)
         self.tree.limits_changed()
         self.changes += 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from . import queue_quota
 from .allocation import Allocation
+from .application_state import ApplicationState
 from .messages import AllocationPlaced
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from .partition_state import PartitionState
     from .seat import Seat
 
-__all__ = ["cancel_ordinary_reservations", "commit", "reserve", "unreserve"]
+__all__ = ["cancel_ordinary_reservations", "commit", "count_accepted", "reserve", "unreserve"]
 
 
 def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
@@ -48,6 +49,13 @@ def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
     state.settle(seat, answer)
     state.around.announce(AllocationPlaced(allocation))
     return True
+
+
+def count_accepted(seat: Seat) -> None:
+    """Count an application that does not run yet for the maxima of its queues: it holds something now."""
+    if seat.facts.state is ApplicationState.ACCEPTED:
+        for level in seat.queue.above:
+            level.count_accepted(seat.application_id)
 
 
 def reserve(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat, *, required: bool) -> bool:

@@ -22,6 +22,7 @@ __all__ = [
     "multiply_quantity_by_ratio",
     "parse_quantity",
     "parse_vcore",
+    "saturate",
     "subtract_quantity",
 ]
 
@@ -56,7 +57,7 @@ class QuantityError(LicorneError):
     """A quantity, or the text of one, that no signed 64-bit integer can stand for."""
 
 
-def _saturate(exact: int) -> int:
+def saturate(exact: int) -> int:
     """Return the quantity nearest to an exact integer."""
     if exact > INT64_MAX:
         return INT64_MAX
@@ -65,7 +66,7 @@ def _saturate(exact: int) -> int:
 
 def add_quantity(left: int, right: int) -> int:
     """Add two quantities, stopping at the borders of the range."""
-    return _saturate(left + right)
+    return saturate(left + right)
 
 
 def subtract_quantity(left: int, right: int) -> int:
@@ -75,13 +76,13 @@ def subtract_quantity(left: int, right: int) -> int:
     ``INT64_MIN`` therefore adds it.
     """
     if right == INT64_MIN:
-        return _saturate(left + right)
-    return _saturate(left - right)
+        return saturate(left + right)
+    return saturate(left - right)
 
 
 def multiply_quantity(left: int, right: int) -> int:
     """Multiply two quantities, stopping at the borders of the range."""
-    return _saturate(left * right)
+    return saturate(left * right)
 
 
 def multiply_quantity_by_ratio(quantity: int, ratio: float) -> int:
@@ -99,7 +100,7 @@ def multiply_quantity_by_ratio(quantity: int, ratio: float) -> int:
     product = float(quantity) * ratio
     if math.isinf(product):
         return INT64_MAX if product > 0 else INT64_MIN
-    return _saturate(int(product))
+    return saturate(int(product))
 
 
 def parse_quantity(text: str) -> int:

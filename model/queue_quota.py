@@ -34,20 +34,16 @@ __all__ = [
 def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
     """Charge the whole path, or nothing; return the queue that has no room, `None` on success."""
     charged: list[Queue] = []
-    barring: Queue | None = leaf
     try:
         for queue in reversed(leaf.above):
             if not queue.try_charge(resource):
-                barring = queue
-                break
+                return queue
             charged.append(queue)
-        else:
-            barring = None
+        charged.clear()  # All have room: nothing is to be taken back.
     finally:  # Also where one of them breaks.
-        if barring is not None:
-            for queue in charged:
-                queue.discharge(resource)
-    return barring
+        for queue in charged:
+            queue.discharge(resource)
+    return None
 
 
 def charge(leaf: Queue, resource: Resource) -> None:

@@ -16,7 +16,7 @@ from .queue_template import QueueTemplate
 from .resources import strictly_greater_than_zero
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .configuration.schema import QueueConfig
     from .resources import Resource
@@ -265,25 +265,18 @@ class QueueTree:
 
     def leaves_in_order(self) -> Iterator[Queue]:
         """Walk the leaves with something waiting, as the scheduler visits them."""
-        return self._leaves_below(self.root)
-
-    def _leaves_below(self, parent: Queue) -> Iterator[Queue]:
-        for child in self.children_in_order(parent):
-            if child.is_leaf:
-                yield child
-            else:
-                yield from self._leaves_below(child)
+        return self._leaves_below(self.root, self.children_in_order)
 
     def leaves_beside_others(self) -> Iterator[Queue]:
         """Walk the same leaves while others change the orders: the children of each as of one moment."""
-        return self._leaves_beside_others(self.root)
+        return self._leaves_below(self.root, lambda parent: parent.children_now(self._version, self._place))
 
-    def _leaves_beside_others(self, parent: Queue) -> Iterator[Queue]:
-        for child in parent.children_now(self._version, self._place):
+    def _leaves_below(self, parent: Queue, children: Callable[[Queue], Iterable[Queue]]) -> Iterator[Queue]:
+        for child in children(parent):
             if child.is_leaf:
                 yield child
             else:
-                yield from self._leaves_beside_others(child)
+                yield from self._leaves_below(child, children)
 
     # ------------------------------------------------------------------------------------ invariants
 

@@ -23,6 +23,7 @@ from .allocation import Allocation
 from .application_state import ApplicationState
 from .cycle import is_idle, rests
 from .messages import AllocationPlaced
+from .placing import count_accepted
 
 if TYPE_CHECKING:
     from .allocation import Ask
@@ -47,13 +48,14 @@ def place_beside_others(state: PartitionState) -> SharedOutcome:
         return SharedOutcome.ALONE
     if state.reservations or state.placed.placeholders:
         return SharedOutcome.ALONE
+    now_ns = state.now_ns()
     taken = rested = False
     for leaf in state.tree.leaves_beside_others():
         if not leaf.try_claim():
             taken = True
             continue
         try:
-            if rests(state, leaf, state.now_ns()):
+            if rests(state, leaf, now_ns):
                 rested = True
                 continue
             seat = _first(state, leaf)
@@ -83,9 +85,7 @@ def _place(state: PartitionState, seat: Seat) -> bool:
     ask = seat.facts.first
     if ask is None or not _commit(state, seat, ask):
         return False
-    if seat.facts.state is ApplicationState.ACCEPTED:
-        for level in seat.queue.above:
-            level.count_accepted(seat.application_id)
+    count_accepted(seat)
     return True
 
 
