@@ -414,7 +414,7 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
 def test_a_full_ring_loses_its_beginning_and_says_so(tmp_path: Path) -> None:
     """What is left has its names."""
     path = tmp_path / "locks.lct"
-    some_events(path, 1000, segments=2)
+    some_events(path, 3000, segments=2)
     trace = read_trace(path)
 
     assert "segments were written over" in trace.notices[0]
