@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .afterwards import Afterwards
 
-__all__ = ["LOCK_ORDER", "Guard", "guard", "weave"]
+__all__ = ["LOCK_ORDER", "WOVEN", "Guard", "guard", "weave"]
 
 Entity = TypeVar("Entity")
 T = TypeVar("T")
@@ -163,7 +163,7 @@ def _woven(kind: type, lock_class: str) -> type:
     return type(f"Woven{kind.__name__}", (kind,), members)
 
 
-_WOVEN: Final[dict[type, type]] = {
+WOVEN: Final[dict[type, type]] = {
     kind: _woven(kind, lock_class)
     for kind, lock_class in (
         (Queue, "queue"),
@@ -176,4 +176,4 @@ _WOVEN: Final[dict[type, type]] = {
 
 def weave(kind: type[T]) -> type[T]:
     """Return the woven class of queues, limits, node orders or counts."""
-    return _WOVEN[kind]
+    return WOVEN[kind]

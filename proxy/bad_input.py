@@ -1,4 +1,4 @@
-"""How a command ends that cannot work with what it was given."""
+"""How a command ends that cannot do what it was asked to, mostly because of what it was given."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ if TYPE_CHECKING:
 __all__ = ["ends_on"]
 
 _BAD_INPUT: Final = 2
-"""The exit status."""
 
 
 @contextmanager
-def ends_on(kinds: type[Exception] | tuple[type[Exception], ...], who: str) -> Iterator[None]:
+def ends_on(
+    kinds: type[Exception] | tuple[type[Exception], ...], who: str, status: int = _BAD_INPUT
+) -> Iterator[None]:
     """End the process with a line on standard error where the body raises one of some kinds of errors.
 
     Args:
         kinds: These errors.
         who: What the line begins with: the command, and what it was at.
+        status: The exit status.
     """
     try:
         yield
     except kinds as error:
         typer.echo(f"{who}: {error}", err=True)
-        raise typer.Exit(_BAD_INPUT) from error
+        raise typer.Exit(status) from error

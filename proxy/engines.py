@@ -11,8 +11,6 @@ from ..model.errors import LicorneError
 from .engine_names import engine_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..actors.engine import Engine
     from ..actors.log import Log
     from .engine_names import EngineName
@@ -24,8 +22,7 @@ DEFAULT_THREADS: Final = 2
 
 def threads_run_at_once() -> bool:
     """Tell whether this interpreter runs threads at once; builds without a global lock exist from 3.13 on."""
-    is_locked: Callable[[], bool] | None = getattr(sys, "_is_gil_enabled", None)
-    return is_locked is not None and not is_locked()
+    return not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def make_engine(
@@ -33,7 +30,7 @@ def make_engine(
     *,
     stepped: bool,
     threads: int | None,
-    share_partitions: bool | None = None,
+    share_partitions: bool | None,
     check_direction: bool,
     log: Log,
 ) -> Engine:

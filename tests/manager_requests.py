@@ -47,10 +47,12 @@ def node_request(*node_ids: str, rm_id: str = "rm", memory: int = 100, partition
     return request
 
 
-def application_request(*names: str, rm_id: str = "rm", partition: str = "") -> si.ApplicationRequest:
+def application_request(
+    *names: str, rm_id: str = "rm", partition: str = "", queue: str = "root.leaf"
+) -> si.ApplicationRequest:
     request = si.ApplicationRequest(rmID=rm_id)
     for name in names:
-        new = request.new.add(applicationID=name, queueName="root.leaf", partitionName=partition)
+        new = request.new.add(applicationID=name, queueName=queue, partitionName=partition)
         new.ugi.user = "bob"
     return request
 

@@ -11,9 +11,8 @@ from deadlocked import WAIT_SECONDS_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from licorne.lockcheck.factories import ExclusiveLock
 
-__all__ = ["Clerk", "Ref", "clerks", "take"]
+__all__ = ["Clerk", "Ref", "clerks"]
 
 
 class Clerk(pykka.ThreadingActor):
@@ -49,10 +48,3 @@ def clerks(number: int = 1) -> Iterator[Sequence[Ref]]:
     finally:
         for ref in refs:
             ref.stop(timeout=WAIT_SECONDS_MAX)
-
-
-def take(*locks: ExclusiveLock) -> None:
-    """Take locks, each under the ones before."""
-    if locks:
-        with locks[0]:
-            take(*locks[1:])

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from licorne.actors.guarded_partition import GuardedPartition
-from licorne.actors.guards import weave
+from licorne.actors.guards import WOVEN
 from licorne.actors.real_clock import RealClock
 from licorne.actors.rm_link import RmLink
 from licorne.actors.scheduling_threads import SchedulingThreads
@@ -25,8 +25,6 @@ from licorne.lockcheck.rwlock import PlainRWLock
 from licorne.model.node_order import NodeOrder
 from licorne.model.partition import Partition
 from licorne.model.partition_state import PartitionState
-from licorne.model.placed_counts import PlacedCounts
-from licorne.model.queue import Queue
 from licorne.model.user_limits import UserLimits
 from licorne.proxy.resolvers import cached, timed
 
@@ -60,7 +58,6 @@ SHARED: Final = (
 )
 
 
-WOVEN: Final[tuple[type, ...]] = (Queue, UserLimits, NodeOrder, PlacedCounts)
 IN_PLACE: Final[tuple[tuple[type, str], ...]] = (
     *((UserLimits, name) for name in ("_open", "_take_off")),
     *((NodeOrder, name) for name in ("fitting", "_place_anew", "_open", "_insert", "_discard")),
@@ -138,8 +135,8 @@ def fields_watched() -> Iterator[list[str]]:
         put(shared.owner, "__init__", _noted(vars(shared.owner)["__init__"]))
     sharing = threading.local()
     put(Partition, "place_beside_others", _told_of(Partition.place_beside_others, sharing))
-    for kind in WOVEN:
-        put(weave(kind), "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
+    for woven in WOVEN.values():
+        put(woven, "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
     for kind, name in IN_PLACE:
         put(kind, name, _called_under_its_lock(vars(kind)[name], sharing, violations))
     put(PartitionState, "__setattr__", _looked_at(sharing, violations, lambda _: False))

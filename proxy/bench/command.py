@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from ..bad_input import ends_on
 from .engine import Engine
 from .errors import BenchError, UnknownWorkloadError
 from .workloads import DEFAULT_NAMES, WORKLOADS, workload_named
@@ -88,13 +89,10 @@ def _run(
 
     done: list[Figures] = []
     total = len(workloads) * len(engines)
-    try:
+    with ends_on(BenchError, "Error", status=1):
         for figures in run_all(workloads, engines, repeat=repeat, threads=threads):
             done.append(figures)
             typer.echo(f"{figures.workload} on {figures.engine_text} ({len(done)} of {total})", err=True)
-    except BenchError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from error
     return done
 
 
@@ -129,12 +127,9 @@ def _report_locks(trace_events: int, *, as_json: bool) -> None:
 
     costs = measure_lock_costs(perf_counter)
     figures = measure_lock_figures(perf_counter, trace_events=trace_events)
-    try:
+    with ends_on(BenchError, "Error", status=1):
         judged = measure_judged_pace(perf_counter, sleep)
         shared = measure_shared_pace(perf_counter)
-    except BenchError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from error
     if as_json:
         typer.echo(lock_costs_json(costs, figures, judged=judged, shared=shared))
     else:

@@ -27,53 +27,33 @@ if TYPE_CHECKING:
 Met: TypeAlias = "Callable[[], object]"
 """What a thread calls that holds its first lock: it waits there for the others, or goes on at once."""
 
-TWO_THREADS = """
+IN_A_TEST = """
 import sys, threading
 from licorne.lockcheck import DeadlockError, Lock
-books, desk, both = Lock("books"), Lock("desk"), threading.Barrier(2)
 
-def take(first, second):
-    with first:
-        if sys.argv[1:] == ["meet"]:
-            both.wait(20)
-        try:
-            with second:
-                pass
-        except DeadlockError:
-            pass
-
-threads = [
-    threading.Thread(target=take, args=locks, name=name, daemon=True)
-    for name, locks in {"one": (books, desk), "two": (desk, books)}.items()
-]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join(20)
-"""
-IN_A_TEST = """
-import threading
-import pytest
-from licorne.lockcheck import DeadlockError, Lock
-
-def test_two_threads():
+def test_two_threads(meet=True):
     books, desk, both = Lock("books"), Lock("desk"), threading.Barrier(2)
 
     def take(first, second):
         with first:
-            both.wait(20)
+            if meet:
+                both.wait(20)
             try:
                 with second:
                     pass
             except DeadlockError:
                 pass
 
-    threads = [threading.Thread(target=take, args=locks) for locks in ((books, desk), (desk, books))]
+    threads = [
+        threading.Thread(target=take, args=locks, name=name, daemon=True)
+        for name, locks in {"one": (books, desk), "two": (desk, books)}.items()
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
 """
+TWO_THREADS = IN_A_TEST + 'test_two_threads(meet=sys.argv[1:] == ["meet"])\n'
 
 
 def nested(first: Guard, met: Met, second: Guard) -> None:

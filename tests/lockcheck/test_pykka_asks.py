@@ -6,12 +6,12 @@ import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+import lock_corpus
 import pykka
-import pykka_clerks
 import pytest
 from deadlocked import WAIT_SECONDS_MAX, found, run_all
-from lock_corpus import RECORD
-from pykka_clerks import Clerk, Ref, clerks, take
+from lock_corpus import RECORD, hold
+from pykka_clerks import Clerk, Ref, clerks
 
 from licorne.lockcheck import Kind, Lock, LockOrderError, Order, Rung, session
 
@@ -137,13 +137,13 @@ def lock_ask_lock() -> None:
     with clerks() as (clerk,):
         with lock:
             clerk.ask("a word")
-        clerk.ask(lambda: take(lock))
+        clerk.ask(lambda: hold(lock))
 
 
 def starts_with_a_lock() -> None:
     """The same, but it wants the lock when it starts."""
     lock = Lock("books")
-    clerk = Clerk.start(lambda: take(lock))
+    clerk = Clerk.start(lambda: hold(lock))
     clerk.ask("a word")
     with lock:
         clerk.ask("a word")
@@ -176,24 +176,24 @@ def test_what_could_wait_in_a_circle_is_found_without_happening(bug: Callable[[]
     assert [(Rung.R2, Kind.CYCLE)] == found(opened, Rung.R2, Rung.R3, Rung.R5)
     (finding,) = [one for one in opened.findings if one.rung is Rung.R2]
     assert steps == len(finding.edges)
-    assert {edge.want_stack[0].file for edge in finding.edges} <= {__file__, pykka_clerks.__file__}
+    assert {edge.want_stack[0].file for edge in finding.edges} <= {__file__, lock_corpus.__file__}
 
 
 def one_actor_does_both() -> None:
     """Its messages come one after the other."""
     books, desk = Lock("books"), Lock("desk")
     with clerks() as (clerk,):
-        clerk.ask(lambda: take(books, desk))
-        clerk.ask(lambda: take(desk, books))
+        clerk.ask(lambda: hold(books, desk))
+        clerk.ask(lambda: hold(desk, books))
 
 
 def before_and_after_it_lived() -> None:
     """What was done before it was started came before all it did, and that before its end."""
     books, desk = Lock("books"), Lock("desk")
-    take(books, desk)
+    hold(books, desk)
     with clerks() as (clerk,):
-        clerk.ask(lambda: take(desk, books))
-    take(books, desk)
+        clerk.ask(lambda: hold(desk, books))
+    hold(books, desk)
 
 
 def many_at_once() -> None:
@@ -228,7 +228,7 @@ def test_who_gets_the_last_answer_at_once_comes_after_all_that_the_actor_did(
         assert value == "a word" or got.wait(WAIT_SECONDS_MAX)
 
     def takes_both() -> str:
-        take(desk, books)
+        hold(desk, books)
         return "a word"
 
     monkeypatch.setattr(pykka.ThreadingFuture, "set", gives_and_lingers)
@@ -238,7 +238,7 @@ def test_who_gets_the_last_answer_at_once_comes_after_all_that_the_actor_did(
         clerk.ask(takes_both)
         clerk.stop()
         got.set()
-        take(books, desk)
+        hold(books, desk)
 
     assert [] == found(opened, Rung.R0, Rung.R2)
 
@@ -267,7 +267,7 @@ def test_an_answer_orders_nothing_but_the_last_one(comes: Callable[[Ref, Callabl
     """What the actor did may be done by it at the same time as what follows."""
     with session(on=RECORD) as opened, clerks() as (clerk,):
         books, desk = Lock("books"), Lock("desk")
-        comes(clerk, lambda: take(desk, books))
-        take(books, desk)
+        comes(clerk, lambda: hold(desk, books))
+        hold(books, desk)
 
     assert [(Rung.R2, Kind.CYCLE)] == found(opened, Rung.R2)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pykka
 import pytest
 from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, checked, deadlocks, found, run_all
-from pykka_clerks import Clerk, Ref, clerks, take
+from lock_corpus import hold
+from pykka_clerks import Clerk, Ref, clerks
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
 
@@ -105,7 +106,7 @@ def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(level: str) -> No
 
         def takes() -> str:
             begun.set()
-            take(lock)
+            hold(lock)
             return "took it"
 
         with clerks() as (clerk,):

@@ -27,13 +27,13 @@ TWO: Final = "- name: a\n- name: b"
 PLACED, TAKEN, ALONE = SharedOutcome.PLACED, SharedOutcome.TAKEN, SharedOutcome.ALONE
 
 
-def waiting(queues: str = TWO, **settings: Any) -> Harness:
-    """Return a partition with a node of ten, and an ask of five in each of two leaves."""
+def waiting(queues: str = TWO, *, memory: int = 5, **settings: Any) -> Harness:
+    """Return a partition with a node of ten, and an ask of five, or as much, in each of two leaves."""
     h = Harness(queues, **settings)
     h.nodes("one")
     for name in ("a", "b"):
         h.submit(f"app-{name}", f"root.{name}")
-        h.ask(f"ask-{name}", application_id=f"app-{name}", resource=a_resource(memory=5))
+        h.ask(f"ask-{name}", application_id=f"app-{name}", resource=a_resource(memory=memory))
     h.forget()
     return h
 
@@ -71,7 +71,7 @@ def test_what_is_taken_is_said_to_be_only_by_who_has_looked_at_nothing_else() ->
 
 def test_an_application_that_backs_off_is_left_to_a_whole_cycle() -> None:
     """Which knows for how long."""
-    h = waiting("- name: a\n- name: b")
+    h = waiting()
     h.seat("app-a").backoff_until_ns = h.clock.now_ns() + 1
 
     assert ALONE is place(h)
@@ -284,12 +284,8 @@ def test_a_size_that_found_no_room_meanwhile_finds_what_is_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What the other one has noted as full is open again."""
-    h = Harness(TWO)
-    h.nodes("one")
+    h = waiting(memory=6)
     h.nodes("small", capacity=a_resource(memory=5))
-    for name in ("a", "b"):
-        h.submit(f"app-{name}", f"root.{name}")
-        h.ask(f"ask-{name}", application_id=f"app-{name}", resource=a_resource(memory=6))
     place_between(monkeypatch, h, Node, "try_add", declines=True)
 
     assert ALONE is place(h)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from listening import WAIT_SECONDS, Judge, Listener
-from manager_requests import ask_request, keys, node_request
+from manager_requests import application_request, ask_request, keys, node_request
 from running_scheduler import in_threads, running
 from threads_stress import application_end, node_end, release, switching_every
 
@@ -53,9 +53,9 @@ def applications(count: int = LEAVES) -> si.ApplicationRequest:
     """One in each leaf, then a second one in each, ..."""
     request = si.ApplicationRequest(rmID="rm")
     for number in range(count):
-        new = request.new.add(applicationID=f"app-{number}", queueName=f"root.parent.leaf-{number % LEAVES}")
-        new.ugi.user = "bob"
-        new.ugi.groups.append("staff")
+        one = application_request(f"app-{number}", queue=f"root.parent.leaf-{number % LEAVES}")
+        one.new[0].ugi.groups.append("staff")
+        request.MergeFrom(one)
     return request
 
 
@@ -63,8 +63,7 @@ def asks(count: int, applications: int = LEAVES) -> si.AllocationRequest:
     """So many for each application."""
     request = si.AllocationRequest(rmID="rm")
     for number in range(applications):
-        more = ask_request(*keys(count, f"{number}"), application=f"app-{number}")
-        request.allocations.extend(more.allocations)
+        request.MergeFrom(ask_request(*keys(count, f"{number}"), application=f"app-{number}"))
     return request
 
 
@@ -85,9 +84,13 @@ def begin(scheduler: Scheduler, listener: Listener, queues: str, count: int = LE
 
 def rest(scheduler: Scheduler) -> None:
     """Wait until the partition has nothing to do: nothing is placed while nobody asks for anything."""
+    partition_of(scheduler).settle()
+
+
+def partition_of(scheduler: Scheduler) -> GuardedPartition:
     (partition,) = scheduler._cluster.partitions()
     assert isinstance(partition, GuardedPartition)
-    partition.settle()
+    return partition
 
 
 @pytest.fixture(params=[None, 1e-6], ids=["", "eager switches"])
@@ -179,16 +182,14 @@ def test_who_is_let_in_waits_for_no_end_of_requests(listener: Listener) -> None:
             while not ended.is_set():
                 scheduler.snapshot()
 
-        lookers = [threading.Thread(target=look, daemon=True) for _ in range(3)]
-        for looker in lookers:
-            looker.start()
-        scheduler.update_node(node_request("node", memory=1000))
-        try:
-            listener.wait_for_count("placed ", 20 * LEAVES)
-        finally:
-            ended.set()
-            for looker in lookers:
-                looker.join(WAIT_SECONDS)
+        def place() -> None:
+            scheduler.update_node(node_request("node", memory=1000))
+            try:
+                listener.wait_for_count("placed ", 20 * LEAVES)
+            finally:
+                ended.set()
+
+        in_threads(place, look, look, look)
 
 
 def test_a_manager_that_judges_has_the_partition_to_itself(listener: Listener) -> None:
@@ -254,9 +255,7 @@ def test_threads_share_where_they_run_at_once(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(sys, "_is_gil_enabled", lambda now=is_locked: now, raising=False)
         with Scheduler(engine="threads") as scheduler:
             scheduler.register("rm", Listener(), configuration=configuration())
-            (partition,) = scheduler._cluster.partitions()
-            assert isinstance(partition, GuardedPartition)
-            assert partition._shares is not is_locked
+            assert partition_of(scheduler)._shares is not is_locked
 
 
 @pytest.mark.parametrize("engine", ["actors", "direct"])
@@ -280,7 +279,5 @@ def test_what_nobody_shares_has_no_locks(settings: dict[str, Any]) -> None:
     """They would cost a third of the pace for nothing."""
     with Scheduler(engine="threads", **settings) as scheduler:
         scheduler.register("rm", Listener(), configuration=configuration())
-        (partition,) = scheduler._cluster.partitions()
-        assert isinstance(partition, GuardedPartition)
-        with partition.holding() as held:
+        with partition_of(scheduler).holding() as held:
             assert type(held._state.tree.root) is Queue
