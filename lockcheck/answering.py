@@ -166,8 +166,8 @@ class Answerer:
     def _own_unit(self) -> Unit:
         """Return the unit that answers on threads which have nothing else to do."""
         if self._unit is None or self._unit.node.owner is not runtime.session:
-            self._unit = runtime.new_unit(str(self.identity), self._made_after)
-            runtime.forget(self._unit)  # there may be many, and nearly all of them hold nothing
+            # Known only while it runs: there may be many, and nearly all of them hold nothing.
+            self._unit = runtime.new_unit(str(self.identity), self._made_after, known=False)
         return self._unit
 
     def _place(self, unit: Unit) -> Node:

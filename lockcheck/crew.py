@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from .findings import Edge
 from .holding import modes_held, nesting_of
 from .stacks import resolve
-from .standing import standing_of
 from .waiting import LockWait
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from .holding import Grip, Unit, Wait
     from .standing import Standing
 
-__all__ = ["Joining", "Member", "Paused", "awaited", "blocks", "edges_of", "standing"]
+__all__ = ["Joining", "Member", "Paused", "awaited", "blocks", "edges_of"]
 
 
 @final
@@ -77,11 +76,6 @@ def blocks(following: Member, one: Member) -> bool:
     queued = following.grip
     writes_first = queued is not None and queued.lock is wanted.lock and queued.mode == "W"
     return writes_first and wanted.mode == "R" and wanted.lock.policy == "writer"
-
-
-def standing(member: Member, place: int) -> Standing:
-    """Return what a member of a crew holds and waits for, which it does by now."""
-    return standing_of(member.unit, member.grip, member.times[place])
 
 
 def edges_of(crew: Sequence[Standing]) -> tuple[Edge, ...]:

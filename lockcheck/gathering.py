@@ -36,7 +36,8 @@ class Gathered:
 
     def summary(self) -> Summary:
         """Return everything as one summary."""
-        return merged(self._summaries)
+        self._summaries = [merged(self._summaries)]
+        return self._summaries[0]
 
     def closed(self) -> tuple[Summary, tuple[Finding, ...]]:
         """Return everything, with what closes over several sessions; and the latter alone."""

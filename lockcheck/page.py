@@ -75,11 +75,11 @@ def _choices(names: Sequence[str]) -> Iterable[str]:
 def _graph(summary: Summary, names: Sequence[str]) -> str:
     if not names:
         return "<p>No nestings were learned.</p>"
-    few = len(names) <= _CLASSES_DRAWN_MAX
-    drawn = draw(summary, names, dangerous(summary), classes_attribute) if few else ""
-    if not few or len(drawn.encode()) > _GRAPH_SHARE:
-        return f"<p>{len(names)} classes are too many to draw; the table below has their nestings.</p>"
-    return drawn
+    if len(names) <= _CLASSES_DRAWN_MAX:
+        drawn = draw(summary, names, dangerous(summary), classes_attribute)
+        if len(drawn.encode()) <= _GRAPH_SHARE:
+            return drawn
+    return f"<p>{len(names)} classes are too many to draw; the table below has their nestings.</p>"
 
 
 def _findings(summary: Summary) -> Iterable[str]:

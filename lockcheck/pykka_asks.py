@@ -25,8 +25,7 @@ from .stacks import Runtimes, caller_outside
 from .trace import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
+    from collections.abc import Callable, Sequence
 
     from pykka._actor import ActorInbox
     from pykka._future import GetHookFunc
@@ -123,7 +122,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         if asked is not None and runtime.session is not None:
             asked.answerer.asked(limited=timeout is not None)
             if timeout is None:
-                _await(asked, self)
+                _await(asked, [self], self.wait)
         return self.take(timeout)
 
     def take(self, timeout: float | None) -> Any:
@@ -157,28 +156,26 @@ class HeardFuture(pykka.ThreadingFuture[T]):
             next_segment(local.unit, asked.ended)
 
 
-def _await(asked: _Actor, future: HeardFuture[Any]) -> None:
-    """Wait for the answer to what was asked, and look for deadlocks."""
+def _await(asked: _Actor, sent: Sequence[HeardFuture[Any]], attempt: Callable[[float], bool]) -> None:
+    """Wait for the answer to what was asked, or is at the first attempt, and look for deadlocks."""
 
     def thread() -> int | None:
-        return None if future.answered else asked.thread
+        return None if sent and sent[0].answered else asked.thread
 
-    await_answer(str(asked.answerer.identity), thread, future.wait, frame=_program(), closes=True)
+    program = caller_outside(_RUNTIMES, 1)
+    await_answer(str(asked.answerer.identity), thread, attempt, frame=program, closes=True)
 
 
 def _send_and_await(asked: _Actor, send: Callable[[], HeardFuture[Any]]) -> HeardFuture[Any]:
     """Ask, wait for the answer, and look for deadlocks; who would close one asks nothing."""
     sent: list[HeardFuture[Any]] = []
 
-    def thread() -> int | None:
-        return None if sent and sent[0].answered else asked.thread
-
     def attempt(seconds: float) -> bool:
         if not sent:
             sent.append(send())
         return sent[0].wait(seconds)
 
-    await_answer(str(asked.answerer.identity), thread, attempt, frame=_program(), closes=True)
+    _await(asked, sent, attempt)
     return sent[0]
 
 
@@ -225,8 +222,3 @@ def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
                 actor.ended = local.unit.segment
 
     return turn
-
-
-def _program() -> FrameType:
-    """Return the innermost frame that is neither ours nor Pykka's."""
-    return caller_outside(_RUNTIMES, 1)

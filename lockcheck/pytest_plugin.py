@@ -28,7 +28,7 @@ from .pytest_confirm import Confirming
 from .running import named_order
 from .sessions import NOTE_ALL, Session
 from .witness_file import FOLDER
-from .writing import FORMS, report_paths, write_reports
+from .writing import add_form_options, report_paths, write_reports
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -87,10 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--lockcheck-baseline", metavar="FILE", help="accepted findings (.toml), with reasons and last days"
     )
-    for form, described in FORMS.items():
-        group.addoption(
-            f"--lockcheck-{form}", metavar="FILE", help=f"write a report as {described}; - for the output"
-        )
+    add_form_options(group.addoption, "lockcheck-")
 
 
 def _level_of_environment() -> str:
@@ -198,13 +195,13 @@ def pytest_runtest_makereport(
     report = yield
     opened = item.stash.get(_OPENED, None)
     confirming = item.config.stash.get(_CONFIRMING, None)
-    if opened is not None and confirming is not None and call.when == "teardown":
+    if opened is None or call.when != "teardown":
+        return report
+    if confirming is not None:
         confirming.confirm(item, item.stash[_FOLLOWING], opened)
-    if opened is not None and call.when == "teardown":
-        found = opened.failures
-        item.stash[_JUDGED] = frozenset(one.fingerprint for one in found)
-        if not report.passed:
-            return report
+    found = opened.failures
+    item.stash[_JUDGED] = frozenset(one.fingerprint for one in found)
+    if report.passed:
         failures = _judged(item.config, found).failures
         if failures or opened.faults:
             report.outcome = "failed"

@@ -17,7 +17,7 @@ from .signals import signals_heard
 from .stacks import caller, is_ours, resolve
 from .trace import Event, EventKind, TracedLock, TracedUnit
 from .trace_writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
-from .witness import role_of
+from .witness import key_text, role_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,7 +173,7 @@ def _traced(thing: object) -> TracedUnit | TracedLock | None:
     if isinstance(thing, Unit):
         return TracedUnit(thing.name, role_of(thing.name))
     if isinstance(thing, LockIdentity):
-        return TracedLock(thing.name, None if thing.key is None else str(thing.key), thing.policy)
+        return TracedLock(thing.name, key_text(thing.key), thing.policy)
     return None
 
 

@@ -47,12 +47,13 @@ class Runtime:
         self.born: Callable[[], Segment | None] | None = None
         """Tells what the thread that runs was started after."""
 
-    def new_unit(self, name: str, after: Segment | None = None) -> Unit:
-        """Make a unit and remember it."""
+    def new_unit(self, name: str, after: Segment | None = None, *, known: bool = True) -> Unit:
+        """Make a unit, and remember it unless it is to be `known` only while it runs."""
         unit = Unit(name, Segment(0), self.session)
         unit.segment = begin(unit.serial, after)
-        with LATCH:
-            self.units[unit.serial] = unit
+        if known:
+            with LATCH:
+                self.units[unit.serial] = unit
         return unit
 
     def units_on(self, threads: Iterable[int | None]) -> list[Unit]:
@@ -61,7 +62,7 @@ class Runtime:
         return [unit for unit in found if unit is not None]
 
     def forget(self, unit: Unit) -> None:
-        """Forget a unit that runs no more, or is known only while it runs."""
+        """Forget a unit that runs no more."""
         with LATCH:
             self.units.pop(unit.serial, None)
 

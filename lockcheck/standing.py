@@ -34,10 +34,10 @@ class Standing:
 
 def standing_of(unit: Unit, wanted: Grip | None, times: int | None = None) -> Standing:
     """Return what a unit holds and waits for now."""
-    nodes = [node for node in held_nodes(unit.node) if node.grip is not None]
+    held = [Held(node.grip, node.stack, fresh=False) for node in held_nodes(unit.node) if node.grip]
     return Standing(
         unit=unit.name,
-        held=tuple(Held(node.grip, node.stack, fresh=False) for node in reversed(nodes) if node.grip),
+        held=tuple(reversed(held)),
         wanted=wanted,
         awaits=unit.wait.describe() if unit.wait is not None else str(wanted),
         stack=unit.stack,

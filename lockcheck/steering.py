@@ -20,10 +20,11 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
-from .crew import Joining, Paused, awaited, blocks, standing
+from .crew import Joining, Paused, awaited, blocks
 from .holding import holds_of
 from .runtime import LATCH, runtime
 from .stacks import caller
+from .standing import standing_of
 from .stop_matching import StopMatching
 from .waiting import LockWait
 from .witness import Ending
@@ -126,7 +127,9 @@ class Steering:
                 self._keep_aside_next(circle)
             if not self.crew or self.stuck or not self._is_stuck():
                 return None
-            self.stuck = tuple(standing(one, place) for place, one in enumerate(self.crew))
+            self.stuck = tuple(
+                standing_of(one.unit, one.grip, one.times[place]) for place, one in enumerate(self.crew)
+            )
             self.seconds = time.monotonic() - min(one.began for one in self.crew)
             self.confirmed = self._told(self)
             return self.confirmed

@@ -174,9 +174,11 @@ def _gives_way(unit: Unit) -> bool:
 def _break_circle(session: Session, unit: Unit, policy: VictimPolicy) -> None:
     """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
     circle = circle_of(unit)  # asks others for their locks, which may be held by who waits for the latch
+    if not circle:
+        return
     waits = frozenset(member.wait for member in circle)
     with LATCH:
-        if not circle or waits in session.circles or any(map(_gives_way, circle)):
+        if waits in session.circles or any(map(_gives_way, circle)):
             return
         session.circles.add(waits)
         finding = session.note(_confirmed(circle) or _happened(circle, session.witnesses))

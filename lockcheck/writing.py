@@ -38,10 +38,13 @@ def add_report_options(parser: ArgumentParser) -> None:
         "--fail-on", choices=[rung.name for rung in Rung], default=Rung.R2.name, metavar="RUNG",
         help="the rung from which on a finding fails (R2); R0 always does",
     )  # fmt: skip
+    add_form_options(parser.add_argument)
+
+
+def add_form_options(add: Callable[..., object], prefix: str = "") -> None:
+    """Add an option for the file of each form; `prefix` stands before its name."""
     for form, described in FORMS.items():
-        parser.add_argument(
-            f"--{form}", metavar="FILE", help=f"write a report as {described}; - for the output"
-        )
+        add(f"--{prefix}{form}", metavar="FILE", help=f"write a report as {described}; - for the output")
 
 
 def report_paths(options: Namespace, prefix: str = "") -> dict[str, str | None]:
