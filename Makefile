@@ -11,12 +11,11 @@ run: $(VENV)/.ready
 test: $(VENV)/.ready $(LINKS) slapd chromium check pykka-contract
 	$(BIN)/pytest -n 2 -q
 
-# All tests with every lock checked, then the certificate; ends within half an hour, in minutes as a rule. Errors are
-# logged without the values of variables: to show the interpreter's `license` reads a file, whatever lock is held.
+# All tests with every lock checked, then the certificate; ends within half an hour, in minutes as a rule.
 LOCKS := .cache/lockcheck.json
 lockcheck: $(VENV)/.ready slapd chromium
 	mkdir -p .cache && rm -f $(LOCKS)
-	LOGURU_DIAGNOSE=NO timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-json=$(LOCKS) \
+	timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-json=$(LOCKS) \
 		--lockcheck-order=licorne.actors.guards:LOCK_ORDER
 	$(BIN)/licorne lockcheck prove $(LOCKS)
 	@echo 'lockcheck: nothing was found, and the certificate holds'

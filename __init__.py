@@ -11,10 +11,12 @@ from loguru import logger
 
 if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, RequestError
+    from licorne.proxy.callback_failures import CallbackFailure
     from licorne.proxy.scheduler import Scheduler
     from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
 
 __all__ = [
+    "CallbackFailure",
     "LicorneError",
     "RequestError",
     "ResourceManager",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "CallbackFailure": "licorne.proxy.callback_failures",
     "LicorneError": "licorne.model.errors",
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",

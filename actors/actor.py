@@ -7,11 +7,11 @@ from queue import Full
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 import pykka
-from pykka import ActorDeadError, ActorRegistry
+from pykka import ActorRegistry
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
 
-from .errors import DispatcherError
+from .errors import ActorEndedError, DispatcherError
 from .failure import Failure
 from .future import PooledFuture
 from .invocation import Invocation, MethodTable, method_table
@@ -43,7 +43,8 @@ class PooledActor(pykka.Actor):
     """Bound on waiting messages, control messages not counted; `None` is unbounded."""
 
     survives_failures: ClassVar[bool] = False
-    """An exception in a told message is reported, and the actor goes on; Pykka's contract is to stop."""
+    """Whatever a told message raises is reported, and the actor goes on; Pykka's contract is to stop, and for
+    `SystemExit` and the like to stop all actors."""
 
     in_pykka_registry: ClassVar[bool] = False
     """Enter `pykka.ActorRegistry`, which is one for the process and linear in all it does."""
@@ -152,14 +153,13 @@ class PooledActor(pykka.Actor):
         reply = letter.reply_to
         try:
             response = self._handle_receive(letter.message)
-        except Exception as error:  # noqa: BLE001 - the asker or `on_failure` gets it
-            if reply is None:
+        except BaseException as error:  # noqa: BLE001 - the asker or `on_failure` gets it
+            if not self._survives(error):
+                self._crash(error, letter.message)
+            elif reply is None:
                 self._fail(error, letter.message)
             else:
                 self._note_returned(error)
-                _answer_with(reply, error)
-        except BaseException as error:  # noqa: BLE001 - likewise, and all actors stop
-            self._crash(error, letter.message)
             if reply is not None:
                 _answer_with(reply, error)
         else:
@@ -180,22 +180,26 @@ class PooledActor(pykka.Actor):
             with suppress(Full):  # somebody else has answered
                 reply.set(None)
         else:
-            _answer_with(reply, ActorDeadError(f"{self.actor_ref} stopped before handling the message"))
+            _answer_with(reply, ActorEndedError(f"{self.actor_ref} stopped before handling the message"))
 
     def _raised_inline(self, error: BaseException, message: object) -> None:
         """Take note of what the asker is about to get."""
-        if isinstance(error, Exception):
+        if self._survives(error):
             self._note_returned(error)
         else:
             self._crash(error, message)
 
+    def _survives(self, error: BaseException) -> bool:
+        """Return whether the actor goes on; by Pykka's contract `SystemExit` and the like end all."""
+        return self.survives_failures or isinstance(error, Exception)
+
     # Bad ends, and worse.
 
-    def _note_returned(self, error: Exception) -> None:
+    def _note_returned(self, error: BaseException) -> None:
         log = self.dispatcher.log
         log.info("Exception returned from {} to caller:", self, error=error)  # noqa: PLE1205 - loguru's braces
 
-    def _fail(self, error: Exception, message: object) -> None:
+    def _fail(self, error: BaseException, message: object) -> None:
         """Deal with an exception that has no asker."""
         self._suffer(error, message)
         try:
@@ -203,7 +207,7 @@ class PooledActor(pykka.Actor):
         except Exception as another:  # noqa: BLE001 - any error of a hook ends here
             self._suffer(another, None)
 
-    def _suffer(self, error: Exception, message: object) -> None:
+    def _suffer(self, error: BaseException, message: object) -> None:
         if self.survives_failures:
             self._report(error, message, survived=True)
         else:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias, final
 
+from .log import Log
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
@@ -21,10 +23,15 @@ class Afterwards(threading.local):
     """Entered before each lock of an engine; each thread sees itself alone.
 
     A lock is let go of before this is left. So what was kept runs, in order, where the outermost lock has
-    been let go of, also if what ran under it raised.
+    been let go of, also if what ran under it raised. An action that fails is logged: what it came from has
+    happened, and the others are still to be done.
+
+    Args:
+        log: where it says so.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log: Log | None = None) -> None:
+        self._log = log or Log()
         self._depth = 0
         self._kept: list[Action] = []
 
@@ -65,4 +72,7 @@ class Afterwards(threading.local):
         if not self._depth and self._kept:
             kept, self._kept = self._kept, []
             for action in kept:
-                action()
+                try:
+                    action()
+                except BaseException:  # noqa: BLE001 - logged
+                    self._log.exception("a step after the release of a lock failed, please report")

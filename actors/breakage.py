@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import pykka
-
 from ..model.application import Application
 from ..model.errors import LicorneError
 from ..model.node import Node
@@ -17,13 +15,13 @@ _ORIGIN: Final = "_licorne_origin"
 """An attribute of the error itself: to wrap it would show askers another error than was raised."""
 
 
-def blame(error: Exception, entity: object) -> bool:
+def blame(error: BaseException, entity: object) -> bool:
     """Note on an error that an entity raised it, and tell whether that is so and news.
 
     It is not so where the error came from below, or where it is no sign of a bug: misuse by a caller, and to
     meet an actor that has stopped, break nothing.
     """
-    if isinstance(error, (LicorneError, pykka.ActorDeadError)) or blamed(error) is not None:
+    if isinstance(error, LicorneError) or blamed(error) is not None:
         return False
     setattr(error, _ORIGIN, entity)
     return True

@@ -172,16 +172,24 @@ class Dispatcher:
             DispatcherError: the calling thread runs an actor of this dispatcher, which could not end.
             pykka.Timeout: an actor has not stopped in time; the workers go on.
         """
-        me = get_ident()
-        for ref in self.actors():
-            if ref.actor_inbox.owner() == me:
-                raise DispatcherError(f"{ref} cannot wait for the shutdown of its own {self.name}")
+        self.check_may_shut_down()
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         self._stop_actors(deadline)  # On its way out an actor may still start others.
         with self._lock:
             self._closing = True
         self._stop_actors(deadline)
         self._pool.close()
+
+    def check_may_shut_down(self) -> None:
+        """Raise if the calling thread runs an actor.
+
+        Raises:
+            DispatcherError: it does, so that it cannot wait for the end of all actors.
+        """
+        me = get_ident()
+        for ref in self.actors():
+            if ref.actor_inbox.owner() == me:
+                raise DispatcherError(f"{ref} cannot wait for the shutdown of its own {self.name}")
 
     def _stop_actors(self, deadline: float | None) -> None:
         youngest_first = self.actors()[::-1]

@@ -10,13 +10,15 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol, final
 
-from pykka import ActorDeadError
-
 from ..model.errors import RequestError
 from ..model.partition import Partition
 from .dispatcher import Dispatcher
+from .errors import ActorEndedError
 from .handles import adopt, reference_of, told
-from .partition_actor import PartitionActor
+from .inflow import entries_of
+from .interrupts import Uninterrupted
+from .invocation import Invocation
+from .partition_actor import PartitionActor, PartitionRef
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,11 +57,25 @@ class Engine(Protocol):
     def retire(self, partition: Partition) -> None:
         """Let a partition go, and wait until it has done what it was told before."""
 
-    def tell(self, partition: Partition, method: str, *args: object) -> None:
-        """Have a partition do something, without waiting where the engine has somebody else to do it."""
+    def tell(self, partition: Partition, method: str, *args: object, may_wait: bool = False) -> None:
+        """Have a partition do something, without waiting for it where the engine has somebody else to do it.
+
+        Args:
+            partition: the partition.
+            method: a marked method of it.
+            *args: what the method is given.
+            may_wait: the call may wait for a while where the partition is behind with what it was told.
+        """
 
     def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
         """Have each partition of a stepped scheduler make a step; return what they give, in their order."""
+
+    def check_may_close(self) -> None:
+        """Raise if the calling thread runs something of the engine, which it would wait for.
+
+        Raises:
+            LicorneError: it does.
+        """
 
     def blocking(self) -> AbstractContextManager[None]:
         """Tell that the thread is about to wait for something outside, such as an RM's judgement."""
@@ -98,13 +114,23 @@ class DirectEngine:
     def retire(self, partition: Partition) -> None:
         """Do nothing: what it was told it has done."""
 
-    def tell(self, partition: Partition, method: str, *args: object) -> None:
+    def tell(
+        self,
+        partition: Partition,
+        method: str,
+        *args: object,
+        may_wait: bool = False,  # noqa: ARG002 - nothing waits here
+    ) -> None:
         """Call the method."""
-        getattr(partition, method)(*args)
+        with Uninterrupted():
+            getattr(partition, method)(*args)
 
     def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
         """Let one make its step after the other."""
         return [step(partition) for partition in partitions]
+
+    def check_may_close(self) -> None:
+        """Do nothing: there is nothing to wait for."""
 
     def blocking(self) -> AbstractContextManager[None]:
         """Do nothing: nobody else waits."""
@@ -166,24 +192,39 @@ class ActorsEngine:
         """Stop an actor after what it has to do, and wait for that."""
         reference_of(partition).stop()
 
-    def tell(self, partition: Partition, method: str, *args: object) -> None:
+    def tell(self, partition: Partition, method: str, *args: object, may_wait: bool = False) -> None:
         """Send a message and go on; a stepped engine runs it at once, so that steps are whole.
 
         Raises:
             RequestError: the partition has ended.
         """
         ref = reference_of(partition)
+        run = told(Partition, method)
         try:
-            if self._automatic:
-                ref.send(told(Partition, method), *args)
+            if isinstance(ref, PartitionRef):
+                if may_wait:
+                    ref.inflow.wait_for_room()
+                entries = entries_of(args)
+                with Uninterrupted():
+                    ref.inflow.add(entries)
+                    ref.tell(Invocation(run, args, {}, entries))
             else:
-                ref.call(told(Partition, method), *args)
-        except ActorDeadError as error:
+                with Uninterrupted():
+                    ref.call(run, *args)
+        except ActorEndedError as error:
             raise RequestError(f"partition {partition.name} has ended") from error
 
     def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
         """Let one make its step after the other, on the thread that calls."""
         return [step(partition) for partition in partitions]
+
+    def check_may_close(self) -> None:
+        """Raise if the calling thread runs an actor.
+
+        Raises:
+            LicorneError: it does.
+        """
+        self.dispatcher.check_may_shut_down()
 
     def blocking(self) -> AbstractContextManager[None]:
         """Have a stand-in work for the others meanwhile, if the thread is a worker."""

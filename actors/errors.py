@@ -1,13 +1,19 @@
 """The errors of the actor runtime that a caller can cause.
 
-`pykka.ActorDeadError` and `pykka.Timeout` are raised as Pykka raises them and have no twin here.
+`pykka.Timeout` is raised as Pykka raises it and has no twin here.
 """
 
 from __future__ import annotations
 
+import pykka
+
 from ..model.errors import LicorneError
 
-__all__ = ["AskCycleError", "AskDirectionError", "DispatcherError", "MailboxFullError"]
+__all__ = ["ActorEndedError", "AskCycleError", "AskDirectionError", "DispatcherError", "MailboxFullError"]
+
+
+class ActorEndedError(LicorneError, pykka.ActorDeadError):
+    """A message to an actor that has stopped, or stops before it handles the message."""
 
 
 class AskCycleError(LicorneError):

@@ -56,7 +56,7 @@ class GuardedPartition(Guard):
         self,
         partition: Partition,
         afterwards: Afterwards,
-        isolate: Callable[[GuardedPartition, Exception], None] | None = None,
+        isolate: Callable[[GuardedPartition, BaseException], None] | None = None,
         call: Callable[[GuardedPartition], None] | None = None,
         *,
         shares: bool = False,
@@ -94,7 +94,9 @@ class GuardedPartition(Guard):
     def _isolating(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:
+        except WorldMovedError:
+            raise
+        except BaseException as error:
             blame(error, self._partition)
             if self._isolate is not None:
                 self._isolate(self, error)

@@ -37,6 +37,9 @@ __all__ = ["LOCK_ORDER", "WOVEN", "Guard", "guard", "weave"]
 Entity = TypeVar("Entity")
 T = TypeVar("T")
 
+_CONTENT: Final = ("application", "node", "counts")
+"""What a registration or reload of the configuration leaves alone."""
+
 LOCK_ORDER: Final = Order(
     "registration < cluster < partition < queue < application < node, partition < limits, "
     "partition < node-order, partition < counts, partition < link, registration < clock, "
@@ -52,8 +55,11 @@ LOCK_ORDER: Final = Order(
         "registration -> cluster[R]",
         "registration -> partition[R]",
         "registration -> queue[R]",
+        *(f"registration -> {inner}" for inner in (*_CONTENT, "application-actor", "node-actor")),
         "cluster -> partition[R]",
         "cluster -> queue[R]",
+        *(f"cluster -> {inner}" for inner in _CONTENT),
+        *(f"cluster-actor -> {inner}" for inner in ("application-actor", "node-actor")),
         "partition[R] -> queue[R]",
         "partition[R] -> application[R]",
         "partition[R] -> node[R]",
@@ -99,7 +105,7 @@ def _under_lock(method: Callable[..., Any], *, exclusive: bool) -> Callable[...,
         with guard.afterwards, lock.write() if exclusive else lock.read():
             try:
                 return method(guard.entity, *args, **kwargs)
-            except Exception as error:
+            except BaseException as error:
                 blame(error, guard.entity)
                 raise
 

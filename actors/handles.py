@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from ..model.application import Application
 from ..model.cluster import Cluster
+from ..model.errors import LicorneError
 from ..model.marks import marked_methods
 from ..model.node import Node
 from ..model.partition import Partition
@@ -59,7 +60,9 @@ class EntityActor(PooledActor):
             self.entity, identity[0]
         ) if identity else None
 
-    def _note_returned(self, error: Exception) -> None:
+    def _note_returned(self, error: BaseException) -> None:
+        if isinstance(error, LicorneError):
+            return  # A refusal, which the caller gets; who is asked may be so under the caller's locks.
         super()._note_returned(error)
         if blame(error, self.entity):
             log = self.dispatcher.log

@@ -18,6 +18,8 @@ class Invocation(NamedTuple):
     method: AnyFunction
     args: tuple[object, ...]
     kwargs: dict[str, object]
+    entries: int = 0
+    """How many entries are counted until a request is carried out, see `licorne.actors.inflow`."""
 
 
 class MethodTable(dict[AnyFunction, AnyFunction]):

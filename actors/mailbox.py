@@ -26,11 +26,10 @@ from collections import deque
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, TypeAlias
 
-from pykka import ActorDeadError
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
 
-from .errors import MailboxFullError
+from .errors import ActorEndedError, MailboxFullError
 from .future import PooledFuture
 
 if TYPE_CHECKING:
@@ -127,10 +126,10 @@ class Mailbox:
     def put(self, letter: Letter, /) -> None:
         """Queue a message as Pykka's own references do."""
         if not self.offer(letter):
-            error = ActorDeadError(f"{self} not found")
+            error = ActorEndedError(f"{self} not found")
             if letter.reply_to is None:
                 raise error
-            letter.reply_to.set_exception((ActorDeadError, error, None))
+            letter.reply_to.set_exception((ActorEndedError, error, None))
 
     def _is_full(self) -> bool:
         capacity = self._actor_class.mailbox_capacity
@@ -237,6 +236,10 @@ class Mailbox:
     def empty(self) -> bool:
         """Tell whether there are no messages."""
         return not self._control and not self._normal
+
+    def waiting(self) -> int:
+        """Return how many messages there are."""
+        return len(self._control or ()) + len(self._normal or ())
 
     def _handle(self, letter: Letter) -> None:
         reply = letter.reply_to

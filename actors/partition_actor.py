@@ -3,26 +3,42 @@
 After every change it tells itself to work, once however many changes there were. It works in slices, so
 that messages get their turn in between, and rests when nothing more can be placed: no polling. Where time
 alone may change an answer, it asks to be called then.
+
+Messages must not keep it from scheduling, however many there are. While something can be placed, at least
+half of its time is for that: when requests have taken `REQUESTS_NS`, slices are run for as long before the
+next request.
 """
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from .breakage import what_broke
 from .handles import EntityActor
+from .inflow import Inflow
 from .invocation import Invocation
+from .reference import PooledRef
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from ..model.partition import Partition
 
-__all__ = ["CYCLES_PER_SLICE", "TURNS_PER_FLUSH", "PartitionActor"]
+__all__ = ["CYCLES_PER_SLICE", "REQUESTS_NS", "TURNS_PER_FLUSH", "PartitionActor", "PartitionRef"]
 
 CYCLES_PER_SLICE: Final = 64
+REQUESTS_NS: Final = 2_000_000
 TURNS_PER_FLUSH: Final = 8
 """How many turns an announcement may wait while messages keep coming: a flush may switch threads."""
+
+
+class PartitionRef(PooledRef["PartitionActor"]):
+    """A reference to a partition's actor, with the count of what was sent to it."""
+
+    def __init__(self, actor: PartitionActor) -> None:
+        super().__init__(actor)
+        self.inflow = Inflow()
 
 
 class PartitionActor(EntityActor):
@@ -33,31 +49,57 @@ class PartitionActor(EntityActor):
 
     def __init__(self, entity: Any) -> None:
         super().__init__(entity)
+        self._actor_ref: PartitionRef = PartitionRef(self)
         self._work_told = False
         self._turns = 0
         """Since the RM was last made to hear."""
+        self._requests_ns = 0
+        """How long requests have taken since the partition last worked."""
 
     def _handle_receive(self, message: object) -> object:
+        if type(message) is not Invocation or message.method is PartitionActor.work:
+            try:
+                return super()._handle_receive(message)
+            finally:
+                self._flush_in_time()
+        began_ns = perf_counter_ns()
         try:
             return super()._handle_receive(message)
         finally:
-            if type(message) is Invocation and message.method is not PartitionActor.work:
-                self._wake()
-            self._turns += 1
+            self._actor_ref.inflow.remove(message.entries)
+            self._wake()
+            self._requests_ns += perf_counter_ns() - began_ns
+            if self._requests_ns > REQUESTS_NS and self.actor_inbox.waiting() > 1:  # one is its own, to work
+                self._take_share()
             self._flush_in_time()
+
+    def _take_share(self) -> None:
+        """Run slices for as long as requests have taken, as far as there is something to do."""
+        end_ns = perf_counter_ns() + self._requests_ns
+        self._requests_ns = 0
+        try:
+            while self.entity.work(CYCLES_PER_SLICE) and perf_counter_ns() < end_ns:
+                pass
+        except BaseException as error:  # noqa: BLE001 - it is none of who sent the message
+            self._fail(error, None)
 
     def on_withdrawn(self) -> None:
         """Flush behind the last message, also if it is one that nobody wants any more."""
         self._flush_in_time()
 
+    def _end(self) -> None:
+        super()._end()
+        self._actor_ref.inflow.close()
+
     def _flush_in_time(self) -> None:
+        self._turns += 1
         if self._turns >= TURNS_PER_FLUSH or self.actor_inbox.empty():
             self._turns = 0
             self.entity.flush()
 
     # What broke below.
 
-    def _note_returned(self, error: Exception) -> None:
+    def _note_returned(self, error: BaseException) -> None:
         super()._note_returned(error)
         self._isolate(error)
 
@@ -89,5 +131,6 @@ class PartitionActor(EntityActor):
     def work(self) -> None:
         """Run one slice of cycles; go on with the next one after the messages that came meanwhile."""
         self._work_told = False
+        self._requests_ns = 0
         if self.entity.work(CYCLES_PER_SLICE):
             self._wake()

@@ -134,7 +134,7 @@ class WorkerPool:
         while (runnable := self._ready.get()) is not None:
             try:
                 runnable.serve(self._budget)
-            except Exception:  # noqa: BLE001 - handlers' errors are dealt with below; a worker outlives ours
+            except BaseException:  # noqa: BLE001 - handlers' errors are dealt with below; a worker outlives ours
                 self._log.exception("{}: a turn failed inside the runtime, please report", self._name)
             if self._leave_if_surplus():
                 return

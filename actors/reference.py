@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import pykka
-from pykka import ActorDeadError
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
 
-from .errors import MailboxFullError
+from .errors import ActorEndedError, MailboxFullError
 from .future import PooledFuture
 from .invocation import Invocation
 
@@ -71,7 +70,7 @@ class PooledRef(pykka.ActorRef[A]):
         """Send a message and go on; a control message overtakes all that are not.
 
         Raises:
-            ActorDeadError: the actor has stopped; the dispatcher's `on_dead_letter` hears of it, too.
+            ActorEndedError: the actor has stopped; the dispatcher's `on_dead_letter` hears of it, too.
             MailboxFullError: the actor's mailbox is bounded and full, and the message is no control message.
         """
         if not self.actor_inbox.offer(Envelope(message), control=control):
@@ -99,7 +98,7 @@ class PooledRef(pykka.ActorRef[A]):
         """Send a message and return its answer, or at once a future of it.
 
         Raises:
-            ActorDeadError: the actor has stopped, or stops before it handles the message.
+            ActorEndedError: the actor has stopped, or stops before it handles the message.
             AskCycleError: the actor waits for this thread; the message has been withdrawn.
             AskDirectionError: the dispatcher checks directions, and this ask goes sideways or up.
             MailboxFullError: the mailbox is bounded and full, and the message is no control message.
@@ -133,7 +132,7 @@ class PooledRef(pykka.ActorRef[A]):
             return super().stop(block=block, timeout=timeout)
         try:
             self.ask(_ActorStop())
-        except ActorDeadError:
+        except ActorEndedError:
             return False
         return True
 
@@ -189,8 +188,8 @@ class PooledRef(pykka.ActorRef[A]):
             future.set_exception((type(error), error, None))
         return future
 
-    def _dead(self) -> ActorDeadError:
-        return ActorDeadError(f"{self} not found")
+    def _dead(self) -> ActorEndedError:
+        return ActorEndedError(f"{self} not found")
 
 
 AnyRef: TypeAlias = PooledRef[Any]

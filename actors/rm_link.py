@@ -33,7 +33,7 @@ class RmLink:
         name: what the thread and the log call it.
         deliver: hands one announcement to the RM; called on the link's thread alone.
         on_relief: called when a congestion ends.
-        after: an earlier link to the same RM, whose last callback is waited for.
+        after: an earlier link to the same RM: nothing is delivered before it has ended.
         log: where it says that a callback failed.
     """
 
@@ -60,8 +60,10 @@ class RmLink:
         self._congested = False
         self.failures = 0
         """How many callbacks have raised."""
+        self._after = after
+        """What must end before; nothing once that has ended."""
         if after is None or not after._precede(self):  # noqa: SLF001 - of the same class
-            self._may_begin.set()
+            self._begin()
         self._thread = threading.Thread(target=self._run, name=f"licorne-rm-{name}", daemon=True)
         self._thread.start()
 
@@ -90,13 +92,30 @@ class RmLink:
 
     @excludes()
     def close(self) -> None:
-        """Deliver what is queued, then end the thread; from a callback, without waiting for that."""
+        """Deliver what is queued, then end the thread; from a callback of the RM, without waiting."""
+        self.close_nowait()
+        if not self._delivers_on(threading.current_thread()):
+            self._thread.join()
+
+    def close_nowait(self) -> None:
+        """Have what is queued delivered, and the thread end."""
         with self._changed:
             self._closed = True
             self._changed.notify()
+
+    def cancel(self) -> None:
+        """End the thread of a link that has announced nothing, and wait for no other link."""
+        self._begin()
+        self.close()
+
+    def _delivers_on(self, thread: threading.Thread) -> bool:
+        """Return whether the thread calls the RM, for this link or for one that must end before."""
+        after = self._after
+        return self._thread is thread or (after is not None and after._delivers_on(thread))  # noqa: SLF001 - of the same class
+
+    def _begin(self) -> None:
+        self._after = None
         self._may_begin.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
 
     def _run(self) -> None:
         self._may_begin.wait()
@@ -104,7 +123,7 @@ class RmLink:
             for announcement in batch:
                 try:
                     self._deliver(announcement)
-                except Exception:  # noqa: BLE001 - an RM's error is logged, and the next one is told
+                except BaseException:  # noqa: BLE001 - an RM's error is logged, and the next one is told
                     self.failures += 1
                     self._log.exception("callback of RM {} failed on {}", self._name, announcement)
             self._relieve()
@@ -112,7 +131,7 @@ class RmLink:
             self._ended = True
             successors, self._successors = self._successors, []
         for successor in successors:
-            successor._may_begin.set()  # noqa: SLF001 - of the same class
+            successor._begin()  # noqa: SLF001 - of the same class
 
     def _precede(self, successor: RmLink) -> bool:
         """Let a successor begin when this link has ended; `False` if it has."""

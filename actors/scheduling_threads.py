@@ -77,9 +77,8 @@ class SchedulingThreads:
         Raises:
             LicorneError: one of them calls, which cannot end itself.
         """
+        self.check_may_close()
         with self._changed:
-            if threading.current_thread() in self._threads:
-                raise LicorneError("a scheduling thread cannot stop its own scheduler")
             self.closed = True
             self._wanting.clear()
             self._calling.clear()
@@ -88,6 +87,18 @@ class SchedulingThreads:
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
+
+    @excludes()
+    def check_may_close(self) -> None:
+        """Raise if one of the threads calls.
+
+        Raises:
+            LicorneError: it does, and cannot end itself.
+        """
+        with self._changed:
+            threads = self._threads
+        if threading.current_thread() in threads:
+            raise LicorneError("a scheduling thread cannot stop its own scheduler")
 
     def _make_threads(self) -> list[threading.Thread]:
         self._threads = [

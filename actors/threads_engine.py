@@ -14,6 +14,7 @@ from .afterwards import Afterwards
 from .breakage import what_broke
 from .guarded_partition import GuardedPartition
 from .guards import guard, weave
+from .interrupts import Uninterrupted
 from .judgements import Judgements
 from .log import Log
 from .partition_actor import CYCLES_PER_SLICE
@@ -51,7 +52,7 @@ class ThreadsEngine:
     ) -> None:
         self._automatic = automatic
         self._log = log or Log()
-        self._afterwards = Afterwards()
+        self._afterwards = Afterwards(self._log)
         self._shares = share_partitions
         self._threads = SchedulingThreads(threads, self._work)
         several = not automatic and threads > 1
@@ -115,7 +116,13 @@ class ThreadsEngine:
         door.flush()
 
     @excludes()
-    def tell(self, partition: Partition, method: str, *args: object) -> None:
+    def tell(
+        self,
+        partition: Partition,
+        method: str,
+        *args: object,
+        may_wait: bool = False,  # noqa: ARG002 - who calls does it, so nothing can pile up
+    ) -> None:
         """Do it on the thread that calls; a scheduling thread does what follows.
 
         Raises:
@@ -124,18 +131,27 @@ class ThreadsEngine:
         door = _door(partition)
         if door.ended or self._threads.closed:
             raise RequestError(f"partition {partition.name} has ended")
-        # Who tells a partition that runs by itself does not wait for what comes of it.
-        with suppress(Exception) if self._automatic else nullcontext():
-            getattr(door, method)(*args)
-        if self._automatic:
-            self._threads.want(door)
-            door.flush()
+        with Uninterrupted():
+            # Who tells a partition that runs by itself does not wait for what comes of it.
+            with suppress(Exception) if self._automatic else nullcontext():
+                getattr(door, method)(*args)
+            if self._automatic:
+                self._threads.want(door)
+                door.flush()
 
     def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
         """Let all make their steps at once, as far as there are threads; all have when this returns."""
         if self._stepping is None or len(partitions) < 2:
             return [step(partition) for partition in partitions]
         return self._stepping.run(partitions, step)
+
+    def check_may_close(self) -> None:
+        """Raise if the calling thread is one that schedules.
+
+        Raises:
+            LicorneError: it is.
+        """
+        self._threads.check_may_close()
 
     def blocking(self) -> AbstractContextManager[None]:
         """Have the lock checker look that no lock is held."""
@@ -150,13 +166,13 @@ class ThreadsEngine:
     def _work(self, door: GuardedPartition, helps: bool) -> bool:  # noqa: FBT001 - as the threads have it
         """Run one slice of a partition's cycles; tell whether there is more to do."""
         more = False
-        with suppress(Exception):  # What broke has been isolated, and the others go on.
+        with suppress(BaseException):  # What broke has been isolated, and the others go on.
             more = door.work(CYCLES_PER_SLICE, helps=helps)
         door.flush()
         return more
 
     @excludes("partition", "application", "node")
-    def _isolate(self, door: GuardedPartition, error: Exception) -> None:
+    def _isolate(self, door: GuardedPartition, error: BaseException) -> None:
         """Put what broke into quarantine, and go on with the rest."""
         if isinstance(error, LicorneError):
             return

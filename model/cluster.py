@@ -14,85 +14,94 @@ from .configuration.reader import (
 )
 from .errors import RequestError
 from .marks import reads, writes
-from .messages import full_partition_name, short_partition_name
+from .messages import full_partition_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .configuration.problems import Problem
     from .configuration.schema import PartitionConfig, SchedulerConfig
     from .messages import Registration
     from .partition import Partition
+    from .reconfiguring import Savepoint
 
-__all__ = ["Cluster", "PartitionMaker"]
+__all__ = ["Cluster", "PartitionMaker", "Reconfigured"]
 
 
 class PartitionMaker(Protocol):
-    """What makes a partition and returns its handle, and what lets one go."""
+    """Makes the partitions of one registration or reload. If a step raises, the change does not happen."""
 
-    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+    def prepare(self, config: SchedulerConfig) -> None:
         """Make sure that the partitions of a configuration can be had, before anything changes.
 
         Raises:
             ConfigurationError: they cannot.
         """
 
-    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
-        """Make a partition."""
+    def make(self, name: str, config: PartitionConfig) -> Partition:
+        """Make a partition and return its handle."""
 
-    def release(self, partition: Partition) -> None:
-        """Let a partition go that has been shut down."""
+    def commit(self, partitions: Mapping[str, Partition]) -> None:
+        """Take note that the resource manager has these partitions from now on."""
+
+    def drop(self, partition: Partition) -> None:
+        """Let a partition go that was made for a change which does not happen; does not raise."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Reconfigured:
+    """What a registration or reload has come to."""
+
+    partitions: Mapping[str, Partition]
+    """The partitions of the resource manager, by full name."""
+    ended: tuple[Partition, ...] = ()
+    """Partitions that it has no more; they are to be shut down."""
+    warnings: tuple[Problem, ...] = ()
+    """About the configuration; none if it was in effect already."""
+
+
+@dataclass(frozen=True, slots=True)
 class _ResourceManager:
     """One registered RM and its partitions by full name."""
 
-    registration: Registration
     config: SchedulerConfig
-    partitions: dict[str, Partition]
+    partitions: Mapping[str, Partition]
 
 
 @final
 class Cluster:
     """All partitions of all resource managers of one scheduler."""
 
-    def __init__(self, maker: PartitionMaker) -> None:
-        self._maker = maker
+    def __init__(self) -> None:
         self._managers: dict[str, _ResourceManager] = {}
-        self._warnings: tuple[Problem, ...] = ()
 
     @writes
-    def register(self, registration: Registration) -> dict[str, Partition]:
+    def register(self, registration: Registration, maker: PartitionMaker) -> Reconfigured:
         """Take an RM in, and make its partitions; one that is known starts afresh.
 
         Raises:
-            ConfigurationError: the configuration is refused. An RM that was registered stays as it was.
+            ConfigurationError: the configuration is refused. An RM that was registered stays as it was, as
+                it does whatever else is raised.
             RequestError: the RM gives no id.
         """
         rm_id = registration.rm_id
         if not rm_id:
             raise RequestError("the rmID is empty")
         config = load(registration.configuration or DEFAULT_CONFIGURATION)
-        self._maker.prepare(rm_id, config)
+        maker.prepare(config)
         known = self._managers.get(rm_id)
-        if known is not None:
-            for partition in known.partitions.values():
-                self._end(partition)
-        partitions = {}
-        for partition_config in config.partitions:
-            name = full_partition_name(partition_config.name, rm_id)
-            partitions[name] = self._maker.make(name, rm_id, partition_config)
-        self._managers[rm_id] = _ResourceManager(registration, config, partitions)
-        self._warnings = config.warnings
-        return dict(partitions)
+        ended = () if known is None else tuple(known.partitions.values())
+        return self._change(rm_id, _Change(maker, {}), config, ended)
 
     @writes
-    def update_configuration(self, rm_id: str, text: str) -> dict[str, Partition]:
-        """Change the configuration while everything runs; return the partitions that are there now.
+    def update_configuration(self, rm_id: str, text: str, maker: PartitionMaker) -> Reconfigured:
+        """Change the configuration while everything runs.
 
         The whole text is checked before anything changes; a text that means the same changes nothing.
 
         Raises:
-            ConfigurationError: the configuration is refused, and nothing has changed.
+            ConfigurationError: the configuration is refused, and nothing has changed, as nothing has whatever
+                else is raised.
             RequestError: the RM is unknown.
         """
         manager = self._managers.get(rm_id)
@@ -100,42 +109,29 @@ class Cluster:
             raise RequestError(f"RM {rm_id} has no active partitions, make sure it is registered")
         text = text or DEFAULT_CONFIGURATION
         if checksum(text) == manager.config.checksum:
-            return dict(manager.partitions)
+            maker.commit(manager.partitions)
+            return Reconfigured(manager.partitions)
         config = load(text)
         unusable = unusable_rule_problems(config)
         if unusable:
             raise ConfigurationError(unusable)
-        self._maker.prepare(rm_id, config)
-        wanted = {full_partition_name(entry.name, rm_id): entry for entry in config.partitions}
-        for name, partition_config in wanted.items():
-            partition = manager.partitions.get(name)
-            if partition is None:
-                manager.partitions[name] = self._maker.make(name, rm_id, partition_config)
-            else:
-                partition.reconfigure(partition_config)
-        for name in [name for name in manager.partitions if name not in wanted]:
-            self._end(manager.partitions.pop(name))
-        manager.config = config
-        self._warnings = config.warnings
-        return dict(manager.partitions)
+        maker.prepare(config)
+        wanted = {full_partition_name(entry.name, rm_id) for entry in config.partitions}
+        ended = tuple(entry for name, entry in manager.partitions.items() if name not in wanted)
+        return self._change(rm_id, _Change(maker, manager.partitions), config, ended)
 
-    @writes
-    def take_warnings(self) -> tuple[Problem, ...]:
-        """Return the warnings about the configuration that was taken last, once."""
-        warnings, self._warnings = self._warnings, ()
-        return warnings
-
-    def _end(self, partition: Partition) -> None:
-        partition.shut_down()
-        self._maker.release(partition)
-
-    @writes
-    def stop(self) -> None:
-        """End all partitions of all resource managers."""
-        for manager in self._managers.values():
-            for partition in manager.partitions.values():
-                self._end(partition)
-        self._managers.clear()
+    def _change(
+        self, rm_id: str, change: _Change, config: SchedulerConfig, ended: tuple[Partition, ...]
+    ) -> Reconfigured:
+        """Have all partitions of a configuration, or leave everything as it is."""
+        try:
+            partitions = change.run(rm_id, config)
+            change.maker.commit(partitions)
+            self._managers[rm_id] = _ResourceManager(config, partitions)
+        except BaseException as error:
+            change.undo(error)
+            raise
+        return Reconfigured(partitions, ended, config.warnings)
 
     @reads
     def partitions(self) -> list[Partition]:
@@ -146,10 +142,37 @@ class Cluster:
             for name in sorted(manager.partitions)
         ]
 
-    @reads
-    def partition(self, short_name: str) -> Partition | None:
-        """Return the first partition that an RM calls so."""
-        for partition in self.partitions():
-            if short_partition_name(partition.name) == short_name:
-                return partition
-        return None
+
+class _Change:
+    """The change of the partitions of one RM to a configuration, as far as it has come."""
+
+    def __init__(self, maker: PartitionMaker, present: Mapping[str, Partition]) -> None:
+        self.maker = maker
+        self._present = present
+        self._made: list[Partition] = []
+        self._changed: list[tuple[Partition, Savepoint]] = []
+
+    def run(self, rm_id: str, config: SchedulerConfig) -> dict[str, Partition]:
+        """Make what is not there, then change what is; return all partitions by full name."""
+        wanted = {full_partition_name(entry.name, rm_id): entry for entry in config.partitions}
+        partitions = {}
+        for name, partition_config in wanted.items():
+            partition = self._present.get(name)
+            if partition is None:
+                partition = self.maker.make(name, partition_config)
+                self._made.append(partition)
+            partitions[name] = partition
+        for name, partition_config in wanted.items():
+            if name in self._present:
+                self._changed.append((partitions[name], partitions[name].reconfigure(partition_config)))
+        return partitions
+
+    def undo(self, cause: BaseException) -> None:
+        """Take all back; what cannot be is told with the cause."""
+        for partition, before in reversed(self._changed):
+            try:
+                partition.restore(before)
+            except Exception as error:  # noqa: BLE001 - the others are given back what they had
+                cause.add_note(f"partition {partition.name} could not be given back what it had: {error!r}")
+        for partition in self._made:
+            self.maker.drop(partition)

@@ -21,24 +21,21 @@ from .invariants import validate_partition
 from .limit_updates import limit_executions
 from .marks import reads, writes
 from .messages import AllocationsRejected
-from .node_order import NodeSortPolicy
 from .node_updates import remove_node, remove_quarantined_node, update_nodes
 from .object_state import ObjectEvent, next_object_state
 from .outstanding import outstanding_asks
 from .partition_state import PartitionState
-from .partition_views import partition_view, shown_applications, shown_nodes
-from .placement.placement import PlacementRules
+from .partition_views import shown_partition
 from .quarantine import BrokenKind, quarantine_application, quarantine_node
-from .queue_views import queue_view
 from .quota_preemption import preempt_over_quota
-from .quota_preemption_timer import next_due_ns, quota_settings, quotas_changed
+from .quota_preemption_timer import next_due_ns
+from .reconfiguring import reconfigure
 from .shared_placing import SharedOutcome, place_beside_others
 from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning, QuotaCheck
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .application_views import ShownApplication
     from .configuration.schema import PartitionConfig
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
@@ -50,10 +47,10 @@ if TYPE_CHECKING:
         NodeUpdate,
         Release,
     )
-    from .partition_views import ShownNode
+    from .partition_views import ShownPartition
     from .quarantine import Quarantined
+    from .reconfiguring import Savepoint
     from .surroundings import Surroundings, TimerAction
-    from .views import Document
 
 __all__ = ["Partition"]
 
@@ -118,25 +115,18 @@ class Partition:
     # ------------------------------------------------------------------------------- configuration
 
     @writes
-    def reconfigure(self, config: PartitionConfig) -> None:
-        """Take a new configuration. It has been checked as a whole: nothing here can refuse it."""
-        state = self._state
-        rules = PlacementRules(config.placement_rules)
-        state.rules = rules
-        state.config = config
-        policy = config.node_sort_policy
-        state.nodes.set_policy(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
-        before = quota_settings(state.tree)
-        state.tree.load(config.root)
-        quotas_changed(state.tree, before, state.now_ns())
-        state.limits.update(config.root)
-        for queue in state.tree:
-            queue.seats.rebuild()
-            state.tree.refresh(queue)
-            queue.seats.rest = None
-        state.changes += 1
-        state.node_changes += 1
-        state.clean_later()
+    def reconfigure(self, config: PartitionConfig) -> Savepoint:
+        """Take a new configuration, which has been checked as a whole: nothing in it can be refused.
+
+        Returns:
+            What `restore` takes, if the other partitions cannot take theirs.
+        """
+        return reconfigure(self._state, config)
+
+    @writes
+    def restore(self, before: Savepoint) -> None:
+        """Undo `reconfigure`, which has returned this."""
+        before.restore(self._state)
 
     @writes
     def shut_down(self) -> None:
@@ -363,34 +353,9 @@ class Partition:
         return dry_run_ask(self._state, submission)
 
     @reads
-    def view(self) -> Document:
-        """Return the PartitionInfo document."""
-        return partition_view(self._state)
-
-    @reads
-    def queues_view(self) -> Document:
-        """Return the QueueInfo document of the root with all queues."""
-        return queue_view(self._state.tree.root, partition=self.name.partition("]")[2])
-
-    @reads
-    def shown_nodes(self) -> tuple[ShownNode, ...]:
-        """Return what the NodeInfo documents are made of, by node id, see `partition_views.node_view`."""
-        return shown_nodes(self._state)
-
-    @reads
-    def shown_applications(self) -> tuple[ShownApplication, ...]:
-        """Return what the ApplicationInfo documents are made of: active, completed and rejected."""
-        return shown_applications(self._state)
-
-    @reads
-    def users_view(self) -> list[Document]:
-        """Return the UserUsage documents, by user."""
-        return self._state.limits.user_views()
-
-    @reads
-    def groups_view(self) -> list[Document]:
-        """Return the GroupUsage documents, by group."""
-        return self._state.limits.group_views()
+    def shown(self) -> ShownPartition:
+        """Return what all documents of the partition are made of, as of one moment."""
+        return shown_partition(self._state)
 
     @reads
     def validate(self) -> None:

@@ -342,6 +342,16 @@ class PartitionState:
                 self.nodes.set_reserved(seat, reserved=False)
                 self.node_changes += 1
 
+    def reorder(self) -> None:
+        """Bring all orders up to date with a configuration, and have every leaf looked at again."""
+        self.tree.limits_changed()
+        for queue in self.tree:
+            queue.seats.rebuild()
+            self.tree.refresh(queue)
+            queue.seats.rest = None
+        self.changes += 1
+        self.node_changes += 1
+
     # ------------------------------------------------------------------------------------- cleaning
 
     def clean_later(self) -> None:

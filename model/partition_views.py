@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .application_views import foreign_view, placed_view
 from .messages import short_partition_name
 from .node import HOSTNAME, RACKNAME
+from .queue_views import queue_view
 from .shares import absolute_used_capacity
 from .views import compact
 
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from .partition_state import PartitionState
     from .views import Document, Json
 
-__all__ = ["ShownNode", "node_view", "partition_view", "shown_applications", "shown_nodes"]
+__all__ = [
+    "ShownNode",
+    "ShownPartition",
+    "node_view",
+    "partition_view",
+    "shown_applications",
+    "shown_nodes",
+    "shown_partition",
+]
 
 _PARTITION_KEEP: Final = frozenset(
     {
@@ -126,3 +135,32 @@ def shown_applications(state: PartitionState) -> tuple[ShownApplication, ...]:
     applications += [state.completed[serial] for serial in sorted(state.completed)]
     applications += [state.rejected[name].application for name in sorted(state.rejected)]
     return tuple(application.shown() for application in applications)
+
+
+class ShownPartition(NamedTuple):
+    """All that the documents of a partition show, as of one moment."""
+
+    partition: Document
+    """PartitionInfo."""
+    queues: Document
+    """QueueInfo of the root with all queues."""
+    nodes: tuple[ShownNode, ...]
+    """What the NodeInfo documents are made of, by node id."""
+    applications: tuple[ShownApplication, ...]
+    """What the ApplicationInfo documents are made of: active, completed and rejected."""
+    users: list[Document]
+    """UserUsage, by user."""
+    groups: list[Document]
+    """GroupUsage, by group."""
+
+
+def shown_partition(state: PartitionState) -> ShownPartition:
+    """Return what all documents of a partition are made of."""
+    return ShownPartition(
+        partition=partition_view(state),
+        queues=queue_view(state.tree.root, partition=short_partition_name(state.name)),
+        nodes=shown_nodes(state),
+        applications=shown_applications(state),
+        users=state.limits.user_views(),
+        groups=state.limits.group_views(),
+    )

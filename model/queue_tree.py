@@ -16,7 +16,7 @@ from .queue_template import QueueTemplate
 from .resources import strictly_greater_than_zero
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from .configuration.schema import QueueConfig
     from .resources import Resource
@@ -209,13 +209,13 @@ class QueueTree:
 
     # ------------------------------------------------------------------------------------- removing
 
-    def clean(self) -> list[Queue]:
-        """Remove the queues that are empty and dynamic or marked for removal, children first."""
+    def clean(self, *, keep: Container[Queue] = ()) -> list[Queue]:
+        """Remove empty queues that are dynamic or marked for removal, children first; not those to keep."""
         removed = []
         for queue in reversed(list(self)):
             parent = queue.parent
             goes = not queue.managed or queue.state is ObjectState.DRAINING
-            if parent is None or not goes or not queue.is_empty():
+            if parent is None or not goes or queue in keep or not queue.is_empty():
                 continue
             del parent.children[queue.name]
             del self._by_path[queue.path]

@@ -113,6 +113,15 @@ class UsageTree:
         self._limits = limits
         self._root.limit, self._root.wildcard = limits.limit_of(kind, name, _ROOT)
 
+    def copy(self) -> UsageTree:
+        """Return a tree that changes for itself."""
+        tree = UsageTree(self.kind, self.name, self._limits)
+        for path, node in self._nodes.items():
+            twin = tree._grow(path)
+            twin.usage = dict(node.usage)
+            twin.applications = dict(node.applications)
+        return tree
+
     # -------------------------------------------------------------------------------- what is used
 
     def touch(self, queue_path: str) -> None:

@@ -18,6 +18,7 @@ from .marks import writes
 from .resource_comparisons import equals
 from .resources import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from .usage_tree import UsageTree
+from .user_accounts import Account, Link, SavedLimits
 
 if TYPE_CHECKING:
     from .configuration.schema import QueueConfig
@@ -27,31 +28,6 @@ if TYPE_CHECKING:
     from .views import Document, Json
 
 __all__ = ["UserLimits"]
-
-
-@final
-class _Link:
-    """Which group an application counts against, and what it uses of it; `None` is no group, for good."""
-
-    __slots__ = ("group", "groups", "queue_path", "usage")
-
-    def __init__(self, queue_path: str, groups: tuple[str, ...], group: str | None) -> None:
-        self.queue_path = queue_path
-        self.groups = groups
-        self.group = group
-        self.usage: Resource = EMPTY
-        """Kept for applications with a group only: it is what moves when the group changes."""
-
-
-@final
-class _Account:
-    """One user: the usage tree, and the link of each application that was looked at."""
-
-    __slots__ = ("links", "tree")
-
-    def __init__(self, tree: UsageTree) -> None:
-        self.tree = tree
-        self.links: dict[str, _Link] = {}
 
 
 @final
@@ -66,7 +42,7 @@ class UserLimits:
 
     def __init__(self) -> None:
         self._limits = Limits({})
-        self._users: dict[str, _Account] = {}
+        self._users: dict[str, Account] = {}
         self._groups: dict[str, UsageTree] = {}
 
     # ---------------------------------------------------------------------------- the configuration
@@ -80,7 +56,7 @@ class UserLimits:
         """
         limits = self._limits = Limits.of(root)
         for name in limits.named("user"):
-            self._users.setdefault(name, _Account(UsageTree("user", name, limits)))
+            self._users.setdefault(name, Account(UsageTree("user", name, limits)))
         for name in limits.named("group"):
             self._groups.setdefault(name, UsageTree("group", name, limits))
         for account in self._users.values():
@@ -91,6 +67,25 @@ class UserLimits:
         self._users = {name: account for name, account in self._users.items() if _is_kept(account)}
         kept = frozenset(limits.named("group"))
         self._groups = {name: tree for name, tree in self._groups.items() if name in kept}
+
+    def saved(self) -> SavedLimits:
+        """Return copies of all that `update` changes."""
+        users = {name: account.copy() for name, account in self._users.items()}
+        groups = {name: tree.copy() for name, tree in self._groups.items()}
+        return SavedLimits(self._limits, users, groups)
+
+    @writes
+    def restore(self, saved: SavedLimits, root: QueueConfig) -> None:
+        """Undo an `update`.
+
+        Args:
+            saved: What there was before it, given to this method only once.
+            root: The configuration of before; applied again where usage has changed since.
+        """
+        if SavedLimits(self._limits, self._users, self._groups).uses() != saved.uses():
+            UserLimits.update(self, root)
+            return
+        self._limits, self._users, self._groups = saved.limits, dict(saved.users), dict(saved.groups)
 
     @property
     def is_limited(self) -> bool:
@@ -314,20 +309,20 @@ class UserLimits:
 
     # -------------------------------------------------------------------------------------- inside
 
-    def _open(self, queue_path: str, application_id: str, user: User) -> tuple[_Account, _Link]:
+    def _open(self, queue_path: str, application_id: str, user: User) -> tuple[Account, Link]:
         """Return the account of a user and the link of the application, new ones at the first look."""
         account = self._users.get(user.name)
         if account is None:
             tree = UsageTree("user", user.name, self._limits)
-            account = self._users[user.name] = _Account(tree)
+            account = self._users[user.name] = Account(tree)
         link = account.links.get(application_id)
         if link is None:
             group = self._limits.group_of(queue_path, user.groups)
-            link = account.links[application_id] = _Link(queue_path, user.groups, group)
+            link = account.links[application_id] = Link(queue_path, user.groups, group)
         return account, link
 
     def _take_off(
-        self, account: _Account, queue_path: str, application_id: str, resource: Resource, *, ends: bool
+        self, account: Account, queue_path: str, application_id: str, resource: Resource, *, ends: bool
     ) -> None:
         """Count less for the user and the group, and the application no longer as running if it ends."""
         account.tree.decrease(queue_path, application_id, resource, remove_application=ends)
@@ -361,7 +356,7 @@ class UserLimits:
                     self._groups[link.group].increase(link.queue_path, application_id, link.usage)
 
 
-def _is_kept(account: _Account) -> bool:
+def _is_kept(account: Account) -> bool:
     """Tell whether a user is still listed.
 
     A user of whom nothing is left but the root goes at once, even while applications wait, as in the

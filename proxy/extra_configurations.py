@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from ..actors.log import Log
-from ..model.configuration.extra import ExtraConfig, LogLevel, parse_extra_config
+from ..model.configuration.extra import ExtraConfig, LogLevel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,12 +33,10 @@ class ExtraConfigurations:
         """Return the settings of an RM; the defaults for one that is not registered."""
         return self._by_rm.get(rm_id, _DEFAULTS)
 
-    def replace(self, rm_id: str, texts: Mapping[str, str]) -> tuple[str, ...]:
-        """Take the settings of an RM, in place of all that it had; return the warnings about them."""
-        settings, warnings = parse_extra_config(texts)
+    def replace(self, rm_id: str, settings: ExtraConfig) -> None:
+        """Take the settings of an RM, in place of all that it had."""
         self._by_rm = {**self._by_rm, rm_id: settings}
         self._levels = {}
-        return warnings
 
     def warn(self, rm_id: str, queues: tuple[Problem, ...], warnings: tuple[str, ...]) -> None:
         """Log warnings about the queues and settings of an RM; not under a lock: a sink may do anything."""

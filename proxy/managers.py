@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 from ..actors.rm_link import RmLink
@@ -12,10 +13,10 @@ from ..model.errors import RequestError
 from ..model.partition import Partition
 from ..model.surroundings import LookAgain, Surroundings
 from .application_summaries import summariser
-from .judging import Judging
+from .inside import Inside
 from .predicates import predicates_of
 from .si.older_answers import Generation
-from .si.writing import dispatch
+from .si.writing import callback_for, dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from ..actors.engine import Engine
     from ..actors.real_clock import RealClock
     from ..model.clock import VirtualClock
-    from ..model.configuration.schema import PartitionConfig, SchedulerConfig
+    from ..model.configuration.schema import PartitionConfig
     from ..model.messages import Announcement
     from ..model.surroundings import Predicates, TimerAction
+    from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
     from .outbox import Outbox
-    from .resolvers.partition_resolvers import PartitionResolver, ResolverMaker
+    from .resolvers.partition_resolvers import PartitionResolver
     from .resolvers.resolver import UserResolver
     from .si.api import ResourceManagerCallback
 
@@ -60,6 +62,16 @@ class Manager:
         self.announce(announcement)
         self.flush()
 
+    def close(self) -> None:
+        """Deliver what the RM is yet to hear, then call it no more; from its callbacks, without waiting."""
+        if self.link is not None:
+            self.link.close()
+
+    def cancel(self) -> None:
+        """Let the link go of an RM that could not register."""
+        if self.link is not None:
+            self.link.cancel()
+
     def is_congested(self) -> bool:
         """Tell whether the RM is far behind with its callbacks."""
         return self.link is not None and self.link.is_congested()
@@ -81,10 +93,12 @@ class Managers:
         engine: Engine,
         outbox: Outbox | None,
         extra: ExtraConfigurations,
+        failures: CallbackFailures,
         *,
         reservations_on: bool,
     ) -> None:
         self._engine = engine
+        self._failures = failures
         self.extra = extra
         self._outbox = outbox
         self._reservations_on = reservations_on
@@ -92,13 +106,8 @@ class Managers:
         self._incarnations: dict[str, Partition] = {}
         """Partitions by a name that is never used again: a timer does not outlive its partition."""
         self._made = 0
-        self._ended: list[Partition] = []
-        self._joining: dict[str, Manager] = {}
-        self.judging = Judging()
-        self._prepared: dict[str, Mapping[str, PartitionResolver]] = {}
-        """The resolvers of a configuration that is about to be taken, by RM."""
+        self.inside = Inside()
         self.clock: VirtualClock | RealClock
-        self.resolver_maker: ResolverMaker
 
     # -------------------------------------------------------------------------------------- the table
 
@@ -112,6 +121,10 @@ class Managers:
         if manager is None:
             raise RequestError(f'received {request}, but RmID="{rm_id}" not registered')
         return manager
+
+    def find(self, rm_id: str) -> Manager | None:
+        """Return an RM, `None` if none of that id has registered."""
+        return self._table.get(rm_id)
 
     def only_id(self) -> str:
         """Return the id of the one RM that has registered.
@@ -128,11 +141,18 @@ class Managers:
         """Make the link of an RM that is about to register; it begins when the one before it has ended."""
         generation = Generation()
 
+        note = partial(self._failures.note, rm_id)
+
         def deliver(announcement: Announcement) -> None:
-            dispatch(announcement, callback, older=generation.is_older)
+            with self.inside.callback(rm_id):
+                try:
+                    dispatch(announcement, callback, older=generation.is_older)
+                except BaseException as error:
+                    note(callback_for(announcement), error)
+                    raise
 
         log = self.extra.log("core.rmproxy", rm_id)
-        predicates = predicates_of(callback, self._engine.blocking, self.judging, log)
+        predicates = predicates_of(callback, self._engine.blocking, self.inside, note)
         if self._outbox is None:
             before = self._table.get(rm_id)
             link = RmLink(
@@ -142,30 +162,21 @@ class Managers:
                 after=None if before is None else before.link,
                 log=log,
             )
-            manager = Manager(rm_id, link, link.announce, link.flush, predicates, generation)
-        else:
-            door = self._outbox.door(deliver, log)
-            manager = Manager(rm_id, None, door, _nothing, predicates, generation)
-        self._joining[rm_id] = manager
-        return manager
+            return Manager(rm_id, link, link.announce, link.flush, predicates, generation)
+        door = self._outbox.door(deliver, log)
+        return Manager(rm_id, None, door, _nothing, predicates, generation)
 
-    def leave(self, manager: Manager) -> Manager:
-        """Forget a manager that could not register, and return it."""
-        self._prepared.pop(manager.rm_id, None)
-        return self._joining.pop(manager.rm_id)
+    def enter(self, manager: Manager) -> None:
+        """Have a manager in the table, in place of the one with its id."""
+        self._table = {**self._table, manager.rm_id: manager}
 
-    def enter(self, manager: Manager, partitions: Mapping[str, Partition]) -> Manager | None:
-        """Have a manager in the table with its partitions; return the one whose place it takes."""
-        before = self._table.get(manager.rm_id)
-        resolvers = self._prepared.pop(manager.rm_id, manager.resolvers)
-        entered = replace(manager, partitions=partitions, resolvers=resolvers)
-        self._joining.pop(manager.rm_id, None)
-        self._table = {**self._table, manager.rm_id: entered}
-        return before if before is not None and before.link is not manager.link else None
-
-    def all(self) -> list[Manager]:
-        """Return the managers in order of their ids."""
-        return [self._table[name] for name in sorted(self._table)]
+    def close(self) -> None:
+        """Deliver what the RMs are still to hear, and end their links."""
+        links = [manager.link for manager in self._table.values() if manager.link is not None]
+        for link in links:
+            link.close_nowait()
+        for link in links:
+            link.close()
 
     def _relieved(self, rm_id: str) -> None:
         manager = self._table.get(rm_id)
@@ -187,19 +198,9 @@ class Managers:
 
     # ---------------------------------------------------------------------------------- partitions
 
-    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
-        """Make the resolvers that a configuration asks for; an RM that registers starts with new ones.
-
-        Raises:
-            ConfigurationError: one cannot be made.
-        """
-        manager = self._joining.get(rm_id) or self._table[rm_id]
-        self._prepared[rm_id] = self.resolver_maker.make(rm_id, config, manager.resolvers)
-
-    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
+    def make(self, manager: Manager, name: str, config: PartitionConfig) -> Partition:
         """Make a partition for an RM that registers or is registered."""
-        manager = self._joining.get(rm_id) or self._table[rm_id]
-        clock = self.clock
+        clock, rm_id = self.clock, manager.rm_id
         self._made += 1
         incarnation = f"{name}#{self._made}"
 
@@ -225,17 +226,10 @@ class Managers:
         self._incarnations[incarnation] = partition
         return partition
 
-    def release(self, partition: Partition) -> None:
-        """Let a partition go, once nobody is sent to it any more; until then it answers that it has ended."""
-        self._ended.append(partition)
-
     @excludes()
-    def dismiss_ended(self) -> None:
-        """Let the partitions go that have ended and are no longer in the table."""
-        ended, self._ended = self._ended, []
-        for partition in ended:
-            self._engine.retire(partition)
-        gone = {id(partition) for partition in ended}
-        for name, partition in list(self._incarnations.items()):
-            if id(partition) in gone:
+    def retire(self, partition: Partition) -> None:
+        """Stop a partition that is no longer in the table; late requests hear that it has ended."""
+        for name, known in list(self._incarnations.items()):
+            if known is partition:
                 del self._incarnations[name]
+        self._engine.retire(partition)

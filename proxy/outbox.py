@@ -41,6 +41,8 @@ class Outbox:
             count += 1
             try:
                 deliver(announcement)
-            except Exception:
+            except KeyboardInterrupt:
+                raise  # It is the program's: callbacks run on its thread here.
+            except BaseException:
                 log.exception("a callback failed on {}", announcement)  # noqa: PLE1205 - loguru's braces
         return count

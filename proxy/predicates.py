@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from .callback_failures import is_fault, text_of
 from .si import si_pb2 as si
 from .si.api import ResourceManager
 
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from ..actors.log import Log
-    from .judging import Judging
+    from .inside import Inside
     from .si.api import ResourceManagerCallback
 
 __all__ = ["CallbackPredicates", "predicates_of"]
@@ -26,23 +26,26 @@ class CallbackPredicates:
         self,
         callback: ResourceManagerCallback,
         blocking: Callable[[], AbstractContextManager[None]],
-        judging: Judging,
-        log: Log,
+        inside: Inside,
+        note: Callable[[str, BaseException], None],
     ) -> None:
         self._callback = callback
-        self._judging = judging
-        self._log = log
+        self._inside = inside
+        self._note = note
+        """Told the name of a predicate that failed, and with what."""
         self._blocking = blocking
         """While the RM judges, another thread works for the other partitions."""
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
-        """Return the text of what the callback raises, `None` if it returns."""
+        """Return the type and text of what the callback raises, `None` if it returns."""
         args = si.PredicatesArgs(allocationKey=allocation_key, nodeID=node_id, allocate=allocate)
-        try:
-            with self._blocking(), self._judging:
+        with self._blocking(), self._inside.predicate():
+            try:
                 self._callback.predicates(args)
-        except Exception as error:  # noqa: BLE001 - whatever the RM raises is its answer
-            return str(error) or type(error).__name__
+            except BaseException as error:  # noqa: BLE001 - whatever the RM raises is its answer
+                if is_fault(error):
+                    self._note("predicates", error)
+                return text_of(error)
         return None
 
     def preemption_index(
@@ -59,20 +62,20 @@ class CallbackPredicates:
             preemptAllocationKeys=victim_keys,
             startIndex=start_index,
         )
-        try:
-            with self._blocking(), self._judging:
+        with self._blocking(), self._inside.predicate():
+            try:
                 answer = self._callback.preemption_predicates(args)
-        except Exception:  # noqa: BLE001 - an RM that cannot judge does not agree
-            self._log.exception("preemption predicates failed for {} on {}", allocation_key, node_id)
-            return None
+            except BaseException as error:  # noqa: BLE001 - an RM that cannot judge does not agree
+                self._note("preemption_predicates", error)
+                return None
         return answer.index if answer is not None and answer.success else None
 
 
 def predicates_of(
     callback: ResourceManagerCallback,
     blocking: Callable[[], AbstractContextManager[None]],
-    judging: Judging,
-    log: Log,
+    inside: Inside,
+    note: Callable[[str, BaseException], None],
 ) -> CallbackPredicates | None:
     """Return the predicates of a callback, `None` for one that agrees to everything.
 
@@ -81,4 +84,4 @@ def predicates_of(
     own = getattr(type(callback), "predicates", None)
     if own is ResourceManager.predicates:
         return None
-    return CallbackPredicates(callback, blocking, judging, log)
+    return CallbackPredicates(callback, blocking, inside, note)

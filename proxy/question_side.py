@@ -6,11 +6,15 @@ A question changes nothing. It is put to the partitions it is about, which ask t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from ..actors.errors import ActorEndedError
+from ..model.errors import RequestError
 from .questions import dry_run, explain, explain_ask, matching
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ..actors.engine import Engine
     from ..model.cluster import Cluster
     from ..model.explanation import Explanation
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from .si.reading import RequestReader
 
 __all__ = ["QuestionSide"]
+
+T = TypeVar("T")
 
 
 class QuestionSide(ABC):
@@ -35,6 +41,10 @@ class QuestionSide(ABC):
     def _check_running(self) -> None:
         """Refuse a question to a scheduler that has been stopped."""
 
+    @abstractmethod
+    def _whole(self, function: Callable[[], T]) -> T:
+        """Run what an interrupt must not tear apart."""
+
     def explain(
         self, application_id: str, *, rm_id: str | None = None, partition: str | None = None
     ) -> Explanation:
@@ -48,7 +58,9 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such application is known, or more than one; or a predicate asks.
         """
-        return explain(self._matching("an explanation", rm_id, partition), application_id)
+        return self._look(
+            "an explanation", lambda known: explain(matching(known, rm_id, partition), application_id)
+        )
 
     def explain_ask(
         self,
@@ -63,8 +75,10 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such application or ask is known, or more than one application.
         """
-        partitions = self._matching("an explanation", rm_id, partition)
-        return explain_ask(partitions, application_id, allocation_key)
+        return self._look(
+            "an explanation",
+            lambda known: explain_ask(matching(known, rm_id, partition), application_id, allocation_key),
+        )
 
     def dry_run(
         self,
@@ -85,13 +99,23 @@ class QuestionSide(ABC):
         Raises:
             RequestError: Neither is given, they do not belong together, or nobody can be asked about them.
         """
-        self._check_running()
-        self._managers.judging.refuse("a dry run")
-        manager = self._managers.get(self._managers.only_id() if rm_id is None else rm_id, "dry run")
-        return dry_run(manager, self._reader, self._engine.blocking, application, ask)
 
-    def _matching(self, question: str, rm_id: str | None, partition: str | None) -> list[Partition]:
-        """Return the partitions that a question is for."""
+        def run(_: Sequence[Partition]) -> DryRun:
+            manager = self._managers.get(self._managers.only_id() if rm_id is None else rm_id, "dry run")
+            return dry_run(manager, self._reader, self._engine.blocking, application, ask)
+
+        return self._look("a dry run", run)
+
+    def _look(self, question: str, look: Callable[[Sequence[Partition]], T]) -> T:
+        """Put a question to all partitions.
+
+        Raises:
+            RequestError: the scheduler has been stopped, or a predicate asks.
+        """
         self._check_running()
-        self._managers.judging.refuse(question)
-        return matching(self._cluster.partitions(), rm_id, partition)
+        self._managers.inside.refuse(question)
+        try:
+            return self._whole(lambda: look(self._cluster.partitions()))
+        except ActorEndedError as error:
+            self._check_running()
+            raise RequestError(f"{question} met what has just ended: {error}") from error

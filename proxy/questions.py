@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
+from ..actors.errors import ActorEndedError
 from ..model.allocation import FOREIGN_TAG
 from ..model.configuration.words import did_you_mean
 from ..model.errors import RequestError
@@ -20,10 +22,24 @@ if TYPE_CHECKING:
     from ..model.explanation.dry_run import DryRun
     from ..model.messages import AllocationSubmission
     from ..model.partition import Partition
+    from ..model.quarantine import Quarantined
     from .managers import Manager
     from .si.reading import RequestReader
 
-__all__ = ["dry_run", "explain", "explain_ask", "matching"]
+__all__ = ["ask_each", "dry_run", "explain", "explain_ask", "matching", "quarantined"]
+
+T = TypeVar("T")
+
+
+def ask_each(
+    partitions: Sequence[Partition], question: Callable[[Partition], T]
+) -> list[tuple[Partition, T]]:
+    """Put a question to each partition; one that has ended meanwhile is left out."""
+    answers = []
+    for partition in partitions:
+        with suppress(ActorEndedError):
+            answers.append((partition, question(partition)))
+    return answers
 
 
 def matching(partitions: Sequence[Partition], rm_id: str | None, name: str | None) -> list[Partition]:
@@ -44,13 +60,18 @@ def matching(partitions: Sequence[Partition], rm_id: str | None, name: str | Non
     return found
 
 
+def quarantined(partitions: Sequence[Partition]) -> tuple[Quarantined, ...]:
+    """Return what has broken, by partition."""
+    return tuple(entry for _, entries in ask_each(partitions, _quarantined) for entry in entries)
+
+
 def explain(partitions: Sequence[Partition], application_id: str) -> Explanation:
     """Return the explanation of an application.
 
     Raises:
         RequestError: None of the partitions knows it, or more than one do.
     """
-    return _only(partitions, [entry.explain(application_id) for entry in partitions], application_id)
+    return _only(partitions, lambda entry: entry.explain(application_id), application_id)
 
 
 def explain_ask(partitions: Sequence[Partition], application_id: str, allocation_key: str) -> Explanation:
@@ -59,8 +80,9 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
     Raises:
         RequestError: None of the partitions knows the application, more than one do, or it has no such ask.
     """
-    found = [entry.explain_ask(application_id, allocation_key) for entry in partitions]
-    explanation = _only(partitions, found, application_id)
+    explanation = _only(
+        partitions, lambda entry: entry.explain_ask(application_id, allocation_key), application_id
+    )
     if explanation.ask(allocation_key) is None and not explanation.preemptions_of(allocation_key):
         keys = [ask.allocation_key for ask in explain(partitions, application_id).asks]
         hint = did_you_mean(allocation_key, keys)
@@ -117,10 +139,11 @@ def _partition_of(manager: Manager, name: str) -> Partition:
 
 
 def _only(
-    partitions: Sequence[Partition], explanations: Sequence[Explanation | None], application_id: str
+    partitions: Sequence[Partition], question: Callable[[Partition], Explanation | None], application_id: str
 ) -> Explanation:
     """Return the one explanation that there is."""
-    for broken in (entry for partition in partitions for entry in partition.quarantined()):
+    answers = ask_each(partitions, question)
+    for broken in quarantined(partitions):
         # Before all others: the partition may know an earlier application of that id.
         if (broken.kind, broken.name) == (BrokenKind.APPLICATION, application_id):
             raise RequestError(
@@ -128,9 +151,9 @@ def _only(
                 "of Licorne, and nothing is scheduled with it any more: "
                 "please report it, and remove it to let it go"
             )
-    found = [explanation for explanation in explanations if explanation is not None]
+    found = [explanation for _, explanation in answers if explanation is not None]
     if not found:
-        known = [name for entry in partitions for name in entry.application_ids()]
+        known = [name for _, names in ask_each(partitions, _application_ids) for name in names]
         hint = did_you_mean(application_id, known)
         raise RequestError(
             f"application {application_id!r} is not known: it was never submitted, was removed, "
@@ -140,3 +163,11 @@ def _only(
         names = ", ".join(explanation.partition for explanation in found)
         raise RequestError(f"application {application_id!r} is in several partitions, name one: {names}")
     return found[0]
+
+
+def _quarantined(partition: Partition) -> tuple[Quarantined, ...]:
+    return partition.quarantined()
+
+
+def _application_ids(partition: Partition) -> tuple[str, ...]:
+    return partition.application_ids()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, Self, TypeVar, final
 
+from ..actors.interrupts import Uninterrupted, run_whole
 from ..actors.real_clock import RealClock
-from ..lockcheck import Lock
 from ..model.clock import VirtualClock
 from ..model.cluster import Cluster
-from ..model.errors import LicorneError, RequestError
+from ..model.errors import RequestError
 from ..model.flags import flag_of
+from .callback_failures import CallbackFailures
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine
 from .extra_configurations import ExtraConfigurations
@@ -18,28 +19,35 @@ from .managers import Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
 from .outbox import Outbox
 from .question_side import QuestionSide
+from .questions import ask_each, quarantined
+from .registrations import Registrations
 from .resolvers.look_up import with_groups
 from .resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
 from .si import reading
 from .si import si_pb2 as si
+from .si.callbacks import check_callback
 from .si.older_generation import execution_limits
 from .snapshots import snapshot
 from .stepping import Stepping
+from .stopping import Stopping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
 
     from ..model.configuration.extra import ExtraConfig
-    from ..model.configuration.problems import Problem
+    from ..model.partition import Partition
     from ..model.quarantine import Quarantined
     from ..model.views import Document
+    from .callback_failures import ErrorHook
     from .managers import Manager
     from .resolvers.resolver import UserResolver
     from .si.api import ResourceManagerCallback
 
 __all__ = ["ENGINES", "EngineName", "Scheduler"]
+
+T = TypeVar("T")
 
 
 @final
@@ -62,6 +70,8 @@ class Scheduler(Stepping, QuestionSide):
         resolver: who knows the groups of users, in place of `usergroupresolver`; asked by several threads.
         ldap_folder: where the settings of the directory server are, for `usergroupresolver: {type: ldap}`.
         check_direction: refuse asks between actors that go up or sideways; for tests.
+        on_error: hears of each callback that raises, and of each predicate that fails rather than refuses.
+            Without it the first one of each kind is logged by `logging`, so that it is seen.
 
     Raises:
         LicorneError: the engine is unknown, or cannot have so many threads or share partitions.
@@ -77,6 +87,7 @@ class Scheduler(Stepping, QuestionSide):
         resolver: UserResolver | None = None,
         ldap_folder: Path = LDAP_FOLDER,
         check_direction: bool = False,
+        on_error: ErrorHook | None = None,
     ) -> None:
         self.stepped = stepped or engine == "direct"
         self._extra = ExtraConfigurations()
@@ -94,6 +105,7 @@ class Scheduler(Stepping, QuestionSide):
             self._engine,
             self._outbox,
             self._extra,
+            CallbackFailures(on_error),
             reservations_on=flag_of(os.environ.get("DISABLE_RESERVATION", "")) is not True,
         )
         fire = self._managers.fire
@@ -101,14 +113,18 @@ class Scheduler(Stepping, QuestionSide):
             VirtualClock(fire) if self.stepped else RealClock(fire, self._extra.log("core.scheduler"))
         )
         self._managers.clock = self._clock
-        self._managers.resolver_maker = ResolverMaker(
-            resolver, ldap_folder, self._clock.now_ns, self._extra.log("core.security")
-        )
-        self._registering = Lock("registration")
-        """One registration or configuration at a time; nobody calls back while it is held."""
         self._reader = reading.RequestReader()
         self._stopped = False
-        self._cluster = self._engine.adopt_cluster(Cluster(self._managers))
+        self._cluster = self._engine.adopt_cluster(Cluster())
+        self._registrations = Registrations(
+            self._cluster,
+            self._managers,
+            self._extra,
+            ResolverMaker(resolver, ldap_folder, self._clock.now_ns, self._extra.log("core.security")),
+            check_running=self._check_running,
+            log=self._log,
+        )
+        self._stopping = Stopping(self._halt, self._managers.close, on_thread=not self.stepped)
 
     def __enter__(self) -> Self:
         return self
@@ -152,29 +168,16 @@ class Scheduler(Stepping, QuestionSide):
             RequestError: the registration is refused, and nothing has changed.
         """
         registration = reading.registration(request)
-        self._managers.judging.refuse("a registration")
-        outlook = self._managers.resolver_maker.look(registration.configuration)  # Files, under no lock.
-        with self._registering:
-            self._check_running()
-            self._managers.resolver_maker.outlook = outlook
-            manager = self._managers.join(registration.rm_id, callback)
-            refusal: LicorneError | None = None
-            queues: tuple[Problem, ...] = ()
-            warnings: tuple[str, ...] = ()
-            try:
-                leaver = self._managers.enter(manager, self._cluster.register(registration))
-                queues = self._cluster.take_warnings()
-                warnings = self._extra.replace(registration.rm_id, registration.extra_configuration)
-            except LicorneError as error:
-                leaver = self._managers.leave(manager)
-                refusal = error
-        self._managers.dismiss_ended()
-        if leaver is not None and leaver.link is not None:
-            leaver.link.close()  # Not under the lock: its callback may be waiting for that.
-        if refusal is not None:
-            raise RequestError(f"registration of RM failed: {refusal}") from refusal
-        self._extra.warn(registration.rm_id, queues, warnings)
-        self._log.info("RM {!r} has registered", registration.rm_id)
+        check_callback(callback)
+        inside = self._managers.inside
+        inside.refuse("a registration")
+        waits_for = self._managers.find(registration.rm_id)
+        if waits_for is not None and inside.callback_of not in (None, registration.rm_id):
+            raise RequestError(
+                f"a registration of RM {registration.rm_id!r} inside a callback of RM {inside.callback_of!r} "
+                f"is refused: it would wait for callbacks of {registration.rm_id!r}, which may do the same"
+            )
+        self._whole(lambda: self._registrations.register(registration, callback))
         return si.RegisterResourceManagerResponse()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -183,21 +186,9 @@ class Scheduler(Stepping, QuestionSide):
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
-        self._managers.judging.refuse("an update of the configuration")
-        outlook = self._managers.resolver_maker.look(request.config)
-        with self._registering:
-            self._check_running()
-            self._managers.resolver_maker.outlook = outlook
-            try:
-                partitions = self._cluster.update_configuration(request.rmID, request.config)
-            except LicorneError as error:
-                raise RequestError(f"update of configuration failed: {error}") from error
-            manager = self._managers.get(request.rmID, "UpdateConfigurationRequest")
-            self._managers.enter(manager, partitions)
-            queues = self._cluster.take_warnings()
-            warnings = self._extra.replace(request.rmID, dict(sorted(request.extraConfig.items())))
-        self._managers.dismiss_ended()
-        self._extra.warn(request.rmID, queues, warnings)
+        self._managers.inside.refuse("an update of the configuration")
+        extra = dict(sorted(request.extraConfig.items()))
+        self._whole(lambda: self._registrations.update(request.rmID, request.config, extra))
         if not self.stepped:
             self._managers.look_again(self._managers.get(request.rmID, "UpdateConfigurationRequest"))
 
@@ -213,7 +204,7 @@ class Scheduler(Stepping, QuestionSide):
             if partition is None:
                 refuse_nodes(manager, name, updates)
             else:
-                self._engine.tell(partition, "update_nodes", updates)
+                self._tell(partition, "update_nodes", updates)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Take new and removed applications; it may wait while the groups of their users are looked up.
@@ -236,7 +227,7 @@ class Scheduler(Stepping, QuestionSide):
             new = with_groups(
                 new, manager.resolver(name), self._engine.blocking, self._extra.log("core.security")
             )
-            self._engine.tell(partition, "update_applications", new, gone)
+            self._tell(partition, "update_applications", new, gone)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Take asks, existing allocations and releases.
@@ -260,35 +251,43 @@ class Scheduler(Stepping, QuestionSide):
                 continue
             gone = releases if single else tuple(entry for entry in releases if entry.partition == name)
             bounds = tuple(entry for entry in limits if entry.partition == name)
-            self._engine.tell(partition, "update_allocations", new, gone, bounds)
+            self._tell(partition, "update_allocations", new, gone, bounds)
 
     def stop(self) -> None:
-        """End all scheduling and every thread; to stop twice is to stop once.
+        """End all scheduling and every thread; to stop again is to wait for the same end.
+
+        Inside a callback it returns when nothing is scheduled any more; what the RM has yet to hear it hears.
 
         Raises:
             LicorneError: called from inside an actor or a predicate, which cannot end itself.
         """
-        self._managers.judging.refuse("a stop")
-        with self._registering:
-            if self._stopped:
-                return
-            self._stopped = True
-        try:
-            self._engine.close()
-        except LicorneError:
-            self._stopped = False  # Called from inside an actor, which cannot end itself: nothing has ended.
-            raise
+        self._managers.inside.refuse("a stop")
+        self._engine.check_may_close()
+        self._stopped = True
+        self._stopping.wait(inside_callback=self._managers.inside.callback_of is not None)
+
+    def _halt(self) -> None:
+        """End all scheduling and the clock."""
+        self._registrations.wait()
+        self._engine.close()
         if isinstance(self._clock, RealClock):
             self._clock.close()
-        for manager in self._managers.all():
-            if manager.link is not None:
-                manager.link.close()
+
+    def _whole(self, function: Callable[[], T]) -> T:
+        """Run what an interrupt must not tear apart; where the scheduler is stepped, on this thread."""
+        if not self.stepped:
+            return run_whole(function)
+        with Uninterrupted():
+            return function()
 
     def _manager(self, rm_id: str, request: str) -> Manager:
         self._check_running()
         if self.stepped:  # Otherwise the partition is told, and has its turn after the decision.
-            self._managers.judging.refuse(f"the {request} to a stepped scheduler")
+            self._managers.inside.refuse(f"the {request} to a stepped scheduler")
         return self._managers.get(rm_id, request)
+
+    def _tell(self, partition: Partition, method: str, *args: object) -> None:
+        self._engine.tell(partition, method, *args, may_wait=self._managers.inside.may_wait)
 
     def _check_running(self) -> None:
         if self._stopped:
@@ -299,11 +298,12 @@ class Scheduler(Stepping, QuestionSide):
     def snapshot(self) -> Document:
         """Return the documents of everything, as the REST interface shows them.
 
+        Each partition is shown as of one moment, without those that end meanwhile.
+
         Raises:
-            RequestError: the scheduler has been stopped.
+            RequestError: the scheduler has been stopped, or a predicate asks.
         """
-        self._check_running()
-        return snapshot(self._cluster.partitions())
+        return self._look("a snapshot", snapshot)
 
     def quarantined(self) -> tuple[Quarantined, ...]:
         """Return the applications and nodes that broke and are no longer scheduled with, by partition.
@@ -311,10 +311,9 @@ class Scheduler(Stepping, QuestionSide):
         Each is our own bug: please report it. Removing the application or node lets it go.
 
         Raises:
-            RequestError: the scheduler has been stopped.
+            RequestError: the scheduler has been stopped, or a predicate asks.
         """
-        self._check_running()
-        return tuple(entry for partition in self._cluster.partitions() for entry in partition.quarantined())
+        return self._look("a question for what is quarantined", quarantined)
 
     def extra_configuration(self, rm_id: str) -> ExtraConfig:
         """Return the settings of a resource manager that are beside its queues, as they are in effect.
@@ -329,8 +328,10 @@ class Scheduler(Stepping, QuestionSide):
 
         Raises:
             AssertionError: one does not hold; the message says which.
-            RequestError: the scheduler has been stopped.
+            RequestError: the scheduler has been stopped, or a predicate asks.
         """
-        self._check_running()
-        for partition in self._cluster.partitions():
-            partition.validate()
+        self._look("a validation", lambda partitions: ask_each(partitions, _validate))
+
+
+def _validate(partition: Partition) -> None:
+    partition.validate()

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from ..model.application_views import application_view
 from ..model.messages import short_partition_name
 from ..model.partition_views import node_view
+from .questions import ask_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..model.partition import Partition
+    from ..model.partition_views import ShownPartition
     from ..model.views import Document, Json
 
 __all__ = ["snapshot"]
@@ -23,19 +25,22 @@ def snapshot(partitions: Sequence[Partition]) -> Document:
 
     Where several RMs have a partition of one name, each is under its full name, `[rm]default`.
     """
-    shared = Counter(short_partition_name(partition.name) for partition in partitions)
-    named = [(_key(partition.name, shared), partition) for partition in partitions]
-    infos: list[Json] = [partition.view() for _, partition in named]
+    answers = ask_each(partitions, _shown)
+    shared = Counter(short_partition_name(partition.name) for partition, _ in answers)
+    named = [(_key(partition.name, shared), shown) for partition, shown in answers]
+    infos: list[Json] = [shown.partition for _, shown in named]
     return {
         "partitions": infos,
-        "queues": {name: partition.queues_view() for name, partition in named},
-        "nodes": {name: [*map(node_view, partition.shown_nodes())] for name, partition in named},
-        "applications": {
-            name: [*map(application_view, partition.shown_applications())] for name, partition in named
-        },
-        "users": {name: [*partition.users_view()] for name, partition in named},
-        "groups": {name: [*partition.groups_view()] for name, partition in named},
+        "queues": {name: shown.queues for name, shown in named},
+        "nodes": {name: [*map(node_view, shown.nodes)] for name, shown in named},
+        "applications": {name: [*map(application_view, shown.applications)] for name, shown in named},
+        "users": {name: [*shown.users] for name, shown in named},
+        "groups": {name: [*shown.groups] for name, shown in named},
     }
+
+
+def _shown(partition: Partition) -> ShownPartition:
+    return partition.shown()
 
 
 def _key(full_name: str, shared: Counter[str]) -> str:

@@ -20,7 +20,6 @@ _CIRCLE: Final = "a circle with whoever takes them in order"
 _ITSELF: Final = "whoever takes it waits for itself"
 _KEPT: Final = "held for reading, it is never let go of"
 _JOINED: Final = "who is waited for needs the lock to end"
-_REFUSED: Final = "a predicate that calls waits for who waits for it, and is not refused before"
 
 REASONS: Final[dict[tuple[str, str, str], str]] = {
     **{(f"{outer} and {inner}", "exchange", ""): _CIRCLE for outer, inner in NESTED},
@@ -40,20 +39,10 @@ REASONS: Final[dict[tuple[str, str, str], str]] = {
         "",
     ): "the RM is asked under it, and what it does may need that",
     ("RmLink.flush", "drop", ""): "the link falls asleep between the look and the wake-up",
-    ("RmLink.close", "hold longer", ""): _JOINED,
     ("RmLink._run", "drop", ""): "a successor is added after the last look at them, and never begins",
     ("RmLink._run", "take earlier", ""): "it waits to begin, and who would let it needs the lock",
     ("RmLink._precede", "drop", ""): "a successor is added after the last look at them, and never begins",
     ("RealClock.close", "hold longer", ""): _JOINED,
-    ("Scheduler.register_resource_manager", "take earlier", ""): _REFUSED,
-    (
-        "Scheduler.register_resource_manager",
-        "hold longer",
-        "",
-    ): "the callback that is waited for may register",
-    ("Scheduler.update_configuration", "take earlier", ""): _REFUSED,
-    ("Scheduler.stop", "take earlier", ""): _REFUSED,
-    ("Scheduler.stop", "hold longer", ""): "the callback that is waited for may register",
     ("TimedResolver._look_up", "take earlier", ""): "who asks waits without limit for a resolver that hangs",
 }
 """By function, operator, and a word of the acquisition where there are several."""

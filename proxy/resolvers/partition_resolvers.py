@@ -55,7 +55,7 @@ class ResolverMaker:
         log: Where it is said what is odd about the settings of the directory server.
     """
 
-    __slots__ = ("_instead", "_ldap_folder", "_log", "_now_ns", "outlook")
+    __slots__ = ("_instead", "_ldap_folder", "_log", "_now_ns")
 
     def __init__(
         self,
@@ -68,8 +68,6 @@ class ResolverMaker:
         self._instead = instead
         self._ldap_folder = ldap_folder
         self._now_ns = now_ns
-        self.outlook: Outlook = None
-        """What was read ahead for the configuration that is taken next."""
 
     def look(self, configuration: str) -> Outlook:
         """Read the settings of the directory server if a configuration may ask for it; no lock is held.
@@ -89,12 +87,13 @@ class ResolverMaker:
         rm_id: str,
         config: SchedulerConfig,
         present: Mapping[str, PartitionResolver],
+        outlook: Outlook = None,
     ) -> dict[str, PartitionResolver]:
         """Make the resolvers of all partitions of a configuration, by the full names of the partitions.
 
         One of `present` stays, with what it remembers, where kind and settings are the same. The settings
-        of the directory server are those of `outlook`; they are read here only where nobody could see that
-        the configuration asks for them, since it writes `ldap` with escapes.
+        of the directory server are those of `outlook`, which `look` has returned; they are read here only
+        where nobody could see that the configuration asks for them, since it writes `ldap` with escapes.
 
         Raises:
             ConfigurationError: Resolvers cannot be made; the error has all problems, at their partitions.
@@ -104,14 +103,14 @@ class ResolverMaker:
         for partition in config.partitions:
             name = full_partition_name(partition.name, rm_id)
             try:
-                made[name] = self._resolver(partition.user_group_resolver, present.get(name))
+                made[name] = self._resolver(partition.user_group_resolver, present.get(name), outlook)
             except ResolverSettingsError as error:
                 problems += _problems(partition, error)
         if problems:
             raise ConfigurationError(tuple(problems))
         return made
 
-    def _resolver(self, kind: str, present: PartitionResolver | None) -> PartitionResolver:
+    def _resolver(self, kind: str, present: PartitionResolver | None, outlook: Outlook) -> PartitionResolver:
         if self._instead is not None:
             return PartitionResolver("", None, self._instead)
         if kind not in (_OPERATING_SYSTEM, _LDAP):
@@ -119,7 +118,7 @@ class ResolverMaker:
         settings = None
         if kind == _LDAP:
             check_ldap_is_installed()
-            outlook = self.outlook or self.look(_LDAP)
+            outlook = outlook or self.look(_LDAP)
             if isinstance(outlook, ResolverSettingsError):
                 raise outlook
             settings = outlook

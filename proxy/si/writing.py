@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .api import ResourceManagerCallback
 
 __all__ = [
+    "callback_for",
     "dispatch",
     "write_allocation_placed",
     "write_allocations_rejected",
@@ -74,6 +75,21 @@ def dispatch(  # noqa: C901 - one case an announcement
                 callback.update_node(write_nodes_answered(announcement))
         case SchedulingStateChanged():
             callback.update_container_scheduling_state(write_scheduling_state_changed(announcement))
+        case _:
+            assert_never(announcement)
+
+
+def callback_for(announcement: Announcement) -> str:
+    """Return the name of the callback that an announcement is for."""
+    match announcement:
+        case ApplicationChanged() | ApplicationsAnswered():
+            return "update_application"
+        case NodesAnswered():
+            return "update_node"
+        case SchedulingStateChanged():
+            return "update_container_scheduling_state"
+        case AllocationPlaced() | AllocationsReleased() | AllocationsRejected():
+            return "update_allocation"
         case _:
             assert_never(announcement)
 

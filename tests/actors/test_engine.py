@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from licorne.actors.engine import Engine
-    from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
     from licorne.model.messages import Announcement
 
 WAIT_SECONDS: Final = 10
@@ -118,19 +117,6 @@ class Site:
         return sum(isinstance(entry, AllocationPlaced) for entry in self.announcements)
 
 
-class NoPartitions:
-    """Makes nothing."""
-
-    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
-        """Do nothing."""
-
-    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
-        raise AssertionError(f"{name} of {rm_id} is not wanted: {config}")
-
-    def release(self, partition: Partition) -> None:
-        """Do nothing."""
-
-
 @pytest.fixture
 def direct() -> DirectEngine:
     """Give the engine of plain objects."""
@@ -158,7 +144,7 @@ def automatic() -> Iterator[ActorsEngine]:
 
 def test_direct_references_are_the_objects(direct: DirectEngine) -> None:
     """Adopted or released, nothing happens to them."""
-    node, application, cluster = a_node(), an_application(), Cluster(NoPartitions())
+    node, application, cluster = a_node(), an_application(), Cluster()
 
     assert node is direct.adopt_node(node)
     assert application is direct.adopt_application(application)
@@ -184,7 +170,7 @@ def test_actors_are_behind_the_same_methods(stepping: ActorsEngine) -> None:
     assert handle is not node
     assert node.facts() == handle.facts()
     assert "app" == stepping.adopt_application(an_application()).application_id
-    assert [] == stepping.adopt_cluster(Cluster(NoPartitions())).partitions()
+    assert [] == stepping.adopt_cluster(Cluster()).partitions()
 
 
 def test_a_released_actor_has_stopped(stepping: ActorsEngine) -> None:
@@ -204,7 +190,7 @@ def test_a_closed_engine_has_no_actor_and_no_thread() -> None:
     engine = ActorsEngine()
     site = Site(engine)
     engine.adopt_node(a_node())
-    engine.adopt_cluster(Cluster(NoPartitions()))
+    engine.adopt_cluster(Cluster())
     engine.close()
 
     assert () == engine.dispatcher.actors()

@@ -33,7 +33,7 @@ from licorne.model.partition import Partition
 from licorne.model.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from licorne.actors.failure import Failure
     from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
@@ -70,23 +70,26 @@ def a_partition() -> Partition:
     return Partition(PARTITION, "rm", a_configuration(), around)
 
 
-class OnePartition:
-    """Makes the same partition whatever is asked for."""
+class NoPartitions:
+    """Makes nothing."""
 
-    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+    def prepare(self, config: SchedulerConfig) -> None:
         """Do nothing."""
 
-    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:  # noqa: ARG002 - a fake
-        return a_partition()
+    def make(self, name: str, config: PartitionConfig) -> Partition:
+        raise AssertionError(f"{name} is not wanted: {config}")
 
-    def release(self, partition: Partition) -> None:
+    def commit(self, partitions: Mapping[str, Partition]) -> None:
+        """Do nothing."""
+
+    def drop(self, partition: Partition) -> None:
         """Do nothing."""
 
 
 def an_entity(entity_class: type) -> Any:
     """Return an entity of a class."""
     makers: dict[type, Callable[[], object]] = {
-        Cluster: lambda: Cluster(OnePartition()),
+        Cluster: Cluster,
         Partition: a_partition,
         Application: an_application,
         Node: a_node,
@@ -162,9 +165,9 @@ def test_an_ask_returns_what_the_method_returns(stepped: Dispatcher) -> None:
 def test_an_exception_comes_out_and_the_actor_goes_on(*, check_direction: bool) -> None:
     """The asker gets it as it was raised."""
     with Dispatcher(workers=0, check_direction=check_direction) as dispatcher:
-        cluster = adopt(Cluster(OnePartition()), dispatcher)
+        cluster = adopt(Cluster(), dispatcher)
         with pytest.raises(RequestError, match="the rmID is empty"):
-            cluster.register(Registration(rm_id=""))
+            cluster.register(Registration(rm_id=""), NoPartitions())
 
         assert [] == cluster.partitions()
 
@@ -281,4 +284,4 @@ def test_what_goes_up_is_told(checked: Dispatcher) -> None:
 def test_somebody_outside_may_ask_anyone(checked: Dispatcher) -> None:
     """A thread that runs no actor has no rank."""
     assert "node" == adopt(a_node(), checked).facts().node_id
-    assert [] == adopt(Cluster(OnePartition()), checked).partitions()
+    assert [] == adopt(Cluster(), checked).partitions()

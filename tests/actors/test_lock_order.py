@@ -29,10 +29,10 @@ def test_every_declared_nesting_is_made() -> None:
     with session(LOCK_ORDER) as checked:
         for engine in ENGINES:
             end_a_partition_with_a_reservation(engine)
-            register_again_while_something_runs(engine)
+            reload_while_something_runs(engine)
             explain_while_something_waits(engine)
         place_in_a_partition_that_threads_share()
-        register_again_while_something_runs("threads", share_partitions=True)
+        reload_while_something_runs("threads", share_partitions=True)
         explain_while_something_waits("threads", share_partitions=True)
     certificate = certify(checked.summary())
 
@@ -57,13 +57,14 @@ def end_a_partition_with_a_reservation(engine: EngineName) -> None:
         scheduler.validate()
 
 
-def register_again_while_something_runs(engine: EngineName, *, share_partitions: bool | None = None) -> None:
-    """Its end sets a timer."""
+def reload_while_something_runs(engine: EngineName, *, share_partitions: bool | None = None) -> None:
+    """Queues that may be empty are looked at later, for which a timer is set; then end it all."""
     listener = Listener()
     with running(engine, share_partitions=share_partitions) as scheduler:
         begin(scheduler, listener)
         scheduler.update_allocation(ask_request("ask"))
         listener.wait_for("placed ask")
+        scheduler.update_configuration(configuration_request(TWO))
         scheduler.register("rm", listener, configuration=ONE)
 
 

@@ -12,7 +12,6 @@ from licorne.model.configuration.reader import ConfigurationError
 from licorne.model.errors import RequestError
 from licorne.model.messages import (
     Announcement,
-    ApplicationChanged,
     ApplicationSubmission,
     Registration,
 )
@@ -20,6 +19,8 @@ from licorne.model.partition import Partition
 from licorne.model.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 
 ONE = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
@@ -34,15 +35,16 @@ class Maker:
 
     def __init__(self) -> None:
         self.made: list[str] = []
-        self.released: list[str] = []
+        self.committed: list[list[str]] = []
+        self.dropped: list[str] = []
         self.announced: list[Announcement] = []
         self.refuses = False
 
-    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+    def prepare(self, config: SchedulerConfig) -> None:
         if self.refuses:
-            raise RequestError(f"{rm_id} cannot have {len(config.partitions)} partitions")
+            raise RequestError(f"rm cannot have {len(config.partitions)} partitions")
 
-    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
+    def make(self, name: str, config: PartitionConfig) -> Partition:
         self.made.append(name)
         around = Surroundings(
             now_ns=lambda: START_NS,
@@ -56,17 +58,20 @@ class Maker:
             release=lambda _handle: None,
             reservations_on=True,
         )
-        return Partition(name, rm_id, config, around)
+        return Partition(name, name[1 : name.index("]")], config, around)
 
-    def release(self, partition: Partition) -> None:
-        self.released.append(partition.name)
+    def commit(self, partitions: Mapping[str, Partition]) -> None:
+        self.committed.append([*partitions])
+
+    def drop(self, partition: Partition) -> None:
+        self.dropped.append(partition.name)
 
 
 def a_cluster(text: str = ONE) -> tuple[Cluster, Maker]:
     """Return a cluster with the RM `rm`."""
     maker = Maker()
-    cluster = Cluster(maker)
-    cluster.register(a_registration(text))
+    cluster = Cluster()
+    cluster.register(a_registration(text), maker)
     return cluster, maker
 
 
@@ -91,7 +96,7 @@ def submit(partition: Partition, **tags: str) -> None:
 
 
 def queues_of(partition: Partition) -> list[str]:
-    children = partition.queues_view()["children"]
+    children = partition.shown().queues["children"]
     assert isinstance(children, list)
     return [f"{child['queuename']} {child['status']}" for child in children if isinstance(child, dict)]
 
@@ -102,7 +107,7 @@ def queues_of(partition: Partition) -> list[str]:
 def test_a_registration_makes_the_partitions_of_its_configuration() -> None:
     """Their full names begin with the id of the RM, so that two RMs may have the same."""
     cluster, maker = a_cluster(TWO)
-    cluster.register(a_registration(ONE, "other"))
+    cluster.register(a_registration(ONE, "other"), maker)
 
     assert ["[rm]default", "[rm]gpu", "[other]default"] == maker.made
     assert ["[other]default", "[rm]default", "[rm]gpu"] == [entry.name for entry in cluster.partitions()]
@@ -120,7 +125,7 @@ def test_without_a_configuration_there_is_a_queue_for_each_namespace() -> None:
 def test_a_registration_without_an_id_is_refused() -> None:
     """Nobody could be told anything."""
     with pytest.raises(RequestError, match="rmID is empty"):
-        Cluster(Maker()).register(a_registration(ONE, ""))
+        Cluster().register(a_registration(ONE, ""), Maker())
 
 
 def test_an_rm_that_registers_again_starts_afresh() -> None:
@@ -129,9 +134,9 @@ def test_an_rm_that_registers_again_starts_afresh() -> None:
     before = cluster.partitions()[0]
     submit(before)
 
-    cluster.register(a_registration(ONE))
+    done = cluster.register(a_registration(ONE), maker)
 
-    assert ["[rm]default", "[rm]gpu"] == maker.released
+    assert ["[rm]default", "[rm]gpu"] == [partition.name for partition in done.ended]
     assert ["[rm]default"] == [partition.name for partition in cluster.partitions()]
     assert cluster.partitions()[0] is not before
 
@@ -143,9 +148,9 @@ def test_a_registration_that_is_refused_leaves_the_earlier_one(text: str) -> Non
     (before,) = cluster.partitions()
 
     with pytest.raises(ConfigurationError):
-        cluster.register(a_registration(text))
+        cluster.register(a_registration(text), maker)
 
-    assert ([before], []) == (cluster.partitions(), maker.released)
+    assert ([before], [["[rm]default"]]) == (cluster.partitions(), maker.committed)
 
 
 # --------------------------------------------------------------------------------------------- reload
@@ -154,14 +159,14 @@ def test_a_registration_that_is_refused_leaves_the_earlier_one(text: str) -> Non
 def test_a_reload_changes_makes_and_ends_partitions() -> None:
     """The one that stays keeps what it has: its queue drains while an application is in it."""
     cluster, maker = a_cluster(ONE.replace("name: default", "name: old") + "\n")
-    cluster.update_configuration("rm", TWO)
+    cluster.update_configuration("rm", TWO, maker)
     default, gpu = cluster.partitions()
     submit(default)
 
-    cluster.update_configuration("rm", OTHER)
+    done = cluster.update_configuration("rm", OTHER, maker)
 
     assert [default] == cluster.partitions()
-    assert ["[rm]old", "[rm]gpu"] == maker.released
+    assert (gpu,) == done.ended
     assert gpu not in cluster.partitions()
     assert ["root.a Draining", "root.b Active"] == queues_of(default)
 
@@ -173,10 +178,10 @@ def test_a_reload_that_is_refused_changes_nothing(text: str) -> None:
     made = [*maker.made]
 
     with pytest.raises(ConfigurationError):
-        cluster.update_configuration("rm", text)
+        cluster.update_configuration("rm", text, maker)
 
     assert ["root.a Active"] == queues_of(cluster.partitions()[0])
-    assert (made, []) == (maker.made, maker.released)
+    assert (made, [["[rm]default"]]) == (maker.made, maker.committed)
 
 
 def test_a_reload_whose_partitions_cannot_be_had_changes_nothing() -> None:
@@ -185,16 +190,16 @@ def test_a_reload_whose_partitions_cannot_be_had_changes_nothing() -> None:
     maker.refuses = True
 
     with pytest.raises(RequestError, match="rm cannot have 1 partitions"):
-        cluster.update_configuration("rm", OTHER)
+        cluster.update_configuration("rm", OTHER, maker)
 
     assert ["root.a Active"] == queues_of(cluster.partitions()[0])
 
 
 def test_a_reload_without_a_configuration_means_the_default_one() -> None:
     """As at registration."""
-    cluster, _ = a_cluster()
+    cluster, maker = a_cluster()
 
-    cluster.update_configuration("rm", "")
+    cluster.update_configuration("rm", "", maker)
 
     assert ["root.a Draining"] == queues_of(cluster.partitions()[0])
 
@@ -203,18 +208,18 @@ def test_the_same_text_again_changes_nothing() -> None:
     """What a namespace has set on its own queue stays as well; a line with a checksum does not count."""
     cluster, maker = a_cluster()
 
-    partitions = cluster.update_configuration("rm", f"{ONE}\nchecksum: {'0' * 64}\n")
+    done = cluster.update_configuration("rm", f"{ONE}\nchecksum: {'0' * 64}\n", maker)
 
-    assert (["[rm]default"], ["[rm]default"]) == ([*partitions], maker.made)
+    assert (["[rm]default"], ["[rm]default"]) == ([*done.partitions], maker.made)
 
 
 @pytest.mark.parametrize("rm_id", ["nobody", ""])
 def test_a_reload_for_an_unknown_rm_is_refused(rm_id: str) -> None:
     """With the words of the interface."""
-    cluster, _ = a_cluster()
+    cluster, maker = a_cluster()
 
     with pytest.raises(RequestError) as refused:
-        cluster.update_configuration(rm_id, OTHER)
+        cluster.update_configuration(rm_id, OTHER, maker)
 
     assert f"RM {rm_id} has no active partitions, make sure it is registered" == str(refused.value)
 
@@ -222,21 +227,9 @@ def test_a_reload_for_an_unknown_rm_is_refused(rm_id: str) -> None:
 def test_an_rm_without_partitions_has_to_register_again() -> None:
     """A configuration may have none; from then on a reload is refused, as recorded."""
     cluster, maker = a_cluster()
-    cluster.update_configuration("rm", "partitions: []")
+    (ended,) = cluster.update_configuration("rm", "partitions: []", maker).ended
 
     with pytest.raises(RequestError, match="has no active partitions"):
-        cluster.update_configuration("rm", ONE)
+        cluster.update_configuration("rm", ONE, maker)
 
-    assert ([], ["[rm]default"]) == (cluster.partitions(), maker.released)
-
-
-def test_a_cluster_that_stops_ends_all_partitions() -> None:
-    """Of all RMs; an application that was there fails."""
-    cluster, maker = a_cluster()
-    cluster.register(a_registration(ONE, "other"))
-    submit(cluster.partitions()[0])
-
-    cluster.stop()
-
-    assert ([], ["[rm]default", "[other]default"]) == (cluster.partitions(), maker.released)
-    assert ["Failing"] == [entry.state for entry in maker.announced if isinstance(entry, ApplicationChanged)]
+    assert ([], "[rm]default") == (cluster.partitions(), ended.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -12,6 +12,9 @@ from licorne.model.errors import RequestError
 from licorne.model.messages import Registration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from licorne.model.cluster import Reconfigured
     from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
     from licorne.model.partition import Partition
 
@@ -33,13 +36,13 @@ class FakePartition:
         self.configs = [config]
         self.ended = False
 
-    def reconfigure(self, config: PartitionConfig) -> None:
+    def reconfigure(self, config: PartitionConfig) -> int:
         assert not self.ended
         self.configs.append(config)
+        return len(self.configs) - 1
 
-    def shut_down(self) -> None:
-        assert not self.ended, "it ends twice"
-        self.ended = True
+    def restore(self, before: int) -> None:
+        del self.configs[before:]
 
 
 class FakeMaker:
@@ -47,20 +50,24 @@ class FakeMaker:
 
     def __init__(self) -> None:
         self.made: list[FakePartition] = []
-        self.released: list[str] = []
+        self.dropped: list[str] = []
         self.refuses = False
+        self.fails_to_commit = False
 
-    def prepare(self, rm_id: str, config: SchedulerConfig) -> None:
+    def prepare(self, config: SchedulerConfig) -> None:
         if self.refuses:
-            raise RequestError(f"{rm_id}: {len(config.partitions)} partitions cannot be made")
+            raise RequestError(f"{len(config.partitions)} partitions cannot be made")
 
-    def make(self, name: str, rm_id: str, config: PartitionConfig) -> Partition:
-        assert name.startswith(f"[{rm_id}]")
+    def make(self, name: str, config: PartitionConfig) -> Partition:
         self.made.append(FakePartition(name, config))
         return self.made[-1]  # type: ignore[return-value]  # what a cluster asks of a partition
 
-    def release(self, partition: Partition) -> None:
-        self.released.append(partition.name)
+    def commit(self, partitions: Mapping[str, Partition]) -> None:
+        if self.fails_to_commit:
+            raise ZeroDivisionError(f"{len(partitions)} partitions")
+
+    def drop(self, partition: Partition) -> None:
+        self.dropped.append(partition.name)
 
 
 class Driven:
@@ -68,13 +75,21 @@ class Driven:
 
     def __init__(self) -> None:
         self.maker = FakeMaker()
-        self.cluster = Cluster(self.maker)
+        self.cluster = Cluster()
 
     def register(self, text: str, rm_id: str = "rm") -> list[str]:
-        return list(self.cluster.register(Registration(rm_id=rm_id, configuration=text)))
+        registration = Registration(rm_id=rm_id, configuration=text)
+        return self._end(self.cluster.register(registration, self.maker))
 
     def update(self, text: str, rm_id: str = "rm") -> list[str]:
-        return list(self.cluster.update_configuration(rm_id, text))
+        return self._end(self.cluster.update_configuration(rm_id, text, self.maker))
+
+    def _end(self, done: Reconfigured) -> list[str]:
+        for partition in done.ended:
+            fake = cast("FakePartition", partition)
+            assert not fake.ended, "it ends twice"
+            fake.ended = True
+        return list(done.partitions)
 
     def names(self) -> list[str]:
         return [partition.name for partition in self.cluster.partitions()]
@@ -104,14 +119,11 @@ def test_an_empty_text_is_the_default_configuration(driven: Driven) -> None:
 
 
 def test_several_managers_have_partitions_of_their_own(driven: Driven) -> None:
-    """Of the same short name; a look-up by that name gives the first."""
+    """Of the same short name; they are listed by manager."""
     driven.register(a_text("default"), "b")
     driven.register(a_text("default"), "a")
-    first = driven.cluster.partition("default")
 
     assert ["[a]default", "[b]default"] == driven.names()
-    assert first is not None
-    assert ("[a]default", None) == (first.name, driven.cluster.partition("gpu"))
 
 
 def test_a_second_registration_ends_what_the_first_had(driven: Driven) -> None:
@@ -121,7 +133,6 @@ def test_a_second_registration_ends_what_the_first_had(driven: Driven) -> None:
     driven.register(a_text("default"))
 
     assert [False, True, True, False] == [partition.ended for partition in driven.maker.made]
-    assert ["[rm]default", "[rm]gpu"] == driven.maker.released
     assert ["[other]default", "[rm]default"] == driven.names()
 
 
@@ -226,7 +237,6 @@ def test_an_update_adds_changes_and_removes_partitions(driven: Driven) -> None:
     default, old, new = driven.maker.made
     assert ["[rm]default", "[rm]new"] == sorted(names) == driven.names()
     assert (2, False, True, "[rm]new") == (len(default.configs), default.ended, old.ended, new.name)
-    assert ["[rm]old"] == driven.maker.released
 
 
 def test_a_partition_that_comes_back_is_a_new_one(driven: Driven) -> None:
@@ -268,13 +278,25 @@ def test_all_partitions_may_go(driven: Driven) -> None:
     assert ["[rm]default"] == driven.register(a_text("default"))
 
 
-def test_the_end_of_the_cluster_ends_everything_once(driven: Driven) -> None:
-    """All partitions of all managers."""
-    driven.register(a_text("default", "gpu"), "a")
-    driven.register(a_text("default"), "b")
+def test_an_update_that_fails_late_gives_back_what_the_partitions_had(driven: Driven) -> None:
+    """Whatever fails, those that have changed change back, and those that were made go."""
+    driven.register(a_text("default"))
+    driven.maker.fails_to_commit = True
 
-    driven.cluster.stop()
-    driven.cluster.stop()
+    with pytest.raises(ZeroDivisionError, match="2 partitions"):
+        driven.update(a_text("default", "gpu"))
 
-    assert [True, True, True] == [partition.ended for partition in driven.maker.made]
-    assert [] == driven.names()
+    assert (["[rm]default"], ["[rm]gpu"]) == (driven.names(), driven.maker.dropped)
+    assert [1, 1] == [len(partition.configs) for partition in driven.maker.made]
+
+
+def test_a_registration_that_fails_late_leaves_the_one_before(driven: Driven) -> None:
+    """The partitions that were made for it go."""
+    driven.register(a_text("default"))
+    driven.maker.fails_to_commit = True
+
+    with pytest.raises(ZeroDivisionError, match="1 partitions"):
+        driven.register(a_text("gpu"))
+
+    assert (["[rm]default"], ["[rm]gpu"]) == (driven.names(), driven.maker.dropped)
+    assert [False, False] == [partition.ended for partition in driven.maker.made]

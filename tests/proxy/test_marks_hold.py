@@ -73,14 +73,13 @@ def questioned(scheduler: Scheduler, lines: Iterable[Line]) -> Iterator[Line]:
             scheduler.validate()
             scheduler.snapshot()
             scheduler.quarantined()
-            scheduler._cluster.partition("default")
             for partition in scheduler._cluster.partitions():
                 ask_everything(scheduler, partition)
         yield line
 
 
 def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
-    partition.view()
+    partition.shown()
     for application_id in partition.application_ids():
         explanation = partition.explain(application_id)
         assert explanation is not None

@@ -70,7 +70,7 @@ except AttributeError as error:
 print(json.dumps([licorne.Scheduler.__name__, all(name in dir(licorne) for name in licorne.__all__), said]))
 """
 
-_FAIL_QUIETLY: Final = """
+_FAIL: Final = """
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
 class Failing(ResourceManager):
@@ -80,6 +80,8 @@ with Scheduler(engine="direct") as scheduler:
     scheduler.register("rm", Failing())
     request = si.NodeRequest(rmID="rm")
     request.nodes.add(nodeID="n1", action=si.NodeInfo.CREATE)
+    scheduler.update_node(request)
+    request.nodes[0].nodeID = "n2"
     scheduler.update_node(request)
     print(scheduler.deliver())
 """
@@ -213,9 +215,13 @@ def test_an_import_starts_no_thread_and_configures_no_logging(tmp_path: Path) ->
     assert errors == ""
 
 
-def test_the_log_is_silent_until_somebody_asks_for_it(tmp_path: Path) -> None:
-    """Even a callback that raises leaves nothing on the error output of a program that did not ask."""
-    assert ("1\n", "") == run_python(_FAIL_QUIETLY, tmp_path)
+def test_the_log_is_silent_until_somebody_asks_for_it_but_for_failing_callbacks(tmp_path: Path) -> None:
+    """A program that did not ask sees on its error output that a callback raises, with the place."""
+    output, errors = run_python(_FAIL, tmp_path)
+
+    assert "2\n" == output
+    assert 1 == errors.count("update_node of resource manager 'rm' raised ValueError: on purpose")
+    assert 1 == errors.count("in update_node")
 
 
 def test_the_lock_checker_loads_nothing_of_the_scheduler(tmp_path: Path) -> None:

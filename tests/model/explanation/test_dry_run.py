@@ -92,11 +92,7 @@ def more(harness: Harness, ask: AllocationSubmission) -> DryRun:
 def _shown(harness: Harness) -> tuple[object, ...]:
     partition, state = harness.partition, harness.state
     return (
-        partition.queues_view(),
-        partition.shown_nodes(),
-        partition.shown_applications(),
-        partition.users_view(),
-        partition.groups_view(),
+        partition.shown(),
         len(harness.announcements),
         (state.changes, state.node_changes, state.nodes.gains, dict(state.nodes.closed)),
     )

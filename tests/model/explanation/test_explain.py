@@ -259,14 +259,13 @@ def test_an_explanation_does_not_change_the_state() -> None:
     """Neither what is shown nor what holds."""
     scene = a_preemption()
     scene.ask("more", application_id="root.b", resource=TEN)
-    before = (scene.partition.queues_view(), scene.partition.shown_applications(), scene.state.changes)
+    before = (scene.partition.shown(), scene.state.changes)
 
     for name in ("root.a", "root.b"):
         explained(scene, name)
 
     assert before == (
-        scene.partition.queues_view(),
-        scene.partition.shown_applications(),
+        scene.partition.shown(),
         scene.state.changes,
     )
     scene.validate()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from asyncio import CancelledError
 from typing import TYPE_CHECKING
 
-from listening import WAIT_SECONDS, Gate, Listener
+import pytest
+from listening import WAIT_SECONDS, Gate, Judge, Listener, once
 from manager_requests import ask_request, keys, release_request
 from running_scheduler import begin
 
@@ -64,14 +66,15 @@ def test_a_slow_callback_does_not_stall_another_manager(scheduler: Scheduler, li
     slow.wait_for_count("placed ", 20)
 
 
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, CancelledError])
 def test_a_callback_that_raises_stops_nothing(
-    scheduler: Scheduler, listener: Listener, complaints: list[str]
+    scheduler: Scheduler, listener: Listener, complaints: list[str], error: type[BaseException]
 ) -> None:
     """The error is logged, and the next thing is told."""
     begin(scheduler, listener)
 
     def fail(text: str) -> None:
-        raise ValueError(f"{text} on purpose")
+        raise error(f"{text} on purpose")
 
     listener.react = fail
     scheduler.update_allocation(ask_request(*keys(5)))
@@ -80,4 +83,46 @@ def test_a_callback_that_raises_stops_nothing(
 
     assert 7 == len(complaints)  # five placements, and the application is Accepted and Running
     assert all("callback of RM rm failed" in complaint for complaint in complaints)
+    complaints.clear()
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, CancelledError])
+def test_a_predicate_that_raises_refuses_and_stops_nothing(
+    scheduler: Scheduler, error: type[BaseException]
+) -> None:
+    """Whatever it raises; other managers are scheduled for, and this one when it agrees again."""
+    judge, other = Judge(), Listener()
+
+    def fail() -> None:
+        raise error("on purpose")
+
+    judge.react = once("asked to place ask", fail)
+    begin(scheduler, judge)
+    begin(scheduler, other, rm_id="other")
+    scheduler.update_allocation(ask_request("ask"))
+    judge.wait_for("asked to place ask")
+    scheduler.update_allocation(ask_request("elsewhere", rm_id="other"))
+    scheduler.update_allocation(ask_request("next"))
+
+    other.wait_for("placed elsewhere")
+    judge.wait_for("placed next")
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_a_manager_that_registers_again_hears_after_a_callback_that_failed(
+    scheduler: Scheduler, listener: Listener, complaints: list[str], error: type[BaseException]
+) -> None:
+    """The link of the next registration begins when the one before has ended."""
+
+    def fail() -> None:
+        raise error("on purpose")
+
+    listener.react = once("placed ask", fail)
+    begin(scheduler, listener)
+    scheduler.update_allocation(ask_request("ask"))
+    listener.wait_for("placed ask")
+    again = Listener()
+    begin(scheduler, again)
+
+    assert 1 == len(complaints)
     complaints.clear()

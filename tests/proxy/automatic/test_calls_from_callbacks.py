@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
-from listening import WAIT_SECONDS, Listener, once
+from listening import WAIT_SECONDS, Gate, Listener, once
 from manager_requests import (
     ONE,
     TWO,
@@ -18,8 +19,9 @@ from manager_requests import (
     placeholder_request,
     release_request,
 )
-from running_scheduler import begin
+from running_scheduler import begin, threads_of_ours
 
+from licorne import RequestError
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -134,3 +136,118 @@ def test_a_callback_may_stop_the_scheduler(scheduler: Scheduler, listener: Liste
     scheduler.update_application(application_request("app"))
 
     assert stopped.wait(WAIT_SECONDS)
+
+
+def test_two_callbacks_cannot_register_each_others_manager(scheduler: Scheduler) -> None:
+    """Each would wait for the other one to end, for ever."""
+    managers = {"a": Listener(), "b": Listener()}
+    inside = threading.Barrier(2, timeout=WAIT_SECONDS)
+    refused: list[str] = []
+
+    def register(other: str) -> None:
+        inside.wait()
+        try:
+            scheduler.register(other, Listener(), configuration=ONE)
+        except RequestError as error:
+            refused.append(str(error))
+        inside.wait()
+
+    for rm_id, other in (("a", "b"), ("b", "a")):
+        managers[rm_id].react = once("placed ask", partial(register, other))
+        begin(scheduler, managers[rm_id], rm_id=rm_id)
+    for rm_id in managers:
+        scheduler.update_allocation(ask_request("ask", rm_id=rm_id))
+    for listener in managers.values():
+        listener.wait_for("placed ask")
+    scheduler.stop()
+
+    text = "a registration of RM {!r} inside a callback of RM {!r} is refused"
+    assert {text.format("a", "b"), text.format("b", "a")} == {entry.partition(":")[0] for entry in refused}
+
+
+def test_a_callback_may_register_a_manager_that_is_new(scheduler: Scheduler, listener: Listener) -> None:
+    """And its own one again: neither waits for a callback."""
+    new = Listener()
+
+    def register() -> None:
+        scheduler.register("new", new, configuration=ONE)
+        scheduler.register("rm", new, configuration=ONE)
+        scheduler.update_node(node_request("of rm"))
+        scheduler.update_node(node_request("of new", rm_id="new"))
+
+    listener.react = once("placed ask", register)
+    begin(scheduler, listener)
+    scheduler.update_allocation(ask_request("ask"))
+
+    new.wait_for("accepted of rm", "accepted of new")
+
+
+def test_a_manager_is_called_by_one_thread_at_a_time(scheduler: Scheduler) -> None:
+    """Also if it registers again and again while it is slow to take an answer."""
+    gate, listener = Gate("accepted node"), Listener()
+    inside, most = [0], [0]
+    lock = threading.Lock()
+
+    def count(text: str) -> None:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        gate.hold(text)
+        with lock:
+            inside[0] -= 1
+
+    listener.react = count
+    scheduler.register("rm", listener, configuration=ONE)
+    scheduler.update_node(node_request("node"))
+    assert gate.reached.wait(WAIT_SECONDS)
+    again = [
+        threading.Thread(target=register_with_node, args=(scheduler, listener, f"node-{number}"))
+        for number in range(3)
+    ]
+    for thread in again:
+        thread.start()
+        assert listener.hears(lambda: True)
+    while len(threads_of_ours()) < 4:
+        again[0].join(0.001)
+    gate.open()
+    for thread in again:
+        thread.join(WAIT_SECONDS)
+    scheduler.stop()
+
+    assert (1, 4) == (most[0], len(listener.all("accepted node")))
+
+
+def register_with_node(scheduler: Scheduler, listener: Listener, node_id: str) -> None:
+    """Register again, and have something to be told."""
+    scheduler.register("rm", listener, configuration=ONE)
+    scheduler.update_node(node_request(node_id))
+
+
+def test_a_stop_in_a_callback_does_not_wait_for_that_callback(
+    scheduler: Scheduler, listener: Listener
+) -> None:
+    """Nothing is scheduled any more when it returns, and a stop elsewhere waits for the callback."""
+    gate, stopped = Gate("placed"), threading.Event()
+
+    def stop() -> None:
+        scheduler.stop()
+        stopped.set()
+
+    stop_once = once("placed ask", stop)
+
+    def react(text: str) -> None:
+        stop_once(text)
+        gate.hold(text)
+
+    listener.react = react
+    begin(scheduler, listener)
+    scheduler.update_allocation(ask_request("ask"))
+    assert stopped.wait(WAIT_SECONDS)
+    elsewhere = threading.Thread(target=scheduler.stop)
+    elsewhere.start()
+    elsewhere.join(0.01)
+    waits = elsewhere.is_alive()
+    gate.open()
+    elsewhere.join(WAIT_SECONDS)
+
+    assert (True, False) == (waits, elsewhere.is_alive())

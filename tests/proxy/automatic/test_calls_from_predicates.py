@@ -20,6 +20,7 @@ from manager_requests import (
 from running_scheduler import begin
 
 from licorne import RequestError, Scheduler
+from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, list
 
 
 def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
-    """Its partition waits for it: registration, configuration and stop are refused, and change nothing."""
+    """Its partition waits for it: whatever would wait for that is refused, and changes nothing."""
     refused: list[str] = []
     judge = Judge()
     calls = (
@@ -53,13 +54,19 @@ def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
         partial(scheduler.register, "other", judge, configuration=ONE),
         partial(scheduler.update_configuration, configuration_request(TWO)),
         scheduler.stop,
+        scheduler.snapshot,
+        scheduler.validate,
+        scheduler.quarantined,
+        partial(scheduler.explain, "app"),
+        partial(scheduler.dry_run, ask=si.Allocation(allocationKey="new", applicationID="app")),
     )
     judge.react = once("asked to place ask", lambda: refused.extend(refusal_of(call) for call in calls))
     begin(scheduler, judge)
     scheduler.update_allocation(ask_request("ask"))
     judge.wait_for("placed ask")
 
-    kinds = ["a registration", "a registration", "an update of the configuration", "a stop"]
+    kinds = ["a registration", "a registration", "an update of the configuration", "a stop", "a snapshot"]
+    kinds += ["a validation", "a question for what is quarantined", "an explanation", "a dry run"]
     text = "inside a predicate is refused: the partition that asked the predicate waits for it"
     assert [f"{kind} {text}" for kind in kinds] == refused
     scheduler.update_configuration(configuration_request(TWO))
@@ -85,7 +92,7 @@ def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(sched
     assert gate.reached.wait(WAIT_SECONDS)
     again = threading.Thread(target=register, daemon=True)
     again.start()
-    registering = cast("threading.Lock", scheduler._registering)
+    registering = cast("threading.Lock", scheduler._registrations._lock)
     while again.is_alive() and not registering.locked():
         again.join(timeout=0.001)  # On threads nothing waits for a predicate: it may be over at once.
     gate.open()

@@ -214,4 +214,4 @@ def test_a_cycle_that_is_broken_off_counts_no_refusal() -> None:
         assert 0 == scheduler.schedule(1)
 
         assert {"Not enough queue quota": 1} == log_of(scheduler, "large")
-        assert {"not there": 1} == log_of(scheduler, "ask")
+        assert {"ValueError: not there": 1} == log_of(scheduler, "ask")

@@ -1,0 +1,67 @@
+"""How much may wait in a partition's mailbox: an RM that sends more than is carried out is slowed down."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ENTRIES_MAX", "WAIT_SECONDS_MAX", "Inflow", "entries_of"]
+
+ENTRIES_MAX: Final = 512
+"""When so many entries (asks, releases, applications, nodes) wait in a partition, calls that bring more wait
+until half of them are carried out."""
+WAIT_SECONDS_MAX: Final = 1.0
+"""How long one call waits at most. It may hold a lock that a predicate of the RM wants, for which the
+partition waits: then nothing would ever be carried out."""
+
+
+def entries_of(args: Sequence[object]) -> int:
+    """Count the entries of a request; one that has none counts as one."""
+    return sum(len(each) for each in args if isinstance(each, (tuple, list))) or 1
+
+
+@final
+class Inflow:
+    """The entries that were sent to one partition and are not carried out yet."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._entries = 0
+        self._full = False
+        """Calls wait; written with the lock held."""
+        self._open = True
+
+    @property
+    def entries(self) -> int:
+        """How many entries wait now."""
+        return self._entries
+
+    def wait_for_room(self) -> None:
+        """Wait for room if too much waits, until the partition ends or `WAIT_SECONDS_MAX` have passed."""
+        if not self._full:
+            return
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._full and self._open), WAIT_SECONDS_MAX)
+
+    def add(self, entries: int) -> None:
+        """Count what has been sent."""
+        with self._changed:
+            self._entries += entries
+            self._full = self._full or self._entries >= ENTRIES_MAX
+
+    def remove(self, entries: int) -> None:
+        """Count what has been carried out, and let those go on who wait for room."""
+        with self._changed:
+            self._entries -= entries
+            if self._full and self._entries <= ENTRIES_MAX // 2:
+                self._full = False
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let everybody go on: the partition has ended."""
+        with self._changed:
+            self._open = False
+            self._changed.notify_all()

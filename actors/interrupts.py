@@ -1,0 +1,104 @@
+"""Ctrl-C, and other signals whose handlers raise: they must not tear a step of the scheduler apart.
+
+The interpreter runs signal handlers on the main thread, between any two instructions. What may wait is run on
+another thread, so that only the wait is interrupted. What is short puts the interrupt off until it is done.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TypeVar, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, TracebackType
+
+__all__ = ["Uninterrupted", "run_whole", "start_thread"]
+
+T = TypeVar("T")
+
+
+def run_whole(function: Callable[[], T]) -> T:
+    """Run a function that may wait, and return what it returns, or raise what it raises.
+
+    Called on the main thread, it runs on a thread of its own. Whatever a signal handler raises meanwhile is
+    raised here at once, and the function goes on to its end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    outcome: Future[T] = Future()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            result = context.run(function)
+        except BaseException as error:  # noqa: BLE001 - it is raised in the caller
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(result)
+
+    start_thread(run, "licorne-call")
+    return outcome.result()
+
+
+def start_thread(run: Callable[[], None], name: str) -> threading.Thread | None:
+    """Start a thread; where the interpreter is ending and has none to give, run the function here.
+
+    Returns:
+        The thread, `None` if the function has been run.
+    """
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        run()
+        return None
+    return thread
+
+
+@final
+class Uninterrupted:
+    """A short section on the main thread: an interrupt is handled at its end, a second one at once.
+
+    On other threads nothing happens, as no handler runs there; nor within another such section.
+    """
+
+    __slots__ = ("_frame", "_handler", "_interrupted")
+
+    def __init__(self) -> None:
+        self._handler: Callable[[int, FrameType | None], Any] | None = None
+        self._interrupted = False
+        self._frame: FrameType | None = None
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler) or isinstance(getattr(handler, "__self__", None), Uninterrupted):
+            return
+        self._handler = handler
+        try:
+            signal.signal(signal.SIGINT, self._put_off)
+        except ValueError:  # the main thread of another interpreter than the first has no signals
+            self._handler = None
+
+    def _put_off(self, number: int, frame: FrameType | None) -> None:
+        if self._interrupted and self._handler is not None:
+            self._handler(number, frame)
+        self._interrupted = True
+        self._frame = frame
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._handler is None:
+            return
+        signal.signal(signal.SIGINT, self._handler)
+        if self._interrupted:
+            self._handler(signal.SIGINT, self._frame)

@@ -1,0 +1,84 @@
+"""A partition takes another configuration, as a whole or not at all.
+
+A reload changes all partitions of a resource manager or none. If it fails, each partition that has changed
+is given back what it had. Only what a configuration decides is kept: usage, applications and nodes are not,
+so that nothing is lost that happened in between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from .node_order import NodeSortPolicy
+from .placement.placement import PlacementRules
+from .quota_preemption_timer import quota_settings, quotas_changed
+
+if TYPE_CHECKING:
+    from .configuration.schema import PartitionConfig
+    from .partition_state import PartitionState
+    from .queue import Queue
+
+__all__ = ["Savepoint", "reconfigure"]
+
+_SETTINGS: Final = (
+    *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
+    *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
+)
+"""What a configuration decides of a queue. The maximum is apart: the root has it from the nodes."""
+
+
+@final
+class Savepoint:
+    """The configuration of one partition at one moment."""
+
+    def __init__(self, state: PartitionState) -> None:
+        self._config = state.config
+        self._rules = state.rules
+        self._policy = state.nodes.policy
+        self._weights = state.nodes.weights
+        self._limits = state.limits.saved()
+        self._queues = [
+            (queue, queue.maximum, {name: getattr(queue, name) for name in _SETTINGS}) for queue in state.tree
+        ]
+
+    def restore(self, state: PartitionState) -> None:
+        """Give the partition back what it had; a queue that is new and in use stays until it is empty."""
+        state.config = self._config
+        state.rules = self._rules
+        state.nodes.set_policy(self._policy, self._weights)
+        known: set[Queue] = set()
+        for queue, maximum, settings in self._queues:
+            known.add(queue)
+            for name, value in settings.items():
+                setattr(queue, name, value)
+            if queue.parent is not None:
+                queue.maximum = maximum
+        for queue in state.tree:
+            queue.managed = queue.managed and queue in known
+        state.tree.clean(keep=known)
+        state.limits.restore(self._limits, self._config.root)
+        state.reorder()
+
+
+def reconfigure(state: PartitionState, config: PartitionConfig) -> Savepoint:
+    """Apply a configuration that has been checked; return what there was. Whatever fails changes nothing."""
+    before = Savepoint(state)
+    try:
+        _apply(state, config)
+    except BaseException:
+        before.restore(state)
+        raise
+    return before
+
+
+def _apply(state: PartitionState, config: PartitionConfig) -> None:
+    state.rules = PlacementRules(config.placement_rules)
+    state.config = config
+    policy = config.node_sort_policy
+    state.nodes.set_policy(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
+    quotas = quota_settings(state.tree)
+    state.tree.load(config.root)
+    quotas_changed(state.tree, quotas, state.now_ns())
+    state.limits.update(config.root)
+    state.reorder()
+    state.clean_later()

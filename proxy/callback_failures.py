@@ -1,0 +1,94 @@
+"""What happens when a callback of a resource manager (RM) raises: the program hears of it and goes on."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+from ..model.errors import LicorneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CallbackFailure", "CallbackFailures", "ErrorHook", "is_fault", "text_of"]
+
+_FAULTS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    TypeError,
+)
+_KINDS_MAX: Final = 1_000
+"""Kinds of failures of which the first is shown: a program may make up classes of errors without end."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CallbackFailure:
+    """A callback or predicate of a resource manager that raised."""
+
+    rm_id: str
+    callback: str
+    """Its name, for example `update_allocation`."""
+    error: BaseException
+
+
+ErrorHook: TypeAlias = "Callable[[CallbackFailure], object]"
+"""Hears of failures, on the thread that called the RM; it may not make calls that wait for partitions."""
+
+
+def is_fault(error: BaseException) -> bool:
+    """Return whether what a predicate raises looks like a fault of the program rather than a refusal."""
+    return isinstance(error, _FAULTS) or not isinstance(error, Exception)
+
+
+def text_of(error: BaseException) -> str:
+    """Return the text of an error, with its type unless it is one of ours, raised on purpose."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the text of a foreign error
+        text = "its text cannot be read"
+    kind = type(error).__name__
+    if not text:
+        return kind
+    return text if isinstance(error, LicorneError) else f"{kind}: {text}"
+
+
+@final
+class CallbackFailures:
+    """Tells a program of failing callbacks.
+
+    Args:
+        on_error: hears of all of them. Without it the first one of each kind (RM, callback, type of error) is
+            logged as an error by `logging`, which writes to standard error where nobody has configured it.
+    """
+
+    def __init__(self, on_error: ErrorHook | None) -> None:
+        self._on_error = on_error
+        self._shown: set[tuple[str, str, type]] = set()
+
+    def note(self, rm_id: str, callback: str, error: BaseException) -> None:
+        """Tell of one failure; nothing is raised."""
+        if self._on_error is None:
+            self._show(rm_id, callback, error)
+            return
+        try:
+            self._on_error(CallbackFailure(rm_id, callback, error))
+        except BaseException as another:  # noqa: BLE001 - it is shown, and there is nobody else to tell
+            self._show(rm_id, "on_error", another)
+
+    def _show(self, rm_id: str, callback: str, error: BaseException) -> None:
+        kind = (rm_id, callback, type(error))
+        if kind in self._shown or len(self._shown) >= _KINDS_MAX:
+            return
+        self._shown.add(kind)
+        logging.getLogger("licorne").error(
+            "%s of resource manager %r raised %s; the scheduler goes on, and tells of no other %s there",
+            *(callback, rm_id, text_of(error), type(error).__name__),
+            exc_info=error,
+        )

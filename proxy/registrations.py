@@ -1,0 +1,223 @@
+"""Registrations and reloads of a scheduler: each happens as a whole, or leaves everything as it was.
+
+First all that may be refused is read and made: texts, files, partitions, the link to the resource manager
+(RM). Then the tables are replaced, under one lock. Then what is not needed any more ends; whatever fails by
+then is logged, since the change has happened.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, final
+
+from ..actors.errors import ActorEndedError
+from ..lockcheck import Lock, excludes
+from ..model.configuration.extra import parse_extra_config
+from ..model.errors import LicorneError, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ..actors.log import Log
+    from ..model.cluster import Cluster, Reconfigured
+    from ..model.configuration.schema import PartitionConfig, SchedulerConfig
+    from ..model.messages import Registration
+    from ..model.partition import Partition
+    from .extra_configurations import ExtraConfigurations
+    from .managers import Manager, Managers
+    from .resolvers.partition_resolvers import PartitionResolver, ResolverMaker
+    from .si.api import ResourceManagerCallback
+
+__all__ = ["Registrations"]
+
+
+@final
+class Registrations:
+    """Makes RMs known to one scheduler, and changes their configurations.
+
+    Args:
+        cluster: Has the partitions of all RMs.
+        managers: The table of the RMs.
+        extra: What they have set beside the queues.
+        resolver_maker: Makes what looks up the groups of users.
+        check_running: Raises `RequestError` when the scheduler has been stopped.
+        log: Where it is said who has registered, and what failed afterwards.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        managers: Managers,
+        extra: ExtraConfigurations,
+        resolver_maker: ResolverMaker,
+        *,
+        check_running: Callable[[], None],
+        log: Log,
+    ) -> None:
+        self._cluster = cluster
+        self._managers = managers
+        self._extra = extra
+        self._resolver_maker = resolver_maker
+        self._check_running = check_running
+        self._log = log
+        self._lock = Lock("registration")
+        """One registration or reload at a time; nobody calls back while it is held."""
+
+    @excludes()
+    def register(self, registration: Registration, callback: ResourceManagerCallback) -> None:
+        """Make an RM known; one that is known starts afresh.
+
+        Raises:
+            RequestError: the registration is refused, and nothing has changed.
+        """
+        rm_id = registration.rm_id
+        change = self._begin(registration.configuration, registration.extra_configuration)
+        joining: Manager | None = None
+        try:
+            with self._lock:
+                self._check_running()
+                leaver = self._managers.find(rm_id)
+                joining = change.manager = self._managers.join(rm_id, callback)
+                with _refusing("registration of RM"):
+                    done = self._cluster.register(registration, change)
+        except BaseException:
+            self._abandon(change, joining)
+            raise
+        self._attempt(partial(self._finish, change, done, leaver))
+        self._attempt(partial(self._log.info, "RM {!r} has registered", rm_id))
+
+    @excludes()
+    def update(self, rm_id: str, configuration: str, extra_configuration: Mapping[str, str]) -> None:
+        """Replace the configuration of an RM while it runs.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        change = self._begin(configuration, extra_configuration)
+        try:
+            with self._lock:
+                self._check_running()
+                change.manager = self._managers.find(rm_id)
+                with _refusing("update of configuration"):
+                    done = self._cluster.update_configuration(rm_id, configuration, change)
+        except BaseException:
+            self._abandon(change, None)
+            raise
+        self._attempt(partial(self._finish, change, done, None))
+
+    @excludes()
+    def wait(self) -> None:
+        """Wait for the registration or reload that is under way."""
+        with self._lock:
+            pass
+
+    def _begin(self, configuration: str, extra_configuration: Mapping[str, str]) -> _Change:
+        """Read what is beside the queues; no lock is held."""
+        return _Change(
+            self._managers,
+            self._extra,
+            self._resolver_maker,
+            configuration=configuration,
+            extra_configuration=extra_configuration,
+        )
+
+    def _abandon(self, change: _Change, joining: Manager | None) -> None:
+        """Let go of what was made for a change that does not happen."""
+        for partition in change.dropped:
+            self._attempt(partial(self._managers.retire, partition))
+        if joining is not None:
+            self._attempt(joining.cancel)
+
+    def _finish(self, change: _Change, done: Reconfigured, leaver: Manager | None) -> None:
+        """End what a change has replaced, and say what is odd about it."""
+        for partition in done.ended:
+            self._attempt(partition.shut_down)
+        for partition in done.ended:
+            self._attempt(partial(self._managers.retire, partition))
+        if leaver is not None:
+            self._attempt(leaver.close)  # Not under the lock: its callback may be waiting for that.
+        self._attempt(partial(self._extra.warn, change.rm_id, done.warnings, change.warnings))
+
+    def _attempt(self, step: Callable[[], object]) -> None:
+        """Do one of the last steps; the next one is done whatever comes of it."""
+        try:
+            step()
+        except ActorEndedError:
+            pass  # The scheduler is being stopped.
+        except BaseException:  # noqa: BLE001 - it is logged, and there is nothing left to take back
+            self._log.exception("a step at the end of a registration or reload failed, please report")
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Say what has failed where the cluster refuses something."""
+    try:
+        yield
+    except LicorneError as error:
+        raise RequestError(f"{what} failed: {error}") from error
+
+
+@final
+class _Change:
+    """One registration or reload: what makes its partitions, and enters them in the tables."""
+
+    def __init__(
+        self,
+        managers: Managers,
+        extra_configurations: ExtraConfigurations,
+        resolver_maker: ResolverMaker,
+        *,
+        configuration: str,
+        extra_configuration: Mapping[str, str],
+    ) -> None:
+        self._managers = managers
+        self._extra_configurations = extra_configurations
+        self._resolver_maker = resolver_maker
+        self._outlook = resolver_maker.look(configuration)  # Files, under no lock.
+        self._extra, self.warnings = parse_extra_config(extra_configuration)
+        self.manager: Manager | None = None
+        """The RM, with its partitions of before if it has any; set before the change is begun."""
+        self._resolvers: Mapping[str, PartitionResolver] | None = None
+        self.dropped: list[Partition] = []
+        """Partitions that were made in vain."""
+
+    @property
+    def rm_id(self) -> str:
+        """The id of the RM."""
+        return self._known().rm_id
+
+    def prepare(self, config: SchedulerConfig) -> None:
+        """Make the resolvers that the configuration asks for; an RM that registers starts with new ones.
+
+        Raises:
+            ConfigurationError: one cannot be made.
+        """
+        manager = self._known()
+        self._resolvers = self._resolver_maker.make(manager.rm_id, config, manager.resolvers, self._outlook)
+
+    def make(self, name: str, config: PartitionConfig) -> Partition:
+        """Make a partition for the RM."""
+        return self._managers.make(self._known(), name, config)
+
+    def commit(self, partitions: Mapping[str, Partition]) -> None:
+        """Enter the RM in the tables with its partitions; requests go there from now on."""
+        manager = self._known()
+        resolvers = manager.resolvers if self._resolvers is None else self._resolvers
+        entered = replace(manager, partitions=partitions, resolvers=resolvers)
+        before = self._extra_configurations.of(manager.rm_id)
+        self._extra_configurations.replace(manager.rm_id, self._extra)
+        try:
+            self._managers.enter(entered)
+        except BaseException:
+            self._extra_configurations.replace(manager.rm_id, before)
+            raise
+
+    def drop(self, partition: Partition) -> None:
+        """Have a partition let go when the change has been taken back."""
+        self.dropped.append(partition)
+
+    def _known(self) -> Manager:
+        assert self.manager is not None, "the change of an RM that is not known: please report"
+        return self.manager

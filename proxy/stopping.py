@@ -1,0 +1,68 @@
+"""The end of a scheduler: it happens once, and everybody who stops it waits for it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, final
+
+from ..actors.interrupts import start_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Stopping"]
+
+
+@final
+class Stopping:
+    """Ends a scheduler on a thread of its own, so that who is interrupted while waiting may wait again.
+
+    Args:
+        halt: ends the scheduling; nothing new is announced afterwards.
+        finish: waits until the resource managers have heard everything; may wait for a callback to end.
+        on_thread: there may be a thread for it; otherwise who stops first ends the scheduler.
+    """
+
+    def __init__(self, halt: Callable[[], None], finish: Callable[[], None], *, on_thread: bool) -> None:
+        self._halt = halt
+        self._finish = finish
+        self._on_thread = on_thread
+        self._lock = threading.Lock()
+        self._halted: Future[None] | None = None
+        self._ended: Future[None] = Future()
+        self._thread: threading.Thread | None = None
+
+    def wait(self, *, inside_callback: bool) -> None:
+        """Begin, if nobody has, and wait for the end; in a callback only until nothing is scheduled any more.
+
+        Raises:
+            LicorneError: something could not be ended; the next call tries again.
+        """
+        with self._lock:
+            if self._halted is None:
+                self._halted, self._ended = Future(), Future()
+                if self._on_thread:
+                    self._thread = start_thread(self._run, "licorne-stop")
+                else:
+                    self._run()
+            halted, ended, thread = self._halted, self._ended, self._thread
+        halted.result()
+        if not inside_callback:
+            ended.result()
+            if thread is not None:
+                thread.join()
+
+    def _run(self) -> None:
+        halted, ended = self._halted, self._ended
+        assert halted is not None, "nobody has begun to stop: please report"
+        for step, outcome in ((self._halt, halted), (self._finish, ended)):
+            try:
+                step()
+            except BaseException as error:  # noqa: BLE001 - who waits gets it
+                self._halted = None
+                for each in (halted, ended):
+                    if not each.done():
+                        each.set_exception(error)
+                return
+            outcome.set_result(None)
