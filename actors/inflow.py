@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENTRIES_MAX", "WAIT_SECONDS_MAX", "Inflow", "entries_of"]
 
-ENTRIES_MAX: Final = 512
+ENTRIES_MAX: Final = 128
 """When so many entries (asks, releases, applications, nodes) wait in a partition, calls that bring more wait
 until half of them are carried out."""
 WAIT_SECONDS_MAX: Final = 1.0
