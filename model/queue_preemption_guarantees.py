@@ -5,7 +5,8 @@ account on top of them: what would be used if this went and that came. Many ledg
 so that each node can be tried on a fresh one at the cost of an empty dict.
 
 What counts as used is what is allocated less what is being preempted already. A guarantee holds for its
-own types alone: of any other type nothing is guaranteed, and nothing is limited.
+own types alone: of any other type nothing is guaranteed, and nothing is limited. Only types that are asked
+for are judged, and a quantity of zero asks for nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from .resources import (
     Resource,
     add,
     component_wise_min,
+    fits_actual,
     subtract,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .preemption_claims import SpokenFor
     from .queue import Queue
 
-__all__ = ["Ledger", "QueueFacts", "QueueFactsOf", "is_within"]
+__all__ = ["Ledger", "QueueFacts", "QueueFactsOf", "covers", "is_within"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +45,12 @@ class QueueFacts:
     """Allocated less what is being preempted; above the ask, with what other asks have preempted for."""
     above_ask: bool
     """The queue is the ask's leaf or above it."""
+
+    def excess(self, name: str) -> int | None:
+        """Return how much more of a type the queue uses than is guaranteed to it, `None` if nothing is."""
+        if self.guaranteed is None or name not in self.guaranteed:
+            return None
+        return self.used.get(name) - self.guaranteed[name]
 
 
 @final
@@ -68,8 +78,32 @@ class QueueFactsOf:
 
 
 def is_within(remaining: Resource | None) -> bool:
-    """Tell whether a queue with that much left of its guarantee uses no more than it; `None`: it has none."""
+    """Return whether a queue with that much left of its guarantee uses no more; `None`: it has none."""
     return remaining is not None and all(quantity >= 0 for quantity in remaining.values())
+
+
+def covers(remaining: Resource | None, resource: Resource, asked: Resource) -> bool:
+    """Return whether that much left of a guarantee is enough for a resource, in the types that are asked for.
+
+    A type that the guarantee does not name is not limited by it. Without a guarantee nothing is covered.
+    """
+    part = Resource(dict(_part_asked_for(resource, asked)))
+    return remaining is not None and fits_actual(remaining, part)
+
+
+def _part_asked_for(resource: Resource, asked: Resource) -> Iterator[tuple[str, int]]:
+    """Walk what a resource has of the types that are asked for."""
+    for name, quantity in asked.items():
+        if quantity > 0 and resource.get(name) > 0:
+            yield name, resource[name]
+
+
+def _protectors(queue: QueueFacts) -> Iterator[QueueFacts]:
+    """Walk from a leaf up to the queues that the ask is in, which are none of them."""
+    level: QueueFacts | None = queue
+    while level is not None and not level.above_ask:
+        yield level
+        level = level.parent
 
 
 @final
@@ -125,27 +159,43 @@ class Ledger:
             return None
         return component_wise_min(own, above)
 
-    def may_lose(self, queue: QueueFacts, resource: Resource, asked: Resource) -> bool:
-        """Tell whether a leaf may lose a resource to an ask.
+    def gives(self, queue: QueueFacts, asked: Resource) -> frozenset[str]:
+        """Return the types asked for that a leaf has to give.
 
-        It must use more than its guarantee of some type that is asked for, unless nothing is guaranteed to
-        it; and neither it nor a queue above it that the ask is not in may fall below its guarantee in any
-        type that it loses.
+        Without any guarantee it has to give them all. Otherwise it gives those of which it uses more than is
+        guaranteed, to it and to each queue above it that the ask is not in, as far as they name the type.
         """
         remaining = self.remaining(queue)
-        if remaining is not None and not any(remaining.get(name) < 0 for name in asked):
-            return False
-        return self.keeps_guarantees(queue, resource)
+        wanted = [name for name, _ in _part_asked_for(asked, asked)]
+        if remaining is None:
+            return frozenset(wanted)
+        kept = {
+            name
+            for level in _protectors(queue)
+            for name in wanted
+            if (excess := level.excess(name)) is not None and excess <= 0
+        }
+        return frozenset(name for name in wanted if remaining.get(name) < 0 and name not in kept)
 
-    def keeps_guarantees(self, queue: QueueFacts, resource: Resource) -> bool:
-        """Tell whether a leaf and those above it that the ask is not in would keep their guarantees."""
-        level: QueueFacts | None = queue
-        while level is not None and not level.above_ask:
-            own = self.own_remaining(level)
-            if own is not None and any(
-                quantity > 0 and name in own and own[name] + quantity > 0
-                for name, quantity in resource.items()
-            ):
-                return False
-            level = level.parent
+    def may_lose(self, queue: QueueFacts, resource: Resource, asked: Resource) -> bool:
+        """Return whether a leaf may lose a resource to an ask.
+
+        It must lose some of a type that it has to give, and keep its guarantees. A type of which it uses no
+        more than its guarantee gives nothing, and forbids nothing.
+        """
+        gives = any(resource.get(name) > 0 for name in self.gives(queue, asked))
+        return gives and self.keeps_guarantees(queue, resource, asked)
+
+    def keeps_guarantees(self, queue: QueueFacts, resource: Resource, asked: Resource) -> bool:
+        """Return whether no type asked for would fall from above a guarantee to below it.
+
+        Judged are the leaf and those above it that the ask is not in. Whether one is above is what the facts
+        say, so it does not matter in which order several go, nor whether one of them is spared in the end.
+        """
+        for level in _protectors(queue):
+            less = self._less.get(level.path, EMPTY)
+            for name, quantity in _part_asked_for(resource, asked):
+                excess = level.excess(name)
+                if excess is not None and 0 < excess < less.get(name) + quantity:
+                    return False
         return True

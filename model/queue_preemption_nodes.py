@@ -10,9 +10,9 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from .queue_preemption_guarantees import Ledger
+from .queue_preemption_guarantees import Ledger, covers
 from .resource_comparisons import equals_or_empty
-from .resources import add, fits, fits_actual, subtract_eliminating_negative
+from .resources import add, fits, subtract_eliminating_negative
 from .victims import Need, needed_only
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ class NodeSolver:
             if not ledger.may_lose(facts, victim.resource, asked):
                 continue
             ledger.take(facts, victim.resource)
-            remaining = ledger.remaining(self._ask_leaf)
-            if remaining is None or not fits_actual(remaining, victim.resource):
+            if not covers(ledger.remaining(self._ask_leaf), victim.resource, asked):
                 break
             after = add(available, victim.resource)
             lack_after = subtract_eliminating_negative(asked, after)

@@ -11,18 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from .preemption_claims import NOTHING_SPOKEN_FOR
-from .queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf, is_within
+from .queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf
 from .queue_properties import PreemptionPolicy, PriorityPolicy
 from .queue_quota import maximum_of_path
-from .resource_comparisons import matches_any, strictly_greater_or_equal_only_existing
-from .resources import add
+from .resource_comparisons import matches_any
+from .resources import Resource, add, fits_undefined_unlimited
 from .victims import queue_order, victims_of
 
 if TYPE_CHECKING:
     from .allocation import Ask
     from .preemption_claims import SpokenFor
     from .queue import Queue
-    from .resources import Resource
     from .victims import Victim
 
 __all__ = ["VictimPool", "collect_victims", "fence_root"]
@@ -55,11 +54,13 @@ def fence_root(
 
 
 def _has_room(queue: Queue, ask: Ask, spoken_for: SpokenFor) -> bool:
-    """Tell whether a queue could take the ask as well, by its own maximum and those above."""
-    limit = maximum_of_path(queue)
-    if limit is None:
-        return True
-    return strictly_greater_or_equal_only_existing(limit, add(spoken_for.most_of(queue), ask.resource))
+    """Return whether a queue could take the ask as well, by its own maximum and those above.
+
+    A type that the ask does not name has no say: a queue may be above a maximum that was lowered for it.
+    """
+    with_ask = add(spoken_for.most_of(queue), ask.resource)
+    judged = Resource({name: with_ask[name] for name in ask.resource})
+    return fits_undefined_unlimited(maximum_of_path(queue), judged)
 
 
 def collect_victims(leaf: Queue, ask: Ask, facts_of: QueueFactsOf) -> VictimPool:
@@ -108,7 +109,7 @@ class _Search:
         if queue.settings.preemption_policy is PreemptionPolicy.DISABLED:
             return
         facts = self.facts_of(queue)
-        if is_within(self.ledger.remaining(facts)):
+        if not self.ledger.gives(facts, self.ask.resource):
             return
         before = len(self.victims)
         for seat in queue.seats.by_id.values():

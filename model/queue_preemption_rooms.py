@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .queue_preemption_guarantees import Ledger, QueueFactsOf
+from .queue_preemption_guarantees import Ledger, QueueFactsOf, covers
 from .queue_preemption_nodes import NodeRoom
-from .resources import fits, fits_actual
+from .resources import fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +68,7 @@ class _Owed:
             facts = QueueFactsOf(self._leaf, self._spoken_for)(self._leaf)
             self._known = (Ledger(facts).remaining(facts),)
         (remaining,) = self._known
-        return remaining is not None and fits_actual(remaining, resource)
+        return covers(remaining, resource, resource)
 
 
 def rooms_for(

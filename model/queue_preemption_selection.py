@@ -8,7 +8,8 @@ A plan holds what follows, and each is looked at here once more before it leaves
   left counts for nothing: nobody holds it for the ask, and whoever is admitted to it in the meantime
   would leave the ask without room and its victims gone for nothing. The root is another matter: what
   the whole cluster has left includes what the reserved node has, and that is held.
-* The ask's queue is within its guarantee with the ask, and none of the victims' falls below its own.
+* The ask's queue is within its guarantee with the ask, and none of the victims' falls from above its own to
+  below it. Only the types that are asked for count.
 * Without any one of its victims one of the first two would not hold, but for those the RM demanded.
 """
 
@@ -18,10 +19,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from .queue_preemption_guarantees import Ledger, QueueFacts, is_within
+from .queue_preemption_guarantees import Ledger, QueueFacts, covers, is_within
 from .queue_preemption_judgement import JudgedNode, NoNode, choose_node
 from .queue_preemption_nodes import NodeRoom, NodeSolver
-from .resources import Resource, add, fits, fits_actual
+from .resources import Resource, add, fits
 from .victims import Need, Victim, given_back, needed_only, queue_order
 
 if TYPE_CHECKING:
@@ -138,13 +139,17 @@ def may_be_owed(leaf: QueueFacts, ask: Ask) -> bool:
     To a queue without a guarantee nothing is owed; and what the ask's own leaf uses does not become less.
     """
     ledger = Ledger(leaf)
-    return ledger.remaining(leaf) is not None and fits_actual(ledger.own_remaining(leaf), ask.resource)
+    own = ledger.own_remaining(leaf)
+    if own is None:
+        return ledger.remaining(leaf) is not None
+    return covers(own, ask.resource, ask.resource)
 
 
 def _is_owed_if_all_go(view: PreemptionView) -> bool:
     """Tell whether the ask's queue can be within its guarantee with the ask, whoever goes."""
     ledger = Ledger(view.leaf)
-    if fits_actual(ledger.remaining(view.leaf), view.ask.resource):
+    asked = view.ask.resource
+    if covers(ledger.remaining(view.leaf), asked, asked):
         return True
     ledger.put(view.leaf, view.ask.resource)
     for victim in view.pool.victims:
@@ -159,8 +164,8 @@ def _asked_is_within(ledger: Ledger, view: PreemptionView) -> bool:
     remaining = ledger.remaining(view.leaf)
     if remaining is None:
         return False
-    asked = {name: remaining[name] for name in view.ask.resource if name in remaining}
-    return is_within(Resource(asked))
+    asked = view.ask.resource.items()
+    return is_within(Resource({name: remaining.get(name) for name, quantity in asked if quantity > 0}))
 
 
 def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | None:
@@ -169,6 +174,7 @@ def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | N
     given = given_back(on_node)
     if fits(given, view.lack):
         return ()
+    asked = view.ask.resource
     ledger = Ledger(view.leaf)
     for victim in on_node:
         ledger.take(view.pool.facts[victim.queue.path], victim.resource)
@@ -180,11 +186,10 @@ def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | N
         if victim.key in taken or not _helps(view.lack, victim):
             continue
         facts = view.pool.facts[victim.queue.path]
-        if not ledger.may_lose(facts, victim.resource, view.ask.resource):
+        if not ledger.may_lose(facts, victim.resource, asked):
             continue
         ledger.take(facts, victim.resource)
-        remaining = ledger.remaining(view.leaf)
-        if remaining is None or not fits_actual(remaining, victim.resource):
+        if not covers(ledger.remaining(view.leaf), victim.resource, asked):
             return None
         ledger.put(view.leaf, victim.resource)
         chosen.append(victim)
@@ -263,7 +268,7 @@ def _is_lawful(view: PreemptionView, victims: Sequence[Victim]) -> bool:
     ledger = Ledger(view.leaf)
     for victim in victims:
         facts = view.pool.facts[victim.queue.path]
-        if not ledger.keeps_guarantees(facts, victim.resource):
+        if not ledger.keeps_guarantees(facts, victim.resource, view.ask.resource):
             return False
         ledger.take(facts, victim.resource)
     ledger.put(view.leaf, view.ask.resource)

@@ -11,6 +11,8 @@ from licorne.proxy.si import si_pb2 as si
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from licorne.proxy.scheduler import EngineName
+
 __all__ = ["JobManager"]
 
 _SECOND_NS: Final = 1_000_000_000
@@ -24,8 +26,8 @@ class JobManager(ResourceManager):
     again under a new key. After every step it asks the scheduler for its invariants.
     """
 
-    def __init__(self, configuration: str, node: Mapping[str, int]) -> None:
-        self.scheduler = Scheduler(engine="direct")
+    def __init__(self, configuration: str, node: Mapping[str, int], *, engine: EngineName = "direct") -> None:
+        self.scheduler = Scheduler(engine=engine, stepped=True)
         self.tasks: dict[str, str] = {}
         """Of what runs: key -> job."""
         self.preempted: Counter[str] = Counter()

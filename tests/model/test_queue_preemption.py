@@ -85,6 +85,44 @@ def test_a_queue_without_a_guarantee_is_owed_nothing() -> None:
     assert [] == scene.preempted
 
 
+def test_a_type_that_is_not_asked_for_keeps_nobody_from_what_is_owed() -> None:
+    """The queue has used up its memory guarantee, and the victims have memory as well: vcores are wanted."""
+    scene = Scene("""
+        - name: a
+          properties: {preemption.delay: 10s}
+          resources: {guaranteed: {memory: 10, vcore: 5m}}
+        - name: b
+          resources: {guaranteed: {vcore: 5m}}
+    """)
+    scene.nodes("n1", capacity=a_resource(memory=100, vcore=10))
+    scene.runs("own", queue="root.a", resource=a_resource(memory=20))
+    scene.runs(*TEN_KEYS, resource=a_resource(memory=1, vcore=1))
+    scene.asks("p1", resource=a_resource(memory=0, vcore=2))
+    wait(scene)
+
+    assert ["v9", "v8"] == scene.preempted
+
+
+def test_a_maximum_that_was_lowered_for_another_type_is_no_bound() -> None:
+    """The parent has room for the memory that is asked for: it takes from outside."""
+    scene = Scene("""
+        - name: p
+          resources: {max: {memory: 100, vcore: 2m}}
+          queues:
+          - name: x
+            properties: {preemption.delay: 10s}
+            resources: {guaranteed: {memory: 50, vcore: 1m}}
+        - name: b
+    """)
+    scene.nodes("n1", capacity=a_resource(memory=100, vcore=10))
+    scene.runs("own", queue="root.p.x", resource=a_resource(vcore=5))
+    scene.runs(*TEN_KEYS)
+    scene.asks("p1", queue="root.p.x")
+    wait(scene)
+
+    assert ["v9"] == scene.preempted
+
+
 def test_nothing_goes_before_the_delay() -> None:
     """It is that of the ask's leaf, and counts from the ask's creation."""
     scene = a_full_cluster()

@@ -8,7 +8,7 @@ from builders import a_queue_tree, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf, is_within
+from licorne.model.queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf, covers, is_within
 
 if TYPE_CHECKING:
     from licorne.model.queue_tree import QueueTree
@@ -161,6 +161,98 @@ def test_a_leaf_without_a_guarantee_may_lose_everything() -> None:
     ledger, free = facts(a_tree(free=10), "root.p.own", "root.free")
 
     assert ledger.may_lose(free, memory(10), memory(1))
+
+
+BY_TYPE = """
+    - name: a
+    - name: b
+      resources: {guaranteed: {memory: 50, vcore: 5m}}
+    - name: p
+      resources: {guaranteed: {memory: 50, vcore: 5m}}
+      queues:
+      - name: x
+        resources: {guaranteed: {vcore: 4m}}
+      - name: y
+      - name: z
+        resources: {guaranteed: {vcore: 1m}}
+"""
+ONE_EACH = a_resource(memory=1, vcore=1)
+
+
+def using(**used: Resource) -> QueueTree:
+    """Return the queues above with what leaves use: `using(b=a_resource(memory=10, vcore=10))`."""
+    tree = a_queue_tree(BY_TYPE)
+    for queue in tree:
+        if queue.name in used:
+            for level in queue.above:
+                level.charge(used[queue.name])
+    return tree
+
+
+def test_a_type_within_its_guarantee_gives_nothing_and_forbids_nothing() -> None:
+    """Far above in vcores, far below in memory: what has vcores may go, and its memory with it."""
+    ledger, b = facts(using(b=a_resource(memory=10, vcore=10)), "root.a", "root.b")
+
+    assert {"vcore"} == ledger.gives(b, ONE_EACH)
+    assert ledger.may_lose(b, ONE_EACH, ONE_EACH)
+    assert ledger.may_lose(b, a_resource(memory=9, vcore=5), ONE_EACH)
+    assert not ledger.may_lose(b, memory(1), ONE_EACH)
+
+
+def test_a_type_that_is_not_asked_for_is_not_judged() -> None:
+    """Neither its excess gives, nor its guarantee forbids; and zero of it asks for nothing."""
+    ledger, b = facts(using(b=a_resource(memory=60, vcore=10)), "root.a", "root.b")
+    asked = a_resource(memory=0, vcore=1)
+
+    assert {"vcore"} == ledger.gives(b, asked)
+    assert ledger.may_lose(b, a_resource(memory=60, vcore=1), asked)
+    assert not ledger.may_lose(b, a_resource(memory=11, vcore=1), ONE_EACH)
+
+
+def test_what_would_fall_from_above_a_guarantee_to_below_it_stays() -> None:
+    """In a type that is asked for, whatever else there is too much of."""
+    ledger, b = facts(using(b=a_resource(memory=90, vcore=7)), "root.a", "root.b")
+
+    assert ledger.may_lose(b, a_resource(memory=1, vcore=2), ONE_EACH)
+    assert not ledger.may_lose(b, a_resource(memory=1, vcore=3), ONE_EACH)
+
+
+def test_several_that_go_for_one_ask_do_not_pass_through_a_guarantee() -> None:
+    """The first would bring the queue down to it, the second below it: together they are like one."""
+    ledger, b = facts(using(b=a_resource(memory=90, vcore=6)), "root.a", "root.b")
+    ledger.take(b, ONE_EACH)
+
+    assert not ledger.may_lose(b, ONE_EACH, ONE_EACH)
+    assert ledger.may_lose(b, memory(1), ONE_EACH)
+
+
+def test_a_type_gives_where_every_guarantee_of_it_is_exceeded() -> None:
+    """The leaf's, and those above it: who is within its own does not pay for the excess of a sibling."""
+    tree = using(x=a_resource(memory=5, vcore=4), y=a_resource(vcore=6), z=a_resource(vcore=2))
+    for leaf, expected in (("x", set()), ("y", {"vcore"}), ("z", {"vcore"})):
+        ledger, queue = facts(tree, "root.a", f"root.p.{leaf}")
+
+        assert expected == ledger.gives(queue, ONE_EACH), leaf
+
+
+def test_a_leaf_above_its_own_guarantee_keeps_what_its_parent_lacks() -> None:
+    """The parent uses four of five vcores: what goes from below it would be missing there."""
+    ledger, z = facts(using(z=a_resource(memory=60, vcore=4)), "root.a", "root.p.z")
+
+    assert {"memory"} == ledger.gives(z, ONE_EACH)
+    assert not ledger.may_lose(z, a_resource(vcore=1), ONE_EACH)
+    assert ledger.may_lose(z, ONE_EACH, ONE_EACH)
+
+
+def test_a_guarantee_covers_what_it_has_left_of_the_types_asked_for() -> None:
+    """Nothing is covered without a guarantee, and nothing limits a type that it does not name."""
+    left = a_resource(memory=-1, vcore=5)
+
+    assert covers(left, a_resource(vcore=5, gpu=9), a_resource(vcore=1, gpu=1))
+    assert covers(left, a_resource(memory=1, vcore=5), a_resource(memory=0, vcore=1))
+    assert not covers(left, a_resource(vcore=6), a_resource(vcore=1))
+    assert not covers(left, ONE_EACH, ONE_EACH)
+    assert not covers(None, ONE_EACH, ONE_EACH)
 
 
 def test_within_a_guarantee_means_within_every_type() -> None:

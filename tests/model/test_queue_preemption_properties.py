@@ -218,8 +218,8 @@ def test_no_victim_could_have_been_spared(cluster: Cluster) -> None:
 
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
-def test_no_queue_falls_below_its_guarantee_for_the_ask(cluster: Cluster) -> None:
-    """A queue that loses something is not below its guarantee afterwards in any type that it lost."""
+def test_no_queue_falls_from_above_its_guarantee_to_below_it(cluster: Cluster) -> None:
+    """Whatever goes together for one ask: a type of which a queue had more than its guarantee stays there."""
     scene, record, used = preempting(cluster)
     for queue in scene.state.tree:
         if is_under(ASK_LEAF, queue) or queue.guaranteed is None:
@@ -227,7 +227,24 @@ def test_no_queue_falls_below_its_guarantee_for_the_ask(cluster: Cluster) -> Non
         lost = total([victim for victim in record.victims if is_under(victim.queue_path, queue)])
         left = subtract(used[queue.path], lost)
         for name, quantity in queue.guaranteed.items():
-            assert not lost.get(name) or left.get(name) >= quantity, f"{queue} is left with {left!r}"
+            was_above = used[queue.path].get(name) > quantity
+            assert not was_above or left.get(name) >= quantity, f"{queue} is left with {left!r}"
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(cluster=CLUSTERS)
+def test_whoever_loses_something_had_too_much_of_a_type(cluster: Cluster) -> None:
+    """Each queue with a guarantee that a victim is in, unless the ask is in it too, had more than that."""
+    scene, record, used = preempting(cluster)
+    for victim in record.victims:
+        above = [
+            {name for name, quantity in queue.guaranteed.items() if used[queue.path].get(name) > quantity}
+            for queue in scene.queue(victim.queue_path).above
+            if queue.guaranteed is not None and not is_under(ASK_LEAF, queue)
+        ]
+
+        assert all(above)
+        assert not above or set.intersection(*above)
 
 
 @settings(deadline=None, max_examples=EXAMPLES)

@@ -1,0 +1,92 @@
+"""Preemption for a guarantee judges the types that are asked for, and no others: whole clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from job_manager import JobManager
+
+if TYPE_CHECKING:
+    from licorne.proxy.scheduler import EngineName
+
+CONFIGURATION: Final = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        properties: {preemption.delay: 10s}
+        queues:
+"""
+ON_LEAVES: Final = """
+          - {name: a, resources: {guaranteed: {memory: 50, vcore: 5m}}}
+          - {name: b, resources: {guaranteed: {memory: 50, vcore: 5m}}}
+"""
+ON_PARENTS: Final = """
+          - name: p
+            resources: {guaranteed: {memory: 50, vcore: 5m}}
+            queues: [{name: a}]
+          - name: q
+            resources: {guaranteed: {memory: 50, vcore: 5m}}
+            queues: [{name: b}]
+"""
+ON_BOTH: Final = """
+          - name: p
+            resources: {guaranteed: {memory: 50, vcore: 5m}}
+            queues: [{name: a, resources: {guaranteed: {vcore: 5m}}}]
+          - name: q
+            resources: {guaranteed: {memory: 50, vcore: 5m}}
+            queues: [{name: b, resources: {guaranteed: {memory: 40}}}]
+"""
+NODE: Final = {"memory": 100, "vcore": 10}
+ONE_EACH: Final = {"memory": 1, "vcore": 1}
+MINUTE: Final = 60
+SCENES: Final = pytest.mark.parametrize(
+    ("queues", "a", "b"),
+    [
+        (ON_LEAVES, "root.a", "root.b"),
+        (ON_PARENTS, "root.p.a", "root.q.b"),
+        (ON_BOTH, "root.p.a", "root.q.b"),
+    ],
+    ids=["leaves", "parents", "both"],
+)
+ENGINES: Final = pytest.mark.parametrize("engine", ["direct", "actors"])
+
+
+@ENGINES
+@SCENES
+def test_a_queue_below_one_guarantee_gives_what_it_has_above_the_other(
+    queues: str, a: str, b: str, engine: EngineName
+) -> None:
+    """Ten tasks use ten of fifty guaranteed memory and ten of five vcores: five of them go, and no more."""
+    manager = JobManager(CONFIGURATION + queues, NODE, engine=engine)
+    with manager.scheduler:
+        manager.start("b", b, 10, size=ONE_EACH)
+        manager.wait(1)
+        manager.start("a", a, 1, size=ONE_EACH)
+        manager.wait(MINUTE)
+        one = manager.running()
+        manager.start("more", a, 9, size=ONE_EACH)
+        manager.wait(5 * MINUTE)
+        owed = manager.running()
+        manager.preempted.clear()
+        manager.wait(MINUTE)
+
+        assert {"a": 1, "b": 9} == one
+        assert {"a": 1, "b": 5, "more": 4} == owed
+        assert not manager.preempted
+
+
+@SCENES
+def test_a_task_that_would_take_its_queue_below_its_guarantee_stays(queues: str, a: str, b: str) -> None:
+    """Of nine vcores four are above the guarantee, and each task has five or more."""
+    manager = JobManager(CONFIGURATION + queues, NODE)
+    with manager.scheduler:
+        manager.start("b", b, 1, size={"memory": 10, "vcore": 9})
+        manager.wait(1)
+        manager.start("a", a, 1, size={"memory": 10, "vcore": 2})
+        manager.wait(MINUTE)
+
+        assert {"b": 1} == manager.running()
+        assert not manager.preempted
