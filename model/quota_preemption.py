@@ -3,7 +3,8 @@
 What a parent has to give back is shared out among its children in proportion to what each uses above its
 guarantee, down to the leaves. In a leaf the willing go first and originators last; what would give back
 more than the leaf's share is passed over. So a queue may stay a little above its maximum, and never falls
-below it.
+below it. Guarantees count only for the types of which it uses more than its maximum: of another type that
+is short of its guarantee victims may have some.
 """
 
 from __future__ import annotations
@@ -59,9 +60,12 @@ def _visit(state: PartitionState, queue: Queue, now_ns: int) -> None:
 def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     over = over_maximum(queue)
     gone: list[VictimRecord] = []
+    types = _excess(queue)
     for leaf, target in shared_out(queue, over):
         candidates = [victim for seat in leaf.seats.by_id.values() for victim in victims_of(seat)]
-        victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, _above_guarantees(leaf))
+        spare = _above_guarantees(leaf)
+        spare = Resource({name: quantity for name, quantity in spare.items() if name in types})
+        victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, spare)
         marked = [victim for victim in victims if mark_all((victim,)) is None]
         text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
         release_by_application(state, marked, text)
@@ -84,10 +88,15 @@ def _positive(resource: Resource) -> Resource:
 
 def over_maximum(queue: Queue) -> Resource:
     """Return what a queue uses above its own maximum and above every guarantee it is under."""
+    return _capped(_excess(queue), _above_guarantees(queue))
+
+
+def _excess(queue: Queue) -> Resource:
+    """Return what a queue uses above its own maximum."""
     if queue.maximum is None:
         return EMPTY
     over = subtract(_used(queue), queue.maximum)
-    return _capped(Resource({name: over[name] for name in queue.maximum}), _above_guarantees(queue))
+    return _positive(Resource({name: over[name] for name in queue.maximum}))
 
 
 def _above_guarantees(queue: Queue) -> Resource:
@@ -144,7 +153,7 @@ def choose_for_quota(
         candidates: Those that may be chosen.
         target: What the leaf has to give back; nothing goes that gives back more of any of these types.
         maximum: The maximum that is enforced; sizes are measured with it.
-        above_guarantees: What may go, for the types that anything is guaranteed of.
+        above_guarantees: What may go, for the types above the maximum that anything is guaranteed of.
     """
     chosen: list[Victim] = []
     left = target

@@ -179,19 +179,58 @@ def test_what_is_being_preempted_is_as_good_as_gone() -> None:
     assert memory(10) == over_maximum(scene.queue("root.p"))
 
 
-def test_a_victim_takes_no_other_guaranteed_type_with_it() -> None:
-    """Memory is above the maximum, but the vcores are guaranteed."""
+def test_a_type_within_its_maximum_forbids_nothing_though_it_is_guaranteed() -> None:
+    """Ten tasks use ten of fifty guaranteed memory; of their ten vcores four are above the maximum."""
     scene = a_scene("""
         - name: p
           properties: {quota.preemption.delay: 10s}
-          resources: {guaranteed: {vcore: 10m}, max: {memory: 100}}
+          resources: {guaranteed: {memory: 50}, max: {vcore: 100m}}
     """)
-    scene.runs("both", queue="root.p", resource=a_resource(memory=10, vcore=10))
-    scene.runs("memory", queue="root.p", resource=memory(10))
-    lower(scene, "root.p", memory(1))
+    keys = [f"v{number}" for number in range(10)]
+    scene.runs(*keys, queue="root.p", resource=a_resource(memory=1, vcore=1))
+    lower(scene, "root.p", a_resource(vcore=6))
     wait(scene, 10)
 
-    assert ["memory"] == scene.preempted
+    assert ["v9", "v8", "v7", "v6"] == scene.preempted
+
+
+def test_a_type_above_its_maximum_is_given_as_far_as_it_is_above_the_guarantees() -> None:
+    """Both are above it. The parent is guaranteed the memory, so what has some stays."""
+    scene = a_scene("""
+        - name: q
+          resources: {guaranteed: {memory: 50}}
+          queues:
+          - name: p
+            properties: {quota.preemption.delay: 10s}
+            resources: {max: {memory: 100, vcore: 100m}}
+    """)
+    scene.runs("vcores", queue="root.q.p", resource=a_resource(vcore=1))
+    scene.runs("both", "too", queue="root.q.p", resource=a_resource(memory=10, vcore=1))
+    lower(scene, "root.q.p", a_resource(memory=1, vcore=1))
+    wait(scene, 10)
+
+    assert ["vcores"] == scene.preempted
+
+
+def test_a_parent_has_a_type_given_by_leaves_that_are_short_of_another() -> None:
+    """Each by its share of what is above the guarantees of that type."""
+    scene = a_scene("""
+        - name: p
+          properties: {quota.preemption.delay: 10s}
+          resources: {max: {vcore: 100m}}
+          queues:
+          - name: x
+            resources: {guaranteed: {memory: 40, vcore: 2m}}
+          - name: y
+            resources: {guaranteed: {memory: 50}}
+    """)
+    each = a_resource(memory=1, vcore=1)
+    scene.runs(*[f"x{number}" for number in range(6)], queue="root.p.x", resource=each)
+    scene.runs(*[f"y{number}" for number in range(4)], queue="root.p.y", resource=each)
+    lower(scene, "root.p", a_resource(vcore=6))
+    wait(scene, 10)
+
+    assert ["x5", "x4", "y3", "y2"] == scene.preempted
 
 
 def test_a_queue_that_is_enforced_leaves_those_below_for_the_next_second() -> None:

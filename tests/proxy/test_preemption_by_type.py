@@ -1,4 +1,4 @@
-"""Preemption for a guarantee judges the types that are asked for, and no others: whole clusters."""
+"""Preemption judges the types that are asked for, or above a maximum, and no others: whole clusters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from job_manager import JobManager
+
+from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
     from licorne.proxy.scheduler import EngineName
@@ -38,6 +40,11 @@ ON_BOTH: Final = """
           - name: q
             resources: {guaranteed: {memory: 50, vcore: 5m}}
             queues: [{name: b, resources: {guaranteed: {memory: 40}}}]
+"""
+LIMITED: Final = """
+          - name: c
+            properties: {{quota.preemption.delay: 10s}}
+            resources: {{guaranteed: {{memory: 50}}, max: {{memory: 100, vcore: {vcore}}}}}
 """
 NODE: Final = {"memory": 100, "vcore": 10}
 ONE_EACH: Final = {"memory": 1, "vcore": 1}
@@ -90,3 +97,22 @@ def test_a_task_that_would_take_its_queue_below_its_guarantee_stays(queues: str,
 
         assert {"b": 1} == manager.running()
         assert not manager.preempted
+
+
+@ENGINES
+def test_a_lowered_maximum_is_enforced_whatever_is_guaranteed_of_another_type(engine: EngineName) -> None:
+    """Ten tasks use ten of fifty guaranteed memory, and four vcores more than their queue may from now on."""
+    before, after = (
+        CONFIGURATION.replace("    queues:", "    preemption: {quotapreemptionenabled: true}\n    queues:", 1)
+        + LIMITED.format(vcore=vcore)
+        for vcore in ("10m", "6m")
+    )
+    manager = JobManager(before, NODE, engine=engine)
+    with manager.scheduler as scheduler:
+        manager.start("c", "root.c", 10, size=ONE_EACH)
+        manager.wait(1)
+        scheduler.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=after))
+        manager.wait(MINUTE)
+
+        assert {"c": 6} == manager.running()
+        assert {"c": 4} == dict(manager.preempted)
