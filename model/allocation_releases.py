@@ -91,6 +91,10 @@ def _remove_ask(state: PartitionState, seat: Seat, key: str) -> None:
 
 def _release_all(state: PartitionState, seat: Seat, release: Release) -> None:
     now_ns = state.now_ns()
+    if release.termination is TerminationType.TIMEOUT:
+        for placed in seat.application.allocations():
+            if placed.swap is not None:  # Asks are kept: the member waits again.
+                _cancel_swap_of(state, seat, placed.allocation.ask.allocation_key)
     answer = seat.application.remove_all_allocations(now_ns, leaving=False)
     for allocation in (*answer.allocations, *answer.swaps):
         state.leave_node(allocation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import gang
 from .application_core import ApplicationCore
 from .application_state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 from .effects import Answer, TimerKind
@@ -88,28 +89,41 @@ class AllocationSide(ApplicationCore):
 
     @writes
     def remove_all_allocations(self, now_ns: int, *, leaving: bool) -> Answer:
-        """End every allocation. `leaving`: the RM takes the application away, so no timer goes on."""
+        """End every allocation. `leaving`: the RM takes the application away, so no timer goes on.
+
+        Placeholders count as timed out, also those that were to be replaced: nobody waits for them any more.
+        """
         effects: list[Effect] = []
         removed = tuple(placed.allocation for placed in self._placed.values())
         victims = tuple(placed.allocation for placed in self._placed.values() if placed.preempted)
         swaps = self._drop_swaps()
         for placed in self._placed.values():
             self._track(placed, now_ns)
+            if placed.allocation.ask.placeholder:
+                gang.count_end(self._task_groups, placed.allocation.ask, TerminationType.TIMEOUT)
         self._placed.clear()
         if self._execution is not None:
             self._execution.end_all()
         self._allocated = self._placeholder_allocated = EMPTY
-        ended = not self._asks.has_waiting
-        if ended:
-            self._life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
+        event = self._everything_ended(leaving=leaving)
+        if event is not None:
+            self._life.handle(event, now_ns, effects)
         self._life.stop_timer(TimerKind.PLACEHOLDER)
         if self._life.state is ApplicationState.COMPLETING:
             self._life.linger(now_ns, effects)
         answer = self._answer(effects, allocations=removed)
         answer.preempted = victims
         answer.swaps = swaps
-        answer.ended = ended or leaving
+        answer.ended = leaving or event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL)
         return answer
+
+    def _everything_ended(self, *, leaving: bool) -> ApplicationEvent | None:
+        """Return what comes of the end of all allocations at once: the same as if they end one by one."""
+        if not leaving and self._life.state is ApplicationState.FAILING:
+            return ApplicationEvent.FAIL
+        if not leaving and self._life.state is ApplicationState.RESUMING:
+            return ApplicationEvent.RUN
+        return None if self._asks.has_waiting else ApplicationEvent.COMPLETE
 
     @writes
     def resize_allocation(self, allocation_key: str, resource: Resource) -> Answer | None:

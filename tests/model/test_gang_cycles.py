@@ -268,3 +268,46 @@ def test_every_release_at_the_end_of_a_gang_ends_it_once() -> None:
     assert (EMPTY, EMPTY, EMPTY) == (h.queue().allocated, h.queue().pending, h.user_usage())
     assert (0, 0) == (h.state.placed.allocations, h.state.placed.placeholders)
     assert {"m"} == set(h.placements)
+
+
+@pytest.mark.parametrize("termination", list(TerminationType))
+def test_after_a_release_of_everything_nobody_waits_for_what_was_placed(
+    termination: TerminationType,
+) -> None:
+    """The placeholders have timed out, those that were replaced before have not: a later member is placed."""
+    h = a_gang("p1", "p2", "p3")
+    h.ask("m", task_group_name="g")
+    h.settle()
+    h.confirm()
+    h.release("", termination=termination)
+    assert (3, 1, 2) == group(h)
+
+    h.ask("later", task_group_name="g")
+    h.settle()
+    assert {"m": "one", "later": "one"} == h.placements
+    assert "Running" == h.states()[-1]
+
+
+def test_a_member_waits_again_whose_swap_ends_with_the_release_of_all_allocations() -> None:
+    """With TIMEOUT the asks are kept: one that was to take a place is placed as one that waits."""
+    h = a_swap_between_nodes()
+    h.release("", termination=TIMEOUT)
+    assert ((1, 0, 1), TEN) == (group(h), h.queue().pending)
+
+    h.settle()
+    assert ({"m": "two"}, TEN) == (h.placements, h.queue().allocated)
+
+
+@pytest.mark.parametrize(("style", "state"), [("Soft", "Accepted"), ("Hard", "Failed")])
+def test_a_release_of_everything_confirms_the_end_of_every_placeholder(style: str, state: str) -> None:
+    """A gang that has timed out comes to its end as if each of them was confirmed by itself."""
+    h = a_gang("p1", "p2", announced=30, style=style)
+    h.advance(61)
+    h.release("", termination=TIMEOUT)
+
+    assert state == h.states()[-1]
+    assert (EMPTY, 0) == (h.queue().allocated, h.state.placed.placeholders)
+    if style == "Soft":
+        h.ask("m", task_group_name="g")
+        h.settle()
+        assert {"m": "one"} == h.placements
