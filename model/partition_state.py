@@ -24,6 +24,7 @@ from .queue import Queue
 from .queue_preemption_attempts import FruitlessAttempts
 from .queue_tree import QueueTree
 from .refusal_notes import RefusalNotes
+from .resource_comparisons import is_zero
 from .resources import EMPTY, Resource, total_of
 from .seat import Seat
 from .surroundings import ApplicationTimer, QueueCleaning
@@ -224,6 +225,8 @@ class PartitionState:
         if effect.entered is ApplicationState.RUNNING:
             for level in queue.above:
                 level.count_running(seat.application_id, 1)
+        if effect.entered is ApplicationState.COMPLETING:
+            _give_place_back(self, seat)
         self.disturb(queue)
         self.announce_state(seat.application_id, effect)
 
@@ -382,3 +385,15 @@ class PartitionState:
         self.tree.limits_changed()
         self.changes += 1
         self.node_changes += 1
+
+
+def _give_place_back(state: PartitionState, seat: Seat) -> None:
+    """Let another application of the user start in the place of one that is Completing and has nothing left.
+
+    It ended with an allocation, or with the withdrawal of an ask. Placeholders keep its place: they use the
+    user's quota.
+    """
+    if is_zero(seat.facts.allocated) and is_zero(seat.facts.placeholder_allocated):
+        path = seat.queue.path
+        state.limits.decrease(path, seat.application_id, seat.user, EMPTY, remove_application=True)
+        state.changes += 1

@@ -216,6 +216,41 @@ def test_an_application_without_allocations_goes_on_counting_while_it_waits() ->
     assert (["a"], ["a", "b"]) == (while_it_waits, list(h.placements))
 
 
+@pytest.mark.parametrize("limit", ["users: [bob]", "groups: [dev]"])
+@pytest.mark.parametrize(
+    "released", [["waits", "a"], ["a", "waits"], [""]], ids=["allocation last", "ask last", "all at once"]
+)
+def test_an_application_that_completes_gives_its_place_back_at_once(released: list[str], limit: str) -> None:
+    """Whatever it ended with: the next one does not wait until it is Completed."""
+    h = limited(f"limits: [{{limit: one, {limit}, maxapplications: 1}}]", "- name: leaf\n- name: other")
+    h.ask("a")
+    h.settle()
+    h.ask("waits", resource=a_resource(memory=1000))
+    h.submit("second", "root.other")
+    h.ask("b", application_id="second")
+    h.settle()
+    assert ["a"] == list(h.placements)
+
+    h.release(*released)
+    h.settle()
+
+    assert ("Completing", ["a", "b"]) == (h.states()[-1], list(h.placements))
+
+
+def test_a_gang_that_completes_without_having_run_gives_its_place_back_at_once() -> None:
+    """Its placeholders counted; with the last of its asks nothing of it is left."""
+    h = limited("limits: [{limit: bob, users: [bob], maxapplications: 1}]")
+    h.submit("gang", placeholder_ask=TWENTY)
+    h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
+    h.settle()
+    h.ask("waits", application_id="gang", resource=a_resource(memory=1000))
+    h.ask("a")
+    h.release("holder", "waits", application_id="gang")
+    h.settle()
+
+    assert ("Completing", {"holder", "a"}) == (h.states("gang")[-1], set(h.placements))
+
+
 # ------------------------------------------------------------------------------------ which group counts
 
 
