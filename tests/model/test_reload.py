@@ -151,6 +151,41 @@ def test_a_new_offset_turns_queues_round() -> None:
     assert {"b1"} == placed(h)
 
 
+def test_a_new_offset_reaches_the_queues_above_at_once() -> None:
+    """Without waiting for the next ask; the order of queues at every level is that of now."""
+    parents = "- name: p\n  queues: [{{name: a{}}}]\n- name: q\n  queues: [{{name: b}}]"
+    h = Harness(parents.format(""))
+    h.submit("app", "root.p.a")
+    h.ask("x", priority=3)
+
+    h.reload(parents.format(", properties: {priority.offset: '7'}"))
+
+    assert [10, 10] == [h.queue(path).exposed_priority for path in ("root.p", "root")]
+
+
+def test_more_run_than_a_lowered_number_allows_and_all_of_them_count() -> None:
+    """The count is not cut at the maximum: as long as it is there, or above, no other one starts."""
+    h = Harness("- name: a")
+    h.nodes("one")
+    for name in ("first", "second", "third"):
+        h.submit(name, "root.a")
+    for name in ("first", "second"):
+        h.ask(name, application_id=name, resource=a_resource(memory=1))
+    h.settle()
+
+    h.reload("- {name: a, maxapplications: 1}")
+    h.ask("third", application_id="third", resource=a_resource(memory=1))
+    counts = [h.queue("root.a").running]
+    for name in ("first", "second"):
+        h.settle()
+        assert "third" not in h.placements
+        h.release(name, application_id=name)
+        counts.append(h.queue("root.a").running)
+    h.settle()
+
+    assert ([2, 1, 0], True) == (counts, "third" in h.placements)
+
+
 def test_gangs_are_admitted_by_the_sort_policy_of_now() -> None:
     """Those that are there go on."""
     h = Harness("- name: a")
