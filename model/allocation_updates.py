@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
 from .allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
+from .application_state import ApplicationState
 from .foreign_updates import submit_foreign
 from .messages import (
     AllocationPlaced,
@@ -147,19 +148,25 @@ def submission_refusal(
         submission: What the RM asks for.
         is_application_new: Its application would come just before it.
     """
+    key = submission.allocation_key
     if state.state is ObjectState.STOPPED:
-        return f"partition {state.name} is stopped; cannot process allocation {submission.allocation_key}"
+        return f"partition {state.name} is stopped; cannot process allocation {key}"
     if submission.placeholder and not submission.task_group_name:
-        return f"placeholder {submission.allocation_key} has no task group name"
-    if submission.application_id not in state.seats and not is_application_new:
-        broken = state.quarantine.reason(BrokenKind.APPLICATION, submission.application_id)
-        why = f": it is quarantined, {broken}" if broken else ""
-        return f"failed to find application {submission.application_id}{why}"
+        return f"placeholder {key} has no task group name"
+    seat = state.seats.get(submission.application_id)
+    if seat is None:
+        if not is_application_new:
+            broken = state.quarantine.reason(BrokenKind.APPLICATION, submission.application_id)
+            why = f": it is quarantined, {broken}" if broken else ""
+            return f"failed to find application {submission.application_id}{why}"
+    elif seat.facts.state is ApplicationState.FAILING and not seat.application.knows(key):
+        # It would go with the application, unheard. What is there already may still change its size.
+        return f"application {seat.application_id} is Failing; cannot process allocation {key}"
     if submission.node_id and state.nodes.get(submission.node_id) is None:
         return f"failed to find node {submission.node_id}"
-    owner = state.keys.owner_of(submission.allocation_key)
+    owner = state.keys.owner_of(key)
     if owner not in ("", submission.application_id):
-        return f"allocation key {submission.allocation_key} is in use by application {owner}"
+        return f"allocation key {key} is in use by application {owner}"
     if strictly_greater_than_zero(submission.resource):
         return None
     if has_negative(submission.resource):

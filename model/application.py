@@ -68,6 +68,8 @@ class Application(AskSide, AllocationSide, SwapSide, LimitSide):
         effects: list[Effect] = []
         if self._life.state is not ApplicationState.COMPLETING:
             self._life.handle(ApplicationEvent.EXPIRE, now_ns, effects)
+        elif self._asks.has_waiting:  # A swap was given up meanwhile: its member waits again.
+            self._life.handle(ApplicationEvent.RUN, now_ns, effects)
         elif not gang.release_placeholders(self._placed, "releasing placeholders on app complete", effects):
             self._life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
         return self._answer(effects)

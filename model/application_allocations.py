@@ -47,6 +47,7 @@ class AllocationSide(ApplicationCore):
         """Take over an allocation that the RM says exists; its key must be unknown."""
         effects: list[Effect] = []
         ask = allocation.ask
+        self._forget_ended(ask.allocation_key)
         self._asks.add(ask, placed=True)
         self._submitted_at_ns = min(self._submitted_at_ns, ask.created_at_ns)
         if ask.placeholder:

@@ -40,6 +40,8 @@ class AskSide(ApplicationCore):
             if self.knows(ask.allocation_key):
                 known.append(ask)
                 continue
+            if ask.allocation_key in self._asks:
+                self._forget_ended(ask.allocation_key)
             self._asks.add(ask)
             taken.append(ask.resource)
             self._submitted_at_ns = min(self._submitted_at_ns, ask.created_at_ns)
@@ -53,10 +55,13 @@ class AskSide(ApplicationCore):
 
     @reads
     def knows(self, allocation_key: str) -> bool:
-        """Tell whether the key is that of an ask, of an allocation, or of a swap that is under way."""
-        return (
-            allocation_key in self._asks or allocation_key in self._placed or allocation_key in self._swapping
-        )
+        """Return whether the key is that of an ask that waits, an allocation, or a swap that is under way.
+
+        An ask whose allocation has ended is kept in some cases, to be looked at: its key is free.
+        """
+        record = self._asks.get(allocation_key)
+        waits = record is not None and not record.placed
+        return waits or allocation_key in self._placed or allocation_key in self._swapping
 
     @reads
     def known_among(self, allocation_keys: Sequence[str]) -> list[str]:

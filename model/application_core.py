@@ -158,6 +158,11 @@ class ApplicationCore:
             life.handle(ApplicationEvent.RUN, now_ns, effects)
         self._note_most(before, total)
 
+    def _forget_ended(self, allocation_key: str) -> None:
+        """Forget an ask, and its limit, of which an allocation came that has ended: its key comes anew."""
+        if self._asks.remove(allocation_key) is not None and self._execution is not None:
+            self._execution.forget(allocation_key)
+
     def _add_pending(self, resource: Resource) -> None:
         self._pending = add(self._pending, resource)
         self._pending_stopped = self._pending_stopped or has_stopped(self._pending)
@@ -217,8 +222,9 @@ class ApplicationCore:
             return None if self._placed else ApplicationEvent.FAIL
         if life.state is ApplicationState.RESUMING:
             return ApplicationEvent.RUN
-        completing = life.state is ApplicationState.COMPLETING and not life.has_timer(TimerKind.STATE)
-        return ApplicationEvent.COMPLETE if completing or self._has_nothing_real() else None
+        if life.state is ApplicationState.COMPLETING and not life.has_timer(TimerKind.STATE):
+            return ApplicationEvent.RUN if self._asks.has_waiting else ApplicationEvent.COMPLETE
+        return ApplicationEvent.COMPLETE if self._has_nothing_real() else None
 
     def _track(self, placed: Placed, now_ns: int) -> None:
         allocation = placed.allocation

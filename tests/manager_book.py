@@ -27,6 +27,7 @@ Entry: TypeAlias = tuple[str, str]
 CONFIRMED: Final = ("TIMEOUT", "PREEMPTED_BY_SCHEDULER", "PLACEHOLDER_REPLACED")
 """Ends that the RM is asked for and confirms; the others it is only told of."""
 _OVER: Final = ("Completed", "Failed", "Rejected", "Expired")
+_PARTITION_ENDS: Final = "PartitionRemoved"
 _REPLACING: Final = "replacing allocationKey: "
 
 
@@ -62,11 +63,7 @@ class ManagerBook:
     # ----------------------------------------------------------------------------- what the RM says
 
     def note_said(self, verb: str, body: Any) -> None:
-        """Note what the RM says, before it is heard.
-
-        A known key without an allocation may stand for one that ended with its node, or by a timeout:
-        such an ask is over, and to make it again changes nothing until it has been released.
-        """
+        """Note what the RM says, before it is heard."""
         if verb == "confirm":
             self.confirms = body == "auto"
         if verb == "application":
@@ -82,7 +79,7 @@ class ManagerBook:
             if "foreign" not in allocation.get("allocationTags", {})
         }
         self._ended -= asked
-        self._open |= asked - self._asked
+        self._open |= asked
         self._asked |= asked
         for release in body.get("releases", {}).get("allocationsToRelease", []):
             self._note_release(release)
@@ -127,6 +124,8 @@ class ManagerBook:
             self.living[accepted["applicationID"]] = None
         for update in applications.get("updated", []):
             self._note_state(update["applicationID"], update["state"])
+            if update.get("message") == _PARTITION_ENDS:
+                self._close(entry for entry in [*self._open] if entry[0] == update["applicationID"])
         response = answer.get("allocationResponse", {})
         for rejection in response.get("rejectedAllocations", []):
             self._close([(rejection.get("applicationID", ""), rejection["allocationKey"])])
@@ -164,8 +163,7 @@ class ManagerBook:
             raise ContractError(f"{name} went from {before} to {after}")
         self._states[name] = state
         if state in _OVER:
-            self.living.pop(name, None)
-            self._close(entry for entry in [*self._open] if entry[0] == name)
+            self.living.pop(name, None)  # What it asked for is to be answered all the same.
 
     def forget_partitions(self, config: str, *, starts_afresh: bool) -> None:
         """Forget what was in partitions that a new configuration has no more, or begins anew."""

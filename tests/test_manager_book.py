@@ -156,6 +156,37 @@ def test_an_application_that_is_removed_is_forgotten() -> None:
     book.check([])
 
 
+def test_an_ask_that_goes_with_its_application_without_an_answer_is_found() -> None:
+    """Whatever the application has come to."""
+    book = a_book("k")
+    hear_state(book, "Failing")
+    hear_state(book, "Failed")
+
+    with pytest.raises(ContractError, match="neither wait"):
+        book.check([])
+
+
+def test_an_ask_that_goes_with_its_partition_is_answered_by_the_state() -> None:
+    """Its application fails because there is no partition any more."""
+    book = a_book("k")
+    update = {"applicationID": "app", "state": "Failing", "message": "PartitionRemoved"}
+    book.note_heard({"applicationResponse": {"updated": [update]}})
+
+    book.check(documents(state="Failing"))
+
+
+def test_what_is_asked_for_again_after_its_end_is_to_be_answered() -> None:
+    """The key may be used again."""
+    book = a_book("k")
+    place(book, "k")
+    hear_release(book, "k", "STOPPED_BY_RM")
+    book.check(documents())
+    ask(book, "k")
+
+    with pytest.raises(ContractError, match="neither wait"):
+        book.check(documents())
+
+
 def test_a_partition_that_begins_anew_has_nothing() -> None:
     """Nor does one that a configuration has no more."""
     book = a_book("k")

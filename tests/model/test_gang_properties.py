@@ -78,7 +78,8 @@ class GangStory:
         key = f"{'p' if placeholder else 'm'}{self._serial}"
         size = 10 if placeholder else self._draw.choice((4, 10, 10, 12))
         resource = a_resource(memory=size)
-        self.h.ask(key, resource=resource, task_group_name=group, placeholder=placeholder)
+        if self.h.ask(key, resource=resource, task_group_name=group, placeholder=placeholder):
+            return  # It is Failing: the RM has been told.
         if placeholder:
             self.asked[group] += 1
         else:
