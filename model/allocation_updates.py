@@ -17,7 +17,7 @@ from .object_state import ObjectState
 from .quarantine import BrokenKind
 from .quota_preemption_timer import usage_raised
 from .resource_comparisons import equals, has_negative
-from .resources import EMPTY, strictly_greater_than_zero
+from .resources import strictly_greater_than_zero
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,10 +124,6 @@ def _submit(state: PartitionState, submission: AllocationSubmission) -> str | No
         return reason
     seat = state.seats[submission.application_id]
     key = submission.allocation_key
-    if seat.application.allocation(key) is None:
-        reason = queue_quota.beyond_range(seat.queue, submission.resource, EMPTY)
-        if reason is not None:
-            return reason
     if not seat.application.knows(key):
         _recover(state, seat, ask_of(submission, state.now_ns()), submission.node_id)
         return None
@@ -267,9 +263,6 @@ def _resize_allocation(
     node = state.nodes.get(allocation.node_id)
     if node is None:
         return f"failed to find node {allocation.node_id}"
-    reason = queue_quota.beyond_range(seat.queue, resource, before)
-    if reason is not None:
-        return reason
     answer = seat.application.resize_allocation(allocation.ask.allocation_key, resource)
     assert answer is not None, "the allocation is placed: please report"
     resized = answer.allocations[0]

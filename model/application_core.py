@@ -18,7 +18,7 @@ from .placed import Placed
 from .reservations import Reservation, Reservations
 from .resource_combinations import component_wise_max
 from .resource_comparisons import is_zero
-from .resources import EMPTY, add, fits, has_stopped, take_away, take_away_to_zero
+from .resources import EMPTY, add, fits, take_away
 from .task_groups import TaskGroups
 from .tracked_resource import TrackedResource
 
@@ -80,8 +80,6 @@ class ApplicationCore:
         self._task_groups = TaskGroups()
         self._reservations = Reservations()
         self._pending = EMPTY
-        self._pending_stopped = False
-        """The sum of what waits stopped at the border of the range once: it may be less than its parts."""
         self._allocated = EMPTY
         self._placeholder_allocated = EMPTY
         self._most_used = EMPTY
@@ -165,14 +163,9 @@ class ApplicationCore:
 
     def _add_pending(self, resource: Resource) -> None:
         self._pending = add(self._pending, resource)
-        self._pending_stopped = self._pending_stopped or has_stopped(self._pending)
 
     def _take_pending(self, resource: Resource) -> None:
-        left = take_away(self._pending, resource)
-        if left is None:
-            assert self._pending_stopped, f"{resource!r} is no part of {self._pending!r}: please report"
-            left = take_away_to_zero(self._pending, resource)
-        self._pending = left
+        self._pending = less(self._pending, resource)
 
     def _note_most(self, before: Resource, used: Resource) -> None:
         most = self._most_used

@@ -9,7 +9,7 @@ from .effects import ApplicationFacts
 from .priorities import INT32_MIN
 from .resource_comparisons import equals
 from .resources import total_of
-from .views import compact
+from .views import compact, quantities_shown
 
 if TYPE_CHECKING:
     from .allocation import Allocation, Ask
@@ -106,12 +106,11 @@ def _document_of_its_own(application: ApplicationCore) -> Document:
     life = application._life
     reservations = application._reservations.all()
     facts = application_facts(application)
-    used: Json = dict(application._allocated.items())
     return {
         "applicationID": application.application_id,
-        "usedResource": used,
-        "maxUsedResource": dict(application._most_used.items()),
-        "pendingResource": dict(application._pending.items()),
+        "usedResource": quantities_shown(application._allocated),
+        "maxUsedResource": quantities_shown(application._most_used),
+        "pendingResource": quantities_shown(application._pending),
         "partition": application.partition.partition("]")[2] or application.partition,
         "queueName": application.queue_path,
         "submissionTime": facts.submitted_at_ns,
@@ -157,7 +156,7 @@ def application_summary(application: ApplicationCore) -> Document:
 
 
 def _tracked(resources: dict[str, dict[str, int]]) -> Json:
-    return {instance: dict(quantities) for instance, quantities in resources.items()}
+    return {instance: quantities_shown(quantities) for instance, quantities in resources.items()}
 
 
 def _task_group_view(group: TaskGroup) -> Json:

@@ -18,14 +18,14 @@ from .object_state import ObjectState
 from .placed_counts import PlacedCounts
 from .placement.placement import usable_rules
 from .preemption_records import PreemptionLog
-from .quantities import saturate
 from .quarantine import Quarantine, forget_quarantined
 from .queue import Queue
 from .queue_preemption_attempts import FruitlessAttempts
 from .queue_tree import QueueTree
 from .refusal_notes import RefusalNotes
+from .resource_combinations import prune
 from .resource_comparisons import is_zero
-from .resources import EMPTY, Resource, total_of
+from .resources import EMPTY, add, subtract, total_of
 from .seat import Seat
 from .surroundings import ApplicationTimer, QueueCleaning
 from .user_limits import UserLimits
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .placement.requests import RuleOutcome
     from .reservations import Reservation
     from .reserved_pass import ReservedRest
+    from .resources import Resource
     from .surroundings import Surroundings
 
 __all__ = ["CLEANING_INTERVAL_NS", "PartitionState", "RejectedApplication"]
@@ -74,8 +75,6 @@ class PartitionState:
         policy = config.node_sort_policy
         self.nodes = around.weave(NodeOrder)(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
         self.capacity = EMPTY
-        self._capacity: dict[str, int] = {}
-        """The same beyond the border of the range as well: it comes back from there when a node goes."""
         self.seats: dict[str, Seat] = {}
         self.serials: dict[str, int] = {}
         self.completed: dict[int, Application] = {}
@@ -375,12 +374,7 @@ class PartitionState:
 
     def change_capacity(self, before: Resource, after: Resource) -> None:
         """Count a node's capacity for the partition and the root's maximum."""
-        total = self._capacity
-        for capacity, sign in ((after, 1), (before, -1)):
-            for name, quantity in capacity.items():
-                total[name] = total.get(name, 0) + sign * quantity
-        self._capacity = {name: quantity for name, quantity in total.items() if quantity}
-        self.capacity = Resource({name: saturate(quantity) for name, quantity in self._capacity.items()})
+        self.capacity = prune(subtract(add(self.capacity, after), before))
         self.tree.root.set_maximum_from_nodes(self.capacity)
         self.tree.limits_changed()
         self.changes += 1

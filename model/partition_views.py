@@ -10,7 +10,7 @@ from .messages import short_partition_name
 from .node import HOSTNAME, RACKNAME
 from .queue_views import queue_view
 from .shares import absolute_used_capacity
-from .views import compact
+from .views import compact, quantities_shown
 
 if TYPE_CHECKING:
     from .application_views import ShownApplication
@@ -45,9 +45,9 @@ def partition_view(state: PartitionState) -> Document:
     """Return the PartitionInfo document."""
     used = state.tree.root.allocated
     capacity: Document = {
-        "capacity": dict(state.capacity.items()),
-        "usedCapacity": dict(used.items()),
-        "utilization": dict(absolute_used_capacity(state.capacity, used).items()),
+        "capacity": quantities_shown(state.capacity),
+        "usedCapacity": quantities_shown(used),
+        "utilization": quantities_shown(absolute_used_capacity(state.capacity, used)),
     }
     policy: Document = {"type": state.nodes.policy.value, "resourceWeights": dict(state.nodes.weights)}
     document: Document = {
@@ -115,11 +115,11 @@ def node_view(node: ShownNode) -> Document:
         "hostName": attributes.get(HOSTNAME),
         "rackName": attributes.get(RACKNAME),
         "attributes": dict(attributes.items()),
-        "capacity": dict(facts.capacity.items()),
-        "allocated": dict(facts.allocated.items()),
-        "occupied": dict(facts.occupied.items()),
-        "available": dict(facts.available.items()),
-        "utilized": dict(absolute_used_capacity(facts.capacity, facts.allocated).items()),
+        "capacity": quantities_shown(facts.capacity),
+        "allocated": quantities_shown(facts.allocated),
+        "occupied": quantities_shown(facts.occupied),
+        "available": quantities_shown(facts.available),
+        "utilized": quantities_shown(absolute_used_capacity(facts.capacity, facts.allocated)),
         "allocations": allocations,
         "foreignAllocations": [foreign_view(allocation) for allocation in facts.foreign],
         "schedulable": facts.schedulable,

@@ -1,8 +1,9 @@
-"""Quantities: exact integers that never leave the signed 64-bit range, and the texts they are written as.
+"""Quantities: exact integers, and the texts they are written as.
 
-Every quantity crosses the scheduler interface as a signed 64-bit integer, so an operation that would
-leave that range stops at its border instead. Quantities carry no unit: milli-cores for ``vcore``,
-bytes for ``memory``, counts for everything else.
+A quantity crosses the scheduler interface as a signed 64-bit integer, so what comes from outside is within
+that range. What is summed up inside is exact and may leave it; a document shows such a sum as the border of
+the range, by ``saturate``. Quantities carry no unit: milli-cores for ``vcore``, bytes for ``memory``, counts
+for everything else.
 """
 
 from __future__ import annotations
@@ -17,13 +18,10 @@ __all__ = [
     "INT64_MAX",
     "INT64_MIN",
     "QuantityError",
-    "add_quantity",
-    "multiply_quantity",
     "multiply_quantity_by_ratio",
     "parse_quantity",
     "parse_vcore",
     "saturate",
-    "subtract_quantity",
 ]
 
 INT64_MIN: Final = -(2**63)
@@ -58,31 +56,10 @@ class QuantityError(LicorneError):
 
 
 def saturate(exact: int) -> int:
-    """Return the quantity nearest to an exact integer."""
+    """Return the 64-bit quantity nearest to an exact integer."""
     if exact > INT64_MAX:
         return INT64_MAX
     return max(exact, INT64_MIN)
-
-
-def add_quantity(left: int, right: int) -> int:
-    """Add two quantities, stopping at the borders of the range."""
-    return saturate(left + right)
-
-
-def subtract_quantity(left: int, right: int) -> int:
-    """Subtract one quantity from another, stopping at the borders of the range.
-
-    The recorded core adds the negation, and the negation of the lowest quantity is itself: subtracting
-    ``INT64_MIN`` therefore adds it.
-    """
-    if right == INT64_MIN:
-        return saturate(left + right)
-    return saturate(left - right)
-
-
-def multiply_quantity(left: int, right: int) -> int:
-    """Multiply two quantities, stopping at the borders of the range."""
-    return saturate(left * right)
 
 
 def multiply_quantity_by_ratio(quantity: int, ratio: float) -> int:

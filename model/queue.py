@@ -21,12 +21,10 @@ from .resources import (
     EMPTY,
     add,
     fits_beside,
-    has_stopped,
     strictly_greater_than_zero,
     subtract,
     subtract_only_existing,
     take_away,
-    take_away_to_zero,
 )
 
 if TYPE_CHECKING:
@@ -73,8 +71,6 @@ class Queue:
         """Where its settings stand in the configuration file."""
         self.allocated = EMPTY
         self.pending = EMPTY
-        self._pending_stopped = False
-        """The sum of what waits stopped at the border of the range once: it may be less than its parts."""
         self.preempting = EMPTY
         self.running = 0
         self.accepted_allocating: dict[str, None] = {}
@@ -154,16 +150,15 @@ class Queue:
     def add_pending(self, resource: Resource) -> None:
         """Count the resource as waiting."""
         self.pending = add(self.pending, resource)
-        self._pending_stopped = self._pending_stopped or has_stopped(self.pending)
 
     @writes
     def remove_pending(self, resource: Resource) -> None:
         """Count the resource as waiting no longer."""
         left = take_away(self.pending, resource)
-        assert left is not None or self._pending_stopped, (
+        assert left is not None, (
             f"queue {self.path}: {resource!r} waits no longer but {self.pending!r} waits: please report"
         )
-        self.pending = take_away_to_zero(self.pending, resource) if left is None else left
+        self.pending = left
 
     @writes
     def add_preempting(self, resource: Resource) -> None:

@@ -1,15 +1,13 @@
 """Quotas along a path: from a leaf up to the root, one queue after the other.
 
 A charge checks and counts in one step a queue, from the root down, and takes back what it has counted where a
-queue declines, so that quotas hold however many threads charge at once. No queue ever has more than the root,
-whose maximum is the cluster: so no sum can stop at the border of the range on the way.
+queue declines, so that quotas hold however many threads charge at once.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .quantities import INT64_MAX
 from .resource_comparisons import is_zero
 from .resources import Resource, component_wise_min
 
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from .queue import Queue
 
 __all__ = [
-    "beyond_range",
     "charge",
     "discharge",
     "fair_maximum",
@@ -50,18 +47,6 @@ def charge(leaf: Queue, resource: Resource) -> None:
     """Charge the whole path whatever the quotas: the RM says that it runs already."""
     for queue in leaf.above:
         queue.charge(resource)
-
-
-def beyond_range(leaf: Queue, resource: Resource, instead_of: Resource) -> str | None:
-    """Return why the sum of all that is allocated cannot hold a resource as well, `None` if it can.
-
-    Sums stop at the border of the range. One of allocations must not, or it could not be taken down again.
-    """
-    allocated = leaf.above[-1].allocated
-    for name, quantity in resource.items():
-        if allocated.get(name) - instead_of.get(name) + quantity > INT64_MAX:
-            return f"{quantity} {name} beside {allocated.get(name)} that are allocated exceed {INT64_MAX}"
-    return None
 
 
 def discharge(leaf: Queue, resource: Resource) -> None:

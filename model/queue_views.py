@@ -8,12 +8,11 @@ from .configuration.durations import duration_text
 from .queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
 from .queue_quota import headroom, maximum_of_path
 from .shares import absolute_used_capacity
-from .views import compact
+from .views import compact, quantities_shown
 
 if TYPE_CHECKING:
     from .queue import Queue
-    from .resources import Resource
-    from .views import Document, Json
+    from .views import Document
 
 __all__ = ["queue_view"]
 
@@ -32,10 +31,6 @@ _KEEP = frozenset(
 )
 
 
-def _quantities(resource: Resource | None) -> Json:
-    return dict(resource.items()) if resource is not None else {}
-
-
 def queue_view(queue: Queue, *, partition: str = "", subtree: bool = True) -> Document:
     """Return the QueueInfo document; `partition` is shown by the queue that a client asked for alone."""
     settings = queue.settings
@@ -45,12 +40,12 @@ def queue_view(queue: Queue, *, partition: str = "", subtree: bool = True) -> Do
         "queuename": queue.path,
         "status": queue.state.value,
         "partition": partition,
-        "pendingResource": _quantities(queue.pending),
-        "maxResource": _quantities(queue.maximum),
-        "guaranteedResource": _quantities(queue.guaranteed),
-        "allocatedResource": _quantities(queue.allocated),
-        "preemptingResource": _quantities(queue.preempting),
-        "headroom": _quantities(headroom(queue)),
+        "pendingResource": quantities_shown(queue.pending),
+        "maxResource": quantities_shown(queue.maximum),
+        "guaranteedResource": quantities_shown(queue.guaranteed),
+        "allocatedResource": quantities_shown(queue.allocated),
+        "preemptingResource": quantities_shown(queue.preempting),
+        "headroom": quantities_shown(headroom(queue)),
         "isLeaf": queue.is_leaf,
         "isManaged": queue.managed,
         "properties": dict(queue.properties),
@@ -58,7 +53,7 @@ def queue_view(queue: Queue, *, partition: str = "", subtree: bool = True) -> Do
         "template": queue.template.view() if queue.template is not None else None,
         "children": [queue_view(child) for child in children] if subtree else [],
         "childNames": [child.path for child in children],
-        "absUsedCapacity": _quantities(absolute_used_capacity(limit, queue.allocated)),
+        "absUsedCapacity": quantities_shown(absolute_used_capacity(limit, queue.allocated)),
         "maxRunningApps": queue.max_applications,
         "runningApps": queue.running,
         "currentPriority": queue.exposed_priority,

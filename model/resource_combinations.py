@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import overload
 
-from .quantities import multiply_quantity, multiply_quantity_by_ratio
+from .quantities import multiply_quantity_by_ratio
 from .resources import EMPTY, Resource
 
 __all__ = [
@@ -23,7 +23,7 @@ def multiply(base: Resource | None, factor: int) -> Resource:
         return EMPTY
     if factor == 1:
         return base
-    return Resource({name: multiply_quantity(quantity, factor) for name, quantity in base.items()})
+    return Resource({name: quantity * factor for name, quantity in base.items()})
 
 
 def multiply_by_ratio(base: Resource | None, ratio: float) -> Resource:

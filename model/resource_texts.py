@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from .quantities import QuantityError, parse_quantity, parse_vcore
+from .quantities import INT64_MAX, INT64_MIN, QuantityError, parse_quantity, parse_vcore
 from .resources import EMPTY, Resource
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def _value(entry: object, text: str) -> int:
         return 0
     if type(value) is not int:
         raise QuantityError(f"invalid resource JSON: {text!r}: {value!r} is not an integer")
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise QuantityError(f"invalid resource JSON: {text!r}: {value} exceeds 64 bits")
     return value
 
 

@@ -7,7 +7,10 @@ resource without types (``EMPTY``), and a resource with explicit zeros (that typ
 Resources never change once made, so any number of owners and threads may share one, and an operation
 whose other operand is missing gives back the very object it was given instead of a copy. The results
 here are built by ``_owned``, which takes the dict of the caller as it is (the busiest functions spell
-it out, to save its call); the public constructor is for quantities from outside, and checks them.
+it out, to save its call); the public constructor checks what it is given.
+
+What comes from outside fits 64 bits, see ``quantities``. Sums and differences are exact, whatever their
+size: one that stopped at the border of the range would be too small once something is taken off it.
 
 Comparisons that are rarer live in ``resource_comparisons``, combinations in ``resource_combinations``,
 and the ways to write a resource as text in ``resource_texts``.
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final, overload
 
-from .quantities import INT64_MAX, INT64_MIN, QuantityError, add_quantity, subtract_quantity
+from .quantities import QuantityError
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
@@ -33,14 +36,12 @@ __all__ = [
     "fits_actual",
     "fits_beside",
     "fits_undefined_unlimited",
-    "has_stopped",
     "strictly_greater_than_zero",
     "subtract",
     "subtract_eliminating_negative",
     "subtract_only_existing",
     "subtract_reporting_negative",
     "take_away",
-    "take_away_to_zero",
     "total_of",
 ]
 
@@ -54,7 +55,7 @@ class Resource:
             or a count.
 
     Raises:
-        QuantityError: A quantity is not an integer or lies outside the signed 64-bit range.
+        QuantityError: A type is not a text, or a quantity is not an integer.
     """
 
     __slots__ = ("_hash", "_quantities")
@@ -123,17 +124,15 @@ _new: Final = object.__new__
 
 
 def _check_entry(name: str, quantity: int) -> None:
-    """Refuse an entry that cannot cross the scheduler interface."""
+    """Refuse what is no entry of a resource."""
     if type(name) is not str:
         raise QuantityError(f"the resource type {name!r} is not a text")
     if type(quantity) is not int:
         raise QuantityError(f"the quantity {quantity!r} of resource type {name!r} is not an integer")
-    if not INT64_MIN <= quantity <= INT64_MAX:
-        raise QuantityError(f"the quantity {quantity} of resource type {name!r} exceeds 64 bits")
 
 
 def _owned(quantities: dict[str, int]) -> Resource:
-    """Make a resource of a fresh dict whose quantities are known to be in range; the dict changes hands."""
+    """Make a resource of a fresh dict whose entries are known to be right; the dict changes hands."""
     resource = _new(Resource)
     resource._quantities = quantities
     return resource
@@ -148,11 +147,7 @@ def add(left: Resource | None, right: Resource | None) -> Resource:
     base = left._quantities
     total = base.copy()
     for name, quantity in right._quantities.items():
-        if name in base:
-            value = base[name] + quantity
-            total[name] = value if INT64_MIN <= value <= INT64_MAX else add_quantity(base[name], quantity)
-        else:
-            total[name] = quantity
+        total[name] = base[name] + quantity if name in base else quantity
     resource = _new(Resource)
     resource._quantities = total
     return resource
@@ -163,8 +158,7 @@ def total_of(resources: Iterable[Resource]) -> Resource:
     total: dict[str, int] = {}
     for resource in resources:
         for name, quantity in resource._quantities.items():
-            value = total.get(name, 0) + quantity
-            total[name] = value if INT64_MIN <= value <= INT64_MAX else add_quantity(total[name], quantity)
+            total[name] = total.get(name, 0) + quantity
     return _owned(total)
 
 
@@ -174,12 +168,7 @@ def subtract(left: Resource | None, right: Resource | None) -> Resource:
         return EMPTY if left is None else left
     rest = {} if left is None else left._quantities.copy()
     for name, quantity in right._quantities.items():
-        before = rest.get(name, 0)
-        value = before - quantity
-        if INT64_MIN <= value <= INT64_MAX and quantity != INT64_MIN:
-            rest[name] = value
-        else:
-            rest[name] = subtract_quantity(before, quantity)
+        rest[name] = rest.get(name, 0) - quantity
     resource = _new(Resource)
     resource._quantities = rest
     return resource
@@ -209,17 +198,6 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     return resource
 
 
-def take_away_to_zero(left: Resource, right: Resource) -> Resource:
-    """Subtract a part from a sum that stopped at the border of the range; it ends at zero."""
-    quantities = subtract_eliminating_negative(left, right)._quantities
-    return _owned({name: quantity for name, quantity in quantities.items() if quantity})
-
-
-def has_stopped(total: Resource) -> bool:
-    """Tell whether a sum has stopped at the border of the range, and may be less than its parts."""
-    return INT64_MAX in total._quantities.values()
-
-
 @overload
 def add_only_existing(base: Resource, delta: Resource | None) -> Resource: ...
 @overload
@@ -231,7 +209,7 @@ def add_only_existing(base: Resource | None, delta: Resource | None) -> Resource
     total = base._quantities.copy()
     for name, quantity in delta._quantities.items():
         if name in total:
-            total[name] = add_quantity(total[name], quantity)
+            total[name] += quantity
     return _owned(total)
 
 
@@ -243,15 +221,10 @@ def subtract_only_existing(base: Resource | None, delta: Resource | None) -> Res
     """Subtract from the types of the base only; types that only the delta names are ignored."""
     if base is None or delta is None:
         return base
-    before = base._quantities
-    rest = before.copy()
+    rest = base._quantities.copy()
     for name, quantity in delta._quantities.items():
-        if name in before:
-            value = before[name] - quantity
-            if INT64_MIN <= value <= INT64_MAX and quantity != INT64_MIN:
-                rest[name] = value
-            else:
-                rest[name] = subtract_quantity(before[name], quantity)
+        if name in rest:
+            rest[name] -= quantity
     resource = _new(Resource)
     resource._quantities = rest
     return resource

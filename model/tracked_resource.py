@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .quantities import add_quantity, multiply_quantity
 from .resources import Resource
 
 if TYPE_CHECKING:
@@ -18,14 +17,14 @@ class TrackedResource:
     """Sums of quantity times seconds by instance type and resource type.
 
     The object belongs to one application, which alone aggregates into it; ``as_dict`` and ``copy`` are for
-    handing the sums out. Sums stop at the borders of the 64-bit range, where those of the recorded core
-    wrap around and come out negative.
+    handing the sums out. Sums are exact, where those of the recorded core wrap around at 64 bits and come out
+    negative.
 
     Args:
         sums: The sums to start from, by instance type and resource type; copied.
 
     Raises:
-        QuantityError: A sum is not an integer or lies outside the signed 64-bit range.
+        QuantityError: A sum is not an integer.
     """
 
     __slots__ = ("_sums",)
@@ -47,7 +46,7 @@ class TrackedResource:
             return
         usage = self._sums.setdefault(instance_type, {})
         for name, quantity in resource.items():
-            usage[name] = add_quantity(usage.get(name, 0), multiply_quantity(quantity, seconds))
+            usage[name] = usage.get(name, 0) + quantity * seconds
 
     def copy(self) -> TrackedResource:
         """Return an independent object with the same sums."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from .limits import levels
-from .quantities import INT64_MAX, INT64_MIN
 from .resources import Resource, fits_undefined_unlimited, subtract_only_existing
+from .views import quantities_shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,11 +81,11 @@ class _Node:
         """Return the document of this queue and all below it; what is empty is left out."""
         document: Document = {"queuePath": self.path}
         if self.usage:
-            document["resourceUsage"] = {**_as_resource(self.usage).as_dict()}
+            document["resourceUsage"] = quantities_shown(dict(sorted(self.usage.items())))
         if self.applications:
             document["runningApplications"] = [*sorted(self.applications)]
         if self.limit is not None and self.limit.resources:
-            document["maxResources"] = {**self.limit.resources.as_dict()}
+            document["maxResources"] = quantities_shown(self.limit.resources.as_dict())
         if self.limit is not None and self.limit.max_applications:
             document["maxApplications"] = self.limit.max_applications
         if self.children:
@@ -187,7 +187,7 @@ class UsageTree:
     @property
     def usage(self) -> Resource:
         """What is used in all queues together."""
-        return _as_resource(self._root.usage)
+        return Resource(self._root.usage)
 
     @property
     def applications(self) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ class UsageTree:
             if level.limit is not None:
                 usage = level.usage
                 for name, quantity in level.limit.resources.items():
-                    left = max(quantity - usage.get(name, 0), INT64_MIN)
+                    left = quantity - usage.get(name, 0)
                     if name not in headroom or left < headroom[name]:
                         headroom[name] = left
         return Resource(headroom) if headroom else None
@@ -334,7 +334,7 @@ class UsageTree:
             limit, _ = self._limits.limit_of(self.kind, self.name, path)
             if limit is not None:
                 node = self._nodes.get(path) or _Node(path, ())
-                yield path, limit, _as_resource(node.usage), node.applications
+                yield path, limit, Resource(node.usage), node.applications
 
     def _lost(self, queue_path: str, application_id: str, resource: Resource) -> str:
         """Return the words for a release that nobody had made an allocation for."""
@@ -342,8 +342,3 @@ class UsageTree:
             f"{resource!r} of application {application_id} in {queue_path} is more than "
             f"{self.kind} {self.name} uses there: please report"
         )
-
-
-def _as_resource(usage: Mapping[str, int]) -> Resource:
-    """Return usage as a resource: sums beyond 64 bits, which only nonsense requests reach, are cut off."""
-    return Resource({name: min(quantity, INT64_MAX) for name, quantity in usage.items()})

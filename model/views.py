@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from .quantities import INT64_MAX, INT64_MIN, saturate
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Document", "Json", "compact"]
+    from .resources import Resource
+
+__all__ = ["Document", "Json", "compact", "quantities_shown"]
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Document: TypeAlias = "dict[str, Json]"
@@ -20,3 +24,14 @@ Document: TypeAlias = "dict[str, Json]"
 def compact(document: Mapping[str, Json], *, keep: frozenset[str] = frozenset()) -> Document:
     """Return the document without its empty fields (nothing, zero, false), except those to keep."""
     return {key: value for key, value in document.items() if key in keep or value}
+
+
+def quantities_shown(quantities: Mapping[str, int] | Resource | None) -> Document:
+    """Return quantities as a document has them: a sum that 64 bits cannot hold is shown as their border."""
+    if quantities is None:
+        return {}
+    return {
+        # Hardly any sum leaves the range: the call is spared, since a snapshot has 100,000 of them.
+        name: quantity if INT64_MIN <= quantity <= INT64_MAX else saturate(quantity)
+        for name, quantity in quantities.items()
+    }

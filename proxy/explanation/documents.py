@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...model.quantities import saturate
+from ...model.views import quantities_shown
 from .words import changes_of, place_of, what_blocks
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def nodes_document(nodes: NodeSummary) -> Document:
     """Return the document of what the nodes say."""
     nearest: Document | None = None
     if nodes.nearest is not None:
-        lacks: Json = {lack.name: lack.missing for lack in nodes.nearest.lacks}
+        lacks = quantities_shown({lack.name: lack.missing for lack in nodes.nearest.lacks})
         nearest = {"nodeID": nodes.nearest.node_id, "missing": lacks}
     return {
         "total": nodes.total,
@@ -102,10 +104,10 @@ def _lack(lack: Lack, where: Where) -> Document:
     place = place_of(lack.position, where)
     return {
         "type": lack.name,
-        "asked": lack.asked,
-        "available": lack.available,
-        "limit": lack.limit,
-        "missing": lack.missing,
+        "asked": saturate(lack.asked),
+        "available": saturate(lack.available),
+        "limit": saturate(lack.limit),
+        "missing": saturate(lack.missing),
         "position": place or None,
         "path": lack.position.path if lack.position is not None else None,
     }
@@ -191,4 +193,4 @@ def _preemption(record: PreemptionRecord) -> Document:
 
 
 def _quantities(resource: Resource) -> Json:
-    return dict(sorted(resource.items()))
+    return quantities_shown(resource.as_dict())

@@ -205,18 +205,18 @@ def test_what_waits_is_counted() -> None:
         queue.remove_pending(TEN)
 
 
-def test_a_sum_of_waiting_asks_that_stopped_at_the_border_ends_at_zero() -> None:
-    """It is less than its parts, so that the last of them takes more than there is."""
+def test_a_sum_of_waiting_asks_beyond_64_bits_leaves_what_remains() -> None:
+    """A sum that stopped at the border would take away what others wait for."""
     queue = a_queue()
     huge = a_resource(memory=INT64_MAX, gpu=1)
-    queue.add_pending(huge)
-    queue.add_pending(huge)
+    for resource in (huge, FIVE, huge):
+        queue.add_pending(resource)
 
     queue.remove_pending(huge)
     once = queue.pending
     queue.remove_pending(huge)
 
-    assert (a_resource(gpu=1), EMPTY) == (once, queue.pending)
+    assert (a_resource(memory=INT64_MAX + 5, gpu=1), FIVE) == (once, queue.pending)
 
 
 def test_what_is_being_preempted_is_counted() -> None:

@@ -61,8 +61,8 @@ def test_the_highest_queue_without_room_is_named() -> None:
     assert path[1] is queue_quota.try_charge(path[-1], FIVE)
 
 
-def test_a_charge_that_the_root_bars_stops_no_sum_at_the_border() -> None:
-    """A leaf without a maximum would count less than it is asked to, and could not take it back."""
+def test_a_charge_that_the_root_bars_leaves_no_trace() -> None:
+    """However much is asked for."""
     most = a_resource(memory=INT64_MAX)
     path = a_path(most, None)
     assert queue_quota.try_charge(path[-1], FIVE) is None

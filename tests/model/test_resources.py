@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.quantities import INT64_MAX, INT64_MIN, QuantityError, add_quantity, subtract_quantity
+from licorne.model.quantities import INT64_MAX, INT64_MIN, QuantityError
 from licorne.model.resources import (
     EMPTY,
     Resource,
@@ -118,9 +118,9 @@ def test_the_representation_makes_the_value_again() -> None:
     assert "Resource({'a': 1, 'b': 2})" == repr(Resource({"b": 2, "a": 1}))
 
 
-@pytest.mark.parametrize("quantity", [INT64_MAX + 1, INT64_MIN - 1, 1.0, True, "1"])
+@pytest.mark.parametrize("quantity", [1.0, True, "1", None])
 def test_what_is_no_quantity_is_refused_with_its_type(quantity: int) -> None:
-    """Floats, booleans, texts and integers beyond 64 bits name themselves in the error."""
+    """Floats, booleans and texts name themselves in the error."""
     with pytest.raises(QuantityError, match="'memory'") as caught:
         Resource({"vcore": 1, "memory": quantity})
 
@@ -144,14 +144,14 @@ def test_a_type_name_is_a_text() -> None:
         (A5, A5, {"a": 10}),
         (EMPTY, Resource({"a": 0}), {"a": 0}),
         (A5, Resource({"a": -5}), {"a": 0}),
-        (Resource({"a": INT64_MAX}), A5, {"a": INT64_MAX}),
-        (Resource({"a": INT64_MIN}), Resource({"a": -1}), {"a": INT64_MIN}),
+        (Resource({"a": INT64_MAX}), A5, {"a": INT64_MAX + 5}),
+        (Resource({"a": INT64_MIN}), Resource({"a": -1}), {"a": INT64_MIN - 1}),
     ],
 )
 def test_a_sum_has_the_types_of_both_sides(
     left: Resource | None, right: Resource | None, expected: dict[str, int]
 ) -> None:
-    """Nothing counts as empty, explicit zeros stay, and sums saturate."""
+    """Nothing counts as empty, explicit zeros stay, and sums are exact beyond 64 bits."""
     assert Resource(expected) == add(left, right)
 
 
@@ -165,15 +165,14 @@ def test_a_sum_has_the_types_of_both_sides(
         (A5, B3, {"a": 5, "b": -3}),
         (A5, A5, {"a": 0}),
         (EMPTY, Resource({"a": 0}), {"a": 0}),
-        (Resource({"a": INT64_MIN}), A5, {"a": INT64_MIN}),
-        (Resource({"a": -1}), Resource({"a": INT64_MIN}), {"a": INT64_MIN}),
-        (None, Resource({"a": INT64_MIN}), {"a": INT64_MIN}),
+        (Resource({"a": INT64_MIN}), A5, {"a": INT64_MIN - 5}),
+        (None, Resource({"a": INT64_MIN}), {"a": INT64_MAX + 1}),
     ],
 )
 def test_a_difference_has_the_types_of_both_sides(
     left: Resource | None, right: Resource | None, expected: dict[str, int]
 ) -> None:
-    """Nothing counts as empty, results go below zero, and differences saturate."""
+    """Nothing counts as empty, results go below zero, and differences are exact beyond 64 bits."""
     assert Resource(expected) == subtract(left, right)
 
 
@@ -196,9 +195,8 @@ def test_an_operand_of_nothing_gives_back_the_same_object(
         (A5, B3, A5, A5),
         (A5, Resource({"a": 7, "b": 1}), Resource({"a": 12}), Resource({"a": -2})),
         (Resource({"a": 0}), A5, A5, Resource({"a": -5})),
-        (Resource({"a": INT64_MAX}), A5, Resource({"a": INT64_MAX}), Resource({"a": INT64_MAX - 5})),
-        (Resource({"a": INT64_MIN}), A5, Resource({"a": INT64_MIN + 5}), Resource({"a": INT64_MIN})),
-        (Resource({"a": -1}), Resource({"a": INT64_MIN}), *[Resource({"a": INT64_MIN})] * 2),
+        (Resource({"a": INT64_MAX}), A5, Resource({"a": INT64_MAX + 5}), Resource({"a": INT64_MAX - 5})),
+        (Resource({"a": INT64_MIN}), A5, Resource({"a": INT64_MIN + 5}), Resource({"a": INT64_MIN - 5})),
     ],
 )
 def test_only_the_types_of_the_base_take_part(
@@ -314,15 +312,11 @@ def test_more_than_zero_needs_a_positive_and_no_negative(
 def test_sums_and_differences_agree_with_the_quantities(
     left: Resource | None, right: Resource | None
 ) -> None:
-    """Type by type, the fast loops do what the saturating operations do."""
+    """Type by type they are exact, whatever the size."""
     types = names(left, right)
 
-    assert Resource({n: add_quantity(amount(left, n), amount(right, n)) for n in types}) == add(left, right)
-    expected = {
-        n: subtract_quantity(amount(left, n), amount(right, n)) if n in (right or ()) else amount(left, n)
-        for n in types
-    }
-    assert Resource(expected) == subtract(left, right)
+    assert Resource({n: amount(left, n) + amount(right, n) for n in types}) == add(left, right)
+    assert Resource({n: amount(left, n) - amount(right, n) for n in types}) == subtract(left, right)
 
 
 @settings(deadline=None)
@@ -335,13 +329,10 @@ def test_existing_only_is_the_full_operation_cut_to_the_base(base: Resource, del
     assert Resource({name: rest[name] for name in base}) == subtract_only_existing(base, delta)
 
 
-small = st.dictionaries(st.sampled_from("abcd"), st.integers(-(2**61), 2**61), max_size=4).map(Resource)
-
-
 @settings(deadline=None)
-@given(small, small)
+@given(resources, resources)
 def test_subtracting_what_was_added_restores_the_quantities(left: Resource, right: Resource) -> None:
-    """Within the range, difference undoes sum, but for types that are left with zero."""
+    """Difference undoes sum, whatever the size, but for types that are left with zero."""
     restored = subtract(add(left, right), right)
 
     assert left == Resource({name: quantity for name, quantity in restored.items() if name in left})

@@ -178,10 +178,20 @@ def test_sums_beyond_64_bits_are_cut_off_where_shown() -> None:
     tree.increase("root.a", "app", huge)
     tree.increase("root.a", "app", huge)
 
-    shown = tree.usage
+    used, shown = tree.usage, tree.view()["resourceUsage"]
     tree.decrease("root.a", "app", huge, remove_application=False)
 
-    assert shown == tree.usage == huge
+    assert (memory(2**64 - 2), {"memory": 2**63 - 1}) == (used, shown)
+    assert huge == tree.usage
+
+
+def test_the_headroom_of_who_uses_too_much_is_exact() -> None:
+    """It comes back to what it was, however far below zero it has been."""
+    tree = a_tree(limits(a=bob(memory_max=10)))
+    for _ in range(3):
+        tree.increase("root.a", "app", memory(2**63 - 1))
+
+    assert memory(10 - 3 * (2**63 - 1)) == tree.headroom("root.a")
 
 
 # ------------------------------------------------------------------------------------------- headroom
