@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, final
 
 from ..lockcheck import Condition, excludes
+from ..model.due_timers import DueTimers
 from .log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model.surroundings import TimerAction
+    from ..model.due_timers import DueTimer
+    from ..model.surroundings import TimerAction, TimerKey
 
 __all__ = ["RealClock"]
 
@@ -34,8 +35,7 @@ class RealClock:
     def __init__(self, fire: Callable[[str, TimerAction], None], log: Log | None = None) -> None:
         self._fire = fire
         self._log = log or Log()
-        self._due: list[tuple[int, int, str, TimerAction]] = []
-        self._serial = 0
+        self._due = DueTimers()
         self._changed = Condition(name="clock")
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -49,14 +49,22 @@ class RealClock:
         with self._changed:
             if self._closed:
                 return
-            self._serial += 1
-            entry = (due_ns, self._serial, partition, action)
-            heappush(self._due, entry)
+            is_next = self._due.add(due_ns, partition, action)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="licorne-clock", daemon=True)
                 self._thread.start()
-            elif self._due[0] is entry:
+            elif is_next:
                 self._changed.notify()
+
+    def cancel(self, partition: str, key: TimerKey) -> None:
+        """Have what waits under a key of a partition not come; what is due already may be on its way."""
+        with self._changed:
+            self._due.cancel(partition, key)
+
+    def forget(self, partition: str) -> None:
+        """Have nothing come that waits for a partition."""
+        with self._changed:
+            self._due.forget(partition)
 
     @excludes()
     def close(self) -> None:
@@ -77,15 +85,16 @@ class RealClock:
             except Exception:  # noqa: BLE001 - a timer that fails must not stop the others
                 self._log.exception("timer {} of partition {} failed", action, partition)
 
-    def _next(self) -> tuple[int, int, str, TimerAction] | None:
+    def _next(self) -> DueTimer | None:
         """Wait for the next timer that is due; `None` when the clock is closed."""
         with self._changed:
             while not self._closed:
-                if not self._due:
+                due_ns = self._due.next_due_ns()
+                if due_ns is None:
                     self._changed.wait()
                     continue
-                wait_ns = self._due[0][0] - self.now_ns()
+                wait_ns = due_ns - self.now_ns()
                 if wait_ns <= 0:
-                    return heappop(self._due)
+                    return self._due.pop()
                 self._changed.wait(min(wait_ns / _NS, _SLEEP_MAX_SECONDS))
         return None

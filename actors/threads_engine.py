@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..model.messages import Announcement
     from ..model.node import Node
     from ..model.partition import Partition
-    from ..model.surroundings import Surroundings, TimerAction
+    from ..model.surroundings import Surroundings, TimerAction, TimerKey
     from ..model.views import Document
 
 __all__ = ["ThreadsEngine"]
@@ -65,6 +65,9 @@ class ThreadsEngine:
         def call_at(due_ns: int, action: TimerAction) -> None:
             keep(partial(around.call_at, due_ns, action))
 
+        def cancel(key: TimerKey) -> None:
+            keep(partial(around.cancel, key))
+
         def announce(announcement: Announcement) -> None:
             keep(partial(around.announce, announcement))
 
@@ -75,6 +78,7 @@ class ThreadsEngine:
         return replace(
             around,
             call_at=call_at,
+            cancel=cancel,
             # Where partitions make their steps at once, they tell of them in the order of the partitions.
             announce=around.announce if self._stepping is None else announce,
             summarise=summarise,

@@ -293,6 +293,7 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
         ended = forget_quarantined(state, removal.application_id)
         _announce_end(state, removal.application_id, ended)
         return
+    serial = state.serials[removal.application_id]
     now_ns = state.now_ns()
     answer = seat.application.remove_all_asks(now_ns)
     for record in answer.asks:
@@ -307,7 +308,7 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
         state.count_ended(seat, answer)
         state.settle(seat, answer)
         _announce_end(state, removal.application_id, answer.allocations)
-    state.forget(seat)
+    state.forget(seat, serial)
 
 
 def _announce_end(state: PartitionState, application_id: str, allocations: Sequence[Allocation]) -> None:

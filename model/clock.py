@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, final
+
+from .due_timers import DueTimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .surroundings import TimerAction
+    from .surroundings import TimerAction, TimerKey
 
 __all__ = ["EPOCH_2000_NS", "VirtualClock"]
 
@@ -23,8 +24,7 @@ class VirtualClock:
     def __init__(self, fire: Callable[[str, TimerAction], None], start_ns: int = EPOCH_2000_NS) -> None:
         self._now_ns = start_ns
         self._fire = fire
-        self._due: list[tuple[int, int, str, TimerAction]] = []
-        self._serial = 0
+        self._due = DueTimers()
 
     def now_ns(self) -> int:
         """Return the time, nanoseconds since 1970."""
@@ -32,12 +32,19 @@ class VirtualClock:
 
     def call_at(self, due_ns: int, partition: str, action: TimerAction) -> None:
         """Have a partition do something at a time; one in the past is due at once, not before now."""
-        self._serial += 1
-        heappush(self._due, (due_ns, self._serial, partition, action))
+        self._due.add(due_ns, partition, action)
+
+    def cancel(self, partition: str, key: TimerKey) -> None:
+        """Have what waits under a key of a partition not come."""
+        self._due.cancel(partition, key)
+
+    def forget(self, partition: str) -> None:
+        """Have nothing come that waits for a partition."""
+        self._due.forget(partition)
 
     def next_due_ns(self) -> int | None:
         """Return when something is due next."""
-        return self._due[0][0] if self._due else None
+        return self._due.next_due_ns()
 
     def advance_to(self, time_ns: int) -> bool:
         """Move to the next thing that is due by that time and fire it, or else to that time.
@@ -45,8 +52,9 @@ class VirtualClock:
         Returns:
             Whether something was fired, so that there may be more.
         """
-        if self._due and self._due[0][0] <= time_ns:
-            due_ns, _, partition, action = heappop(self._due)
+        next_ns = self._due.next_due_ns()
+        if next_ns is not None and next_ns <= time_ns:
+            due_ns, _, partition, action = self._due.pop()
             self._now_ns = max(self._now_ns, due_ns)
             self._fire(partition, action)
             return True

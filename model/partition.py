@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from .allocation_releases import release_allocation
 from .allocation_updates import submit_allocations
-from .application_state import ApplicationState
 from .application_updates import add_applications, remove_application
 from .cycle import CycleOutcome, run_cycle
-from .effects import StateEntered
+from .expiries import expire_due
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
 from .invariants import validate_partition
@@ -31,7 +30,7 @@ from .quota_preemption import preempt_over_quota
 from .quota_preemption_timer import next_due_ns
 from .reconfiguring import reconfigure
 from .shared_placing import SharedOutcome, place_beside_others
-from .surroundings import ApplicationTimer, Inspection, LookAgain, QueueCleaning, QuotaCheck
+from .surroundings import ApplicationTimer, Expiry, Inspection, LookAgain, QueueCleaning, QuotaCheck
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -215,6 +214,7 @@ class Partition:
         look_ns = self.next_look_ns()
         if look_ns is not None and (self._look_ns is None or look_ns < self._look_ns):
             self._look_ns = look_ns
+            self.around.cancel(LookAgain)
             self.around.call_at(look_ns, LookAgain())
         if not self._inspecting:
             self._inspecting = True
@@ -260,21 +260,19 @@ class Partition:
             self._on_own_timer(action)
             return
         state = self._state
-        name = action.application_id
-        seat = state.seats.get(name)
-        if seat is not None and state.serials[name] == action.serial:
-            answer = seat.application.on_timer(action.kind, action.generation, state.now_ns())
-            if answer is None:
-                return
-            for record in answer.asks:
-                if not record.placed:
-                    state.remove_pending(seat, record.ask)
-            for allocation in answer.swaps:
-                state.leave_node(allocation)
-            state.drop_reservations(answer.reservations)
-            state.settle(seat, answer)
+        seat = state.seats.get(action.application_id)
+        if seat is None or state.serials[action.application_id] != action.serial:
             return
-        self._expire(name, action.serial, action)
+        answer = seat.application.on_timer(action.kind, action.generation, state.now_ns())
+        if answer is None:
+            return
+        for record in answer.asks:
+            if not record.placed:
+                state.remove_pending(seat, record.ask)
+        for allocation in answer.swaps:
+            state.leave_node(allocation)
+        state.drop_reservations(answer.reservations)
+        state.settle(seat, answer)
 
     def _on_own_timer(self, action: TimerAction) -> None:
         if isinstance(action, QueueCleaning):
@@ -285,27 +283,11 @@ class Partition:
             self._quota_check_ns = None
             preempt_over_quota(self._state)
             self.watch_quotas()
+        elif isinstance(action, Expiry):
+            expire_due(self._state)
         else:
             self._inspecting = False
             outstanding_asks(self._state)
-
-    def _expire(self, name: str, serial: int, action: ApplicationTimer) -> None:
-        state = self._state
-        kept = state.rejected.get(name)
-        rejected = kept is not None and kept.serial == serial
-        application = kept.application if kept is not None and rejected else state.completed.get(serial)
-        if application is None:
-            return
-        answer = application.on_timer(action.kind, action.generation, state.now_ns())
-        if answer is not None and answer.facts.state is ApplicationState.EXPIRED:
-            for effect in answer.effects:
-                if isinstance(effect, StateEntered):
-                    state.announce_state(name, effect)
-            state.around.release(application)
-            if rejected:
-                del state.rejected[name]
-            else:
-                del state.completed[serial]
 
     # ----------------------------------------------------------------------------------- quarantine
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from . import queue_quota
 from .application_state import ApplicationState
-from .effects import ReleaseWanted, StateEntered, TimerSet
+from .effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
+from .expiries import Expiries
 from .key_claims import KeyClaims
 from .messages import AllocationsReleased, ApplicationChanged, Release
 from .node_order import NodeOrder, NodeSortPolicy
@@ -27,7 +28,7 @@ from .resource_combinations import prune
 from .resource_comparisons import is_zero
 from .resources import EMPTY, add, subtract, total_of
 from .seat import Seat
-from .surroundings import ApplicationTimer, QueueCleaning
+from .surroundings import ApplicationTimer, QueueCleaning, timer_key
 from .user_limits import UserLimits
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class PartitionState:
         self.completed: dict[int, Application] = {}
         """Terminated applications by serial, until they expire."""
         self.rejected: dict[str, RejectedApplication] = {}
-        """The latest rejected application of each id."""
+        """The latest rejected application of each id, until it expires."""
+        self.expiries = Expiries(around)
         self.foreign: dict[str, Allocation] = {}
         self.keys = KeyClaims(self._keys_used_among)
         self.placed = around.weave(PlacedCounts)()
@@ -133,7 +135,7 @@ class PartitionState:
         queue = seat.queue
         self.limits.decrease(queue.path, seat.application_id, seat.user, EMPTY, remove_application=True)
         del self.seats[seat.application_id]
-        del self.serials[seat.application_id]
+        self.stop_timers(self.serials.pop(seat.application_id))
         for level in queue.above:
             level.forget_accepted(seat.application_id)
         queue.seats.remove(seat)
@@ -142,7 +144,7 @@ class PartitionState:
         if not queue.managed or queue.is_draining:
             self.clean_later()
 
-    def forget(self, seat: Seat) -> None:
+    def forget(self, seat: Seat, serial: int) -> None:
         """Let go of an application that the RM has removed."""
         if seat.application_id in self.seats:
             if seat.facts.state is ApplicationState.RUNNING:
@@ -150,9 +152,8 @@ class PartitionState:
                     level.count_running(seat.application_id, -1)
             self.unseat(seat)
         self.limits.drop_unused(seat.queue.path, seat.user)
-        for serial, application in list(self.completed.items()):
-            if application is seat.application:
-                del self.completed[serial]
+        self.completed.pop(serial, None)
+        self.expiries.forget(serial)
         self.around.release(seat.application)
 
     def keep_rejected(
@@ -163,17 +164,17 @@ class PartitionState:
         rules: tuple[RuleOutcome, ...],
     ) -> None:
         """Keep a rejected application to be looked at until it expires."""
+        name = application.application_id
+        before = self.rejected.get(name)
+        if before is not None:
+            self.expiries.forget(before.serial)
+            self.around.release(before.application)
         self._serial += 1
-        self.rejected[application.application_id] = RejectedApplication(self._serial, handle, rules)
+        self.rejected[name] = RejectedApplication(self._serial, handle, rules)
         for effect in handle.reject(reason, self.now_ns()).effects:
             if isinstance(effect, TimerSet):
-                action = ApplicationTimer(
-                    application.application_id,
-                    self._serial,
-                    effect.kind,
-                    effect.generation,
-                )
-                self.around.call_at(effect.due_ns, action)
+                timer = ApplicationTimer(name, self._serial, effect.kind, effect.generation)
+                self.expiries.add(effect.due_ns, timer)
 
     def _keys_used_among(self, application_id: str, allocation_keys: Sequence[str]) -> Sequence[str]:
         seat = self.seats.get(application_id)
@@ -205,15 +206,27 @@ class PartitionState:
                 self._entered(seat, effect)
                 terminated = effect.entered in (ApplicationState.COMPLETED, ApplicationState.FAILED)
             elif isinstance(effect, TimerSet):
-                serial = self.serials[seat.application_id]
-                action = ApplicationTimer(seat.application_id, serial, effect.kind, effect.generation)
-                self.around.call_at(effect.due_ns, action)
+                self._start_timer(seat, effect, terminated=terminated)
             else:
                 releases.append(self._release(seat, effect))
         if releases:
             self.around.announce(AllocationsReleased(tuple(releases)))
         if terminated:
             self.retire(seat)
+
+    def _start_timer(self, seat: Seat, effect: TimerSet, *, terminated: bool) -> None:
+        serial = self.serials[seat.application_id]
+        timer = ApplicationTimer(seat.application_id, serial, effect.kind, effect.generation)
+        if terminated:
+            self.expiries.add(effect.due_ns, timer)
+        else:
+            self.around.cancel(timer_key(timer))
+            self.around.call_at(effect.due_ns, timer)
+
+    def stop_timers(self, serial: int) -> None:
+        """Have no timer come any more of an application that is gone."""
+        for kind in TimerKind:
+            self.around.cancel((serial, kind))
 
     def _entered(self, seat: Seat, effect: StateEntered) -> None:
         queue = seat.queue

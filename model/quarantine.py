@@ -89,7 +89,7 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
     _free_reserved_nodes(state, seat)
     seat.facts = _facts(seat.facts, reserved=0)
     del state.seats[application_id]
-    del state.serials[application_id]
+    state.stop_timers(state.serials.pop(application_id))
     state.quarantine.applications[application_id] = seat
     state.quarantine.note(state, BrokenKind.APPLICATION, application_id, reason)
     seat.queue.seats.park(seat)

@@ -193,6 +193,8 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
             rest.pop(name, None)
         else:
             return None
+    if not rest:
+        return EMPTY  # Not an emptied dict for each of the many that use nothing any more.
     resource = _new(Resource)
     resource._quantities = rest
     return resource

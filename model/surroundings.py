@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApplicationTimer",
+    "Expiry",
     "Inspection",
     "LookAgain",
     "Predicates",
@@ -26,7 +27,9 @@ __all__ = [
     "QuotaCheck",
     "Surroundings",
     "TimerAction",
+    "TimerKey",
     "Weave",
+    "timer_key",
 ]
 
 
@@ -61,7 +64,20 @@ class QuotaCheck:
     """A queue has been above its maximum for as long as it may be."""
 
 
-TimerAction: TypeAlias = ApplicationTimer | QueueCleaning | LookAgain | Inspection | QuotaCheck
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """An application that has ended has been kept long enough."""
+
+
+TimerAction: TypeAlias = ApplicationTimer | QueueCleaning | LookAgain | Inspection | QuotaCheck | Expiry
+TimerKey: TypeAlias = "tuple[int, TimerKind] | type[TimerAction]"
+
+
+def timer_key(action: TimerAction) -> TimerKey:
+    """Return what a timer is cancelled by: the serial of its application and its kind, or what it does."""
+    if isinstance(action, ApplicationTimer):
+        return action.serial, action.kind
+    return type(action)
 
 
 class Predicates(Protocol):
@@ -78,6 +94,10 @@ class Predicates(Protocol):
         start_index: int,
     ) -> int | None:
         """Return the last victim that must go before the ask may run there, `None` if none of them helps."""
+
+
+def _nothing_waits(_: TimerKey) -> None:
+    """Let timers come: what they are for has gone, and they do nothing."""
 
 
 def _tell_nobody(_: Document) -> None:
@@ -134,5 +154,7 @@ class Surroundings:
     weave: Weave = _as_it_is
     """The class of queues, limits, node order and counts: itself, or one whose marked methods are guarded, so
     that several threads may place asks in one partition (`licorne.model.shared_placing`)."""
+    cancel: Callable[[TimerKey], None] = _nothing_waits
+    """Have what waits under a key, see `timer_key`, not come. What is on its way already may still come."""
     summarise: Callable[[Document], None] = _tell_nobody
     """Tell operators what an application has used, once it has ended."""

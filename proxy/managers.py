@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..model.clock import VirtualClock
     from ..model.configuration.schema import PartitionConfig
     from ..model.messages import Announcement
-    from ..model.surroundings import Predicates, TimerAction
+    from ..model.surroundings import Predicates, TimerAction, TimerKey
     from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
     from .outbox import Outbox
@@ -207,9 +207,13 @@ class Managers:
         def call_at(due_ns: int, action: TimerAction) -> None:
             clock.call_at(due_ns, incarnation, action)
 
+        def cancel(key: TimerKey) -> None:
+            clock.cancel(incarnation, key)
+
         around = Surroundings(
             now_ns=clock.now_ns,
             call_at=call_at,
+            cancel=cancel,
             announce=manager.announce,
             flush=manager.flush,
             is_congested=manager.is_congested,
@@ -232,4 +236,5 @@ class Managers:
         for name, known in list(self._incarnations.items()):
             if known is partition:
                 del self._incarnations[name]
+                self.clock.forget(name)
         self._engine.retire(partition)

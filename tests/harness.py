@@ -113,6 +113,7 @@ class Harness:
         around = Surroundings(
             now_ns=self.clock.now_ns,
             call_at=lambda due_ns, action: self.clock.call_at(due_ns, PARTITION, action),
+            cancel=lambda key: self.clock.cancel(PARTITION, key),
             announce=self._hear,
             flush=self._flush,
             is_congested=lambda: self.congested,

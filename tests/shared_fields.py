@@ -52,7 +52,7 @@ SHARED: Final = (
         written=("closed",),
     ),
     Shared(GuardedPartition, "lock", ("_turn",)),
-    Shared(RealClock, "_changed", ("_due", "_serial", "_thread", "_closed")),
+    Shared(RealClock, "_changed", ("_due", "_thread", "_closed")),
     Shared(cached.CachedResolver, "_guard", ("_outage", "_cleaned_ns"), written=("_answers",)),
     Shared(timed.TimedResolver, "_guard", ("_running",)),
 )

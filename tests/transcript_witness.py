@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from manager_book import ContractError, ManagerBook
 from snapshot_checks import check_snapshot, tree
 
+from licorne.model.surroundings import ApplicationTimer, QuotaCheck, timer_key
 from licorne.proxy.replay import Replay
 from licorne.proxy.scheduler import Scheduler
 from licorne.proxy.transcript import read_transcript
@@ -16,6 +18,7 @@ from licorne.proxy.transcript import read_transcript
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from licorne.model.surroundings import TimerKey
     from licorne.proxy.scheduler import EngineName
     from licorne.proxy.transcript import Line
 
@@ -106,6 +109,7 @@ class Witness:
         self.book.note_said(line.verb, body)
         self._replay.run([line])
         self._replay.scheduler.validate()
+        check_timers(self._replay.scheduler)
         answers = [json.loads(row) for row in self.output[self._heard :]]
         self._heard = len(self.output)
         refused = any("error" in answer for answer in answers)
@@ -161,6 +165,26 @@ class Witness:
         left += [f"{entry} was placed and never ended" for entry in sorted(self.book.placed)]
         if left:
             raise ContractError("left over at the end: " + ", ".join(left))
+
+
+def check_timers(scheduler: Scheduler) -> None:
+    """Check that nothing waits on the clock of a scheduler on `direct` for who is gone, nor twice.
+
+    Raises:
+        ContractError: something does.
+    """
+    incarnations = scheduler._managers._incarnations
+    waiting: Counter[tuple[str, TimerKey]] = Counter()
+    for _, _, incarnation, action in scheduler._clock._due:
+        if incarnation not in incarnations:
+            raise ContractError(f"{action} waits for {incarnation}, which is gone")
+        waiting[incarnation, timer_key(action)] += not isinstance(action, QuotaCheck)
+        serials = incarnations[incarnation]._state.serials
+        if isinstance(action, ApplicationTimer) and serials.get(action.application_id) != action.serial:
+            raise ContractError(f"{action} waits for an application that is gone")
+    twice = [key for key, count in waiting.items() if count > 1]
+    if twice:
+        raise ContractError(f"{twice} wait more than once")
 
 
 def _check_growth(before: dict[str, _Usage], after: dict[str, _Usage]) -> None:

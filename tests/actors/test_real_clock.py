@@ -150,6 +150,21 @@ def test_a_timer_may_set_the_next_one(timers: Timers) -> None:
     assert ["a", "a!", "a!!", "a!!!", "a!!!!"] == timers.wait_for(5)
 
 
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_what_is_cancelled_or_forgotten_does_not_fire(timers: Timers, forgotten: bool) -> None:  # noqa: FBT001 - both
+    """Although the clock was waiting for it; what comes behind it fires."""
+    timers.call_on(20, "gone", QueueCleaning())
+    timers.call_on(30, "stays")
+    if forgotten:
+        timers.clock.forget("gone")
+    else:
+        timers.clock.cancel("gone", QueueCleaning)
+
+    timers.go_to(30)
+
+    assert ["look", "stays"] == timers.wait_for(2)
+
+
 # ------------------------------------------------------------------------------------------ the end
 
 

@@ -124,3 +124,31 @@ def test_what_a_timer_sets_fires_on_the_same_way() -> None:
         pass
 
     assert ([1, 2, 3], 10) == (fired, clock.now_ns())
+
+
+def test_what_is_cancelled_does_not_fire() -> None:
+    """Nor is it a deadline; what else the partition waits for fires."""
+    alarm = Alarm()
+    alarm.at(1, action=QueueCleaning())
+    alarm.at(2, "other", QueueCleaning())
+    alarm.at(3)
+
+    alarm.clock.cancel("p", QueueCleaning)
+    deadline_ns = alarm.clock.next_due_ns()
+    alarm.advance(5)
+
+    assert START_NS + 2 * SECOND_NS == deadline_ns
+    assert [(2, "other", QueueCleaning()), (3, "p", LookAgain())] == alarm.fired
+
+
+def test_nothing_fires_for_a_partition_that_is_forgotten() -> None:
+    """The others go on."""
+    alarm = Alarm()
+    alarm.at(1)
+    alarm.at(2, "other")
+    alarm.at(3, action=Inspection())
+
+    alarm.clock.forget("p")
+    alarm.advance(5)
+
+    assert [(2, "other", LookAgain())] == alarm.fired

@@ -18,8 +18,10 @@ from manager_requests import (
 )
 from running_scheduler import begin, reserved_in
 
+from licorne.actors.real_clock import RealClock
 from licorne.model import application_life, partition
 from licorne.model.application_state import ApplicationState
+from licorne.model.surroundings import ApplicationTimer
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -86,3 +88,42 @@ def test_execution_times_out_in_real_time(scheduler: Scheduler, listener: Listen
     scheduler.update_allocation(release_request("ask", si.TIMEOUT))
 
     listener.wait_for("app is Failed" if whose == "app" else "app is Completing")
+
+
+def waiting(scheduler: Scheduler) -> list[ApplicationTimer | str]:
+    """Return what waits on the clock for applications, and the partitions that anything waits for."""
+    clock = scheduler._clock
+    assert isinstance(clock, RealClock)
+    scheduler.validate()  # Each partition does what it was told before it answers.
+    with clock._changed:
+        due = list(clock._due)
+    return [action for *_, action in due if isinstance(action, ApplicationTimer)] + sorted(
+        {partition for _, _, partition, _ in due}
+    )
+
+
+def test_applications_that_are_gone_leave_no_timer(scheduler: Scheduler, listener: Listener) -> None:
+    """They waited on the clock for up to three days: 26 million where a hundred come a second."""
+    begin(scheduler, listener)
+    for number in range(60):
+        name = f"app-{number}"
+        scheduler.update_application(application_request(name))
+        scheduler.update_allocation(ask_request(f"ask-{number}", application=name))
+        if number % 2:
+            listener.wait_for(f"placed ask-{number}")
+        gone = si.ApplicationRequest(rmID="rm", remove=[{"applicationID": name}])
+        scheduler.update_application(gone)
+
+    assert [] == [entry for entry in waiting(scheduler) if isinstance(entry, ApplicationTimer)]
+
+
+def test_a_partition_that_is_gone_leaves_no_timer(scheduler: Scheduler, listener: Listener) -> None:
+    """An RM that registers again begins with partitions of its own."""
+    begin(scheduler, listener)
+    scheduler.update_application(application_request("odd", queue="root.nowhere"))
+    before = waiting(scheduler)
+
+    scheduler.register("rm", listener, configuration=ONE)
+
+    assert ["[rm]default#1"] == before
+    assert [] == waiting(scheduler)

@@ -1,0 +1,88 @@
+"""Applications that have ended are kept to be looked at, until they expire.
+
+There may be millions of them, for days. So the clock has one timer a partition: for who expires first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from .application_state import ApplicationState
+from .due_timers import DueTimers
+from .effects import StateEntered, TimerKind
+from .surroundings import ApplicationTimer, Expiry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .partition_state import PartitionState
+    from .surroundings import Surroundings
+
+__all__ = ["Expiries", "expire_due"]
+
+
+@final
+class Expiries:
+    """When the applications of a partition that have ended expire. Owned by the partition."""
+
+    __slots__ = ("_around", "_due", "_watched_ns")
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._due = DueTimers()
+        self._watched_ns: int | None = None
+        """When the clock calls next."""
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, due_ns: int, timer: ApplicationTimer) -> None:
+        """Have an application expire at a time, in nanoseconds since 1970."""
+        self._due.add(due_ns, "", timer)
+        self._watch()
+
+    def forget(self, serial: int) -> None:
+        """Let an application go that has not expired; it may have none to expire."""
+        self._due.cancel("", (serial, TimerKind.STATE))
+
+    def take_due(self, now_ns: int) -> Iterator[ApplicationTimer]:
+        """Take those that expire now, in order of their times and then of their ends."""
+        self._watched_ns = None
+        while (due_ns := self._due.next_due_ns()) is not None and due_ns <= now_ns:
+            timer = self._due.pop()[3]
+            assert isinstance(timer, ApplicationTimer), f"{timer!r} expires: please report"
+            yield timer
+        self._watch()
+
+    def _watch(self) -> None:
+        """Have the clock call when the first one expires."""
+        due_ns = self._due.next_due_ns()
+        if due_ns is not None and (self._watched_ns is None or due_ns < self._watched_ns):
+            self._watched_ns = due_ns
+            self._around.cancel(Expiry)
+            self._around.call_at(due_ns, Expiry())
+
+
+def expire_due(state: PartitionState) -> None:
+    """Forget the applications that expire now, and tell the RM."""
+    for timer in state.expiries.take_due(state.now_ns()):
+        _expire(state, timer)
+
+
+def _expire(state: PartitionState, timer: ApplicationTimer) -> None:
+    name, serial = timer.application_id, timer.serial
+    kept = state.rejected.get(name)
+    rejected = kept is not None and kept.serial == serial
+    application = kept.application if kept is not None and rejected else state.completed.get(serial)
+    if application is None:
+        return
+    answer = application.on_timer(timer.kind, timer.generation, state.now_ns())
+    if answer is not None and answer.facts.state is ApplicationState.EXPIRED:
+        for effect in answer.effects:
+            if isinstance(effect, StateEntered):
+                state.announce_state(name, effect)
+        state.around.release(application)
+        if rejected:
+            del state.rejected[name]
+        else:
+            del state.completed[serial]

@@ -1,0 +1,173 @@
+"""The timers of a clock: in order, and without those that were cancelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from licorne.model.due_timers import DueTimers
+from licorne.model.effects import TimerKind
+from licorne.model.surroundings import (
+    ApplicationTimer,
+    Expiry,
+    Inspection,
+    LookAgain,
+    QueueCleaning,
+    QuotaCheck,
+    timer_key,
+)
+
+if TYPE_CHECKING:
+    from licorne.model.due_timers import DueTimer
+    from licorne.model.surroundings import TimerAction
+
+
+def a_timer(serial: int = 1, kind: TimerKind = TimerKind.STATE, generation: int = 1) -> ApplicationTimer:
+    return ApplicationTimer(f"app-{serial}", serial, kind, generation)
+
+
+def taken(timers: DueTimers) -> list[DueTimer]:
+    """Take everything, in order."""
+    return [timers.pop() for _ in range(len(timers))]
+
+
+def actions(timers: DueTimers) -> list[TimerAction]:
+    return [timer[3] for timer in taken(timers)]
+
+
+def test_timers_come_by_their_times_and_then_by_their_making() -> None:
+    """The name of the partition and the action do not matter."""
+    timers = DueTimers()
+    for due_ns, partition in ((5, "b"), (3, "c"), (5, "a"), (4, "d")):
+        timers.add(due_ns, partition, LookAgain())
+
+    assert [(3, "c"), (4, "d"), (5, "b"), (5, "a")] == [(due, name) for due, _, name, _ in taken(timers)]
+
+
+def test_who_adds_is_told_whether_it_comes_next() -> None:
+    """One that is due at the same time as another comes behind it."""
+    timers = DueTimers()
+
+    assert [True, False, False, True] == [timers.add(due_ns, "p", LookAgain()) for due_ns in (5, 6, 5, 4)]
+
+
+def test_what_is_cancelled_does_not_come() -> None:
+    """All of one key in one partition, and nothing else."""
+    timers = DueTimers()
+    timers.add(1, "p", a_timer(generation=1))
+    timers.add(2, "p", a_timer(generation=2))
+    timers.add(3, "q", a_timer())
+    timers.add(4, "p", a_timer(serial=2))
+    timers.add(5, "p", a_timer(kind=TimerKind.PLACEHOLDER))
+    timers.add(6, "p", LookAgain())
+
+    timers.cancel("p", timer_key(a_timer(generation=7)))
+
+    assert [3, 4, 5, 6] == [due_ns for due_ns, *_ in taken(timers)]
+
+
+def test_what_is_added_after_a_cancellation_comes() -> None:
+    """Also if it is due before what was cancelled."""
+    timers = DueTimers()
+    timers.add(5, "p", LookAgain())
+    timers.add(9, "p", QueueCleaning())
+    timers.cancel("p", LookAgain)
+    timers.add(3, "p", LookAgain())
+
+    assert (2, 3) == (len(timers), timers.next_due_ns())
+    assert [LookAgain(), QueueCleaning()] == actions(timers)
+
+
+def test_a_cancellation_of_nothing_changes_nothing() -> None:
+    """Neither where nothing was, nor where it has come, nor once more."""
+    timers = DueTimers()
+    timers.add(1, "p", Inspection())
+    timers.add(2, "p", QuotaCheck())
+    timers.pop()
+    for key in (Inspection, Expiry, (1, TimerKind.STATE)):
+        timers.cancel("p", key)
+
+    assert [QuotaCheck()] == actions(timers)
+    timers.cancel("p", QuotaCheck)
+    assert (0, None) == (len(timers), timers.next_due_ns())
+
+
+def test_nothing_comes_for_a_partition_that_is_forgotten() -> None:
+    """Others keep theirs; what comes for it later comes."""
+    timers = DueTimers()
+    for due_ns in (1, 2, 3):
+        timers.add(due_ns, "p", a_timer(serial=due_ns))
+        timers.add(due_ns, "q", a_timer(serial=due_ns))
+    timers.cancel("p", (2, TimerKind.STATE))
+
+    timers.forget("p")
+    timers.add(9, "p", a_timer(serial=9))
+
+    assert [(1, "q"), (2, "q"), (3, "q"), (9, "p")] == [(due, name) for due, _, name, _ in taken(timers)]
+
+
+def test_nothing_comes_after_all_was_cleared() -> None:
+    """Nor is anything left to be cancelled."""
+    timers = DueTimers()
+    timers.add(1, "p", LookAgain())
+    timers.add(2, "p", QueueCleaning())
+    timers.cancel("p", LookAgain)
+
+    timers.clear()
+    timers.cancel("p", QueueCleaning)
+
+    assert (0, None, []) == (len(timers), timers.next_due_ns(), list(timers))
+
+
+def test_timers_that_come_and_go_take_no_more_room() -> None:
+    """Beside some that stay, whether those that go are due before them or behind."""
+    timers = DueTimers()
+    for serial in range(10):
+        timers.add(1_000, "p", a_timer(serial=serial))
+    for serial in range(10, 5_000):
+        for due_ns in (serial % 900, 3_000):
+            timers.add(due_ns, "p", a_timer(serial=serial))
+        timers.cancel("p", (serial, TimerKind.STATE))
+        timers.next_due_ns()
+
+    assert list(range(10)) == sorted(timer[1] - 1 for timer in timers)
+    assert len(timers._heap) <= 2 * len(timers) + 1
+    assert (10, len(timers._heap) - 10) == (len(timers._waiting), len(timers._cancelled))
+
+
+_steps = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "add", "add", "cancel", "pop", "forget"]),
+        st.integers(0, 5),
+        st.sampled_from("pq"),
+        st.sampled_from([a_timer(1), a_timer(1, generation=2), a_timer(2), LookAgain(), Inspection()]),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(_steps)
+def test_timers_are_those_of_a_list_that_is_searched(steps: list[tuple[str, int, str, TimerAction]]) -> None:
+    """Whatever is added, cancelled, forgotten and taken, in any order."""
+    timers, expected = DueTimers(), list[tuple[int, int, str, "TimerAction"]]()
+    for number, (step, due_ns, partition, action) in enumerate(steps):
+        if step == "add":
+            timers.add(due_ns, partition, action)
+            expected.append((due_ns, number, partition, action))
+        elif step == "cancel":
+            timers.cancel(partition, timer_key(action))
+            keep = (partition, timer_key(action))
+            expected = [timer for timer in expected if (timer[2], timer_key(timer[3])) != keep]
+        elif step == "forget":
+            timers.forget(partition)
+            expected = [timer for timer in expected if timer[2] != partition]
+        elif expected:
+            first = min(expected, key=lambda timer: timer[:2])
+            expected.remove(first)
+            due, _, name, what = timers.pop()
+            assert (first[0], *first[2:]) == (due, name, what)
+        assert len(expected) == len(timers) == len(list(timers))
+        assert min((timer[0] for timer in expected), default=None) == timers.next_due_ns()
