@@ -147,17 +147,15 @@ def submission_refusal(
     key = submission.allocation_key
     if state.state is ObjectState.STOPPED:
         return f"partition {state.name} is stopped; cannot process allocation {key}"
+    if not key:
+        return f"the allocation key of an ask of application {submission.application_id!r} is empty"
     if submission.placeholder and not submission.task_group_name:
         return f"placeholder {key} has no task group name"
-    seat = state.seats.get(submission.application_id)
-    if seat is None:
-        if not is_application_new:
-            broken = state.quarantine.reason(BrokenKind.APPLICATION, submission.application_id)
-            why = f": it is quarantined, {broken}" if broken else ""
-            return f"failed to find application {submission.application_id}{why}"
-    elif seat.facts.state is ApplicationState.FAILING and not seat.application.knows(key):
-        # It would go with the application, unheard. What is there already may still change its size.
-        return f"application {seat.application_id} is Failing; cannot process allocation {key}"
+    if not submission.application_id:
+        return f"the application id of the ask {key} is empty"
+    refusal = None if is_application_new else _application_refusal(state, submission.application_id, key)
+    if refusal is not None:
+        return refusal
     if submission.node_id and state.nodes.get(submission.node_id) is None:
         return f"failed to find node {submission.node_id}"
     owner = state.keys.owner_of(key)
@@ -168,6 +166,19 @@ def submission_refusal(
     if has_negative(submission.resource):
         return "allocation contains negative resources"
     return "allocation contains no resources"
+
+
+def _application_refusal(state: PartitionState, application_id: str, key: str) -> str | None:
+    """Return why an application cannot take an ask or allocation."""
+    seat = state.seats.get(application_id)
+    if seat is None:
+        broken = state.quarantine.reason(BrokenKind.APPLICATION, application_id)
+        why = f": it is quarantined, {broken}" if broken else ""
+        return f"failed to find application {application_id}{why}"
+    if seat.facts.state is ApplicationState.FAILING and not seat.application.knows(key):
+        # It would go with the application, unheard. What is there already may still change its size.
+        return f"application {application_id} is Failing; cannot process allocation {key}"
+    return None
 
 
 def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:

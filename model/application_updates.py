@@ -133,6 +133,8 @@ def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided 
 def _closed(state: PartitionState, submission: ApplicationSubmission) -> str | None:
     """Return why the partition takes no application of that id, `None` if it does."""
     name = submission.application_id
+    if not name:
+        return "the application id is empty"
     if state.state is not ObjectState.ACTIVE:
         return f"partition {state.name} is stopped cannot add a new application {name}"
     if name in state.seats or name in state.quarantine.applications:

@@ -18,6 +18,8 @@ _STATIC: Final = "static"
 def submit_foreign(state: PartitionState, submission: AllocationSubmission, created_at_ns: int) -> str | None:
     """Take an allocation of somebody else, another size or another node of it; return why it is refused."""
     key = submission.allocation_key
+    if not key:
+        return f"the allocation key of a foreign allocation on node {submission.node_id!r} is empty"
     if not submission.node_id:
         return f"trying to add a foreign request (non-allocation) {key}"
     seat = state.nodes.get(submission.node_id)

@@ -101,6 +101,8 @@ class NodeUpdate:
     action: NodeAction
     attributes: Mapping[str, str]
     resource: Resource | None
+    unknown_action: int = 0
+    """The number of an action that this version does not know; `action` is `UNKNOWN_ACTION_FROM_RM` then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,20 +28,26 @@ if TYPE_CHECKING:
     from .partition_state import PartitionState
     from .seat import Seat
 
-__all__ = ["remove_node", "remove_quarantined_node", "update_nodes"]
+__all__ = ["CREATIONS", "remove_node", "remove_quarantined_node", "update_nodes", "update_refusal"]
 
-_CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
+CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
+_KNOWN: Final = ", ".join(action.name for action in NodeAction if action.value)
 
 
 def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesAnswered | None:
-    """Carry out node updates in order; return the answer to the creations, `None` if there were none.
+    """Carry out node updates in order; return the answer, `None` if there is nothing to say.
 
-    An update of a node that is not known has no answer: there is nothing it could change.
+    The RM is answered about creations, and about what is no valid update. An update of a node that is not
+    known has no answer: there is nothing it could change.
     """
     accepted: list[str] = []
     rejected: list[Rejection] = []
     for update in updates:
-        if update.action in _CREATIONS:
+        reason = update_refusal(update)
+        if reason is not None:
+            rejected.append(Rejection(update.node_id, reason))
+            continue
+        if update.action in CREATIONS:
             reason = _create(state, update)
             if reason is None:
                 accepted.append(update.node_id)
@@ -56,6 +62,23 @@ def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesA
     if not accepted and not rejected:
         return None
     return NodesAnswered(tuple(accepted), tuple(rejected))
+
+
+def update_refusal(update: NodeUpdate) -> str | None:
+    """Return why nothing can be done with an update, whatever there is, `None` if something can."""
+    name = update.node_id
+    if update.action is NodeAction.UNKNOWN_ACTION_FROM_RM:
+        number = update.unknown_action
+        why = f"its action {number} is unknown" if number else "its action is missing"
+        return f"nothing is done with node {name!r}: {why}; known are {_KNOWN}"
+    if not name:
+        return f"nothing is done for the action {update.action.name}: the node id is empty"
+    if update.action is NodeAction.UPDATE or update.action in CREATIONS:
+        below = [(kind, amount) for kind, amount in (update.resource or EMPTY).items() if amount < 0]
+        if below:
+            lacks = ", ".join(f"{kind} is {amount}" for kind, amount in below)
+            return f"the capacity of node {name} is negative: {lacks}"
+    return None
 
 
 def _create(state: PartitionState, update: NodeUpdate) -> str | None:

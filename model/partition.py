@@ -78,7 +78,7 @@ class Partition:
 
     @writes
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
-        """Create, change, drain and remove nodes, in order; the RM is answered about the creations."""
+        """Create, change, drain and remove nodes, in order; the RM is answered, see `node_updates`."""
         answer = update_nodes(self._state, updates)
         if answer is not None:
             self.around.announce(answer)

@@ -8,10 +8,10 @@ from ..model.messages import (
     AllocationRejection,
     AllocationsRejected,
     ApplicationsAnswered,
-    NodeAction,
     NodesAnswered,
     Rejection,
 )
+from ..model.node_updates import CREATIONS, update_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,18 +23,18 @@ __all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]
 
 
 def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]) -> None:
-    """Refuse the nodes that an RM creates in a partition that does not exist; the others were never there."""
-    creations = [
-        update for update in updates if update.action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
-    ]
-    rejections = tuple(
-        Rejection(
-            update.node_id,
-            f"failed to find partition {partition} for new node {update.node_id}",
-        )
-        for update in creations
-    )
-    manager.say(NodesAnswered((), rejections))
+    """Refuse the nodes that an RM creates in a partition that does not exist; the others were never there.
+
+    What is no valid update is refused whatever there is.
+    """
+    rejections = []
+    for update in updates:
+        reason = update_refusal(update)
+        if reason is None and update.action in CREATIONS:
+            reason = f"failed to find partition {partition} for new node {update.node_id}"
+        if reason is not None:
+            rejections.append(Rejection(update.node_id, reason))
+    manager.say(NodesAnswered((), tuple(rejections)))
 
 
 def refuse_applications(

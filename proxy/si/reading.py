@@ -108,7 +108,7 @@ class RequestReader:
         """Read what is to be done with nodes, by the full name of their partition, each in order.
 
         The attributes of each node name its partition in full, also if the resource manager named none.
-        An action that this version does not know counts as none given.
+        An action that this version does not know counts as none given; its number is kept for the answer.
 
         Raises:
             RequestError: The request has a field of the older generation.
@@ -124,6 +124,7 @@ class RequestReader:
                 resource=self.resource(node.schedulableResource)
                 if node.HasField("schedulableResource")
                 else None,
+                unknown_action=0 if node.action in _ACTIONS else node.action,
             )
             updates.setdefault(partition, []).append(update)
         return {partition: tuple(nodes) for partition, nodes in updates.items()}

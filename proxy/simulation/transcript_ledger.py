@@ -72,7 +72,8 @@ class Ledger(ResourceManager):
             if node.action in _NEW_NODE_ACTIONS:
                 self._offered_nodes[node.nodeID] = resources
             elif node.nodeID in self._nodes and node.action == si.NodeInfo.UPDATE:
-                if node.HasField("schedulableResource"):
+                # A negative capacity is rejected: the node keeps the one that it has.
+                if node.HasField("schedulableResource") and min(resources.values(), default=0) >= 0:
                     self._node_gone(node.nodeID)
                     self._node_there(node.nodeID, resources)
             elif node.nodeID in self._nodes and node.action == si.NodeInfo.DECOMISSION:

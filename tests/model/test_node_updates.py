@@ -125,15 +125,14 @@ def test_a_cluster_beyond_the_range_counts_right_again_when_a_node_goes() -> Non
     assert a_resource(memory=7) == cluster_size(h)
 
 
-@pytest.mark.parametrize("capacity", [a_resource(memory=-5), EMPTY])
-def test_a_capacity_of_nothing_or_less_is_taken(capacity: Resource) -> None:
+def test_a_capacity_of_nothing_is_taken() -> None:
     """It counts for the cluster as it is, and nothing is placed there."""
     h = running(nodes=("one", "two"))
-    h.update_node("one", NodeAction.UPDATE, capacity)
+    h.update_node("one", NodeAction.UPDATE, EMPTY)
     h.ask("a", resource=FIVE)
     h.settle()
 
-    assert a_resource(memory=10 + capacity.get("memory")) == cluster_size(h)
+    assert TEN == cluster_size(h)
     assert {"a": "two"} == h.placements
 
 
@@ -197,7 +196,7 @@ def test_a_node_is_cordoned_and_opened_again() -> None:
     assert {"b": "two", "c": "one"} == h.placements
 
 
-@pytest.mark.parametrize("action", list(NodeAction))
+@pytest.mark.parametrize("action", [action for action in NodeAction if action.value])
 def test_what_is_said_of_unknown_nodes_has_no_answer(action: NodeAction) -> None:
     """But for creations."""
     h = Harness()
@@ -208,13 +207,57 @@ def test_what_is_said_of_unknown_nodes_has_no_answer(action: NodeAction) -> None
     assert int(created) == len(h.announcements) == len(h.state.nodes)
 
 
-def test_an_unknown_action_changes_nothing() -> None:
-    """The node stays."""
+def test_a_missing_action_changes_nothing_and_is_answered() -> None:
+    """The node stays; the answer says what may be wanted."""
     h = running()
 
     h.update_node("one", NodeAction.UNKNOWN_ACTION_FROM_RM, FIVE)
 
+    why = (
+        "nothing is done with node 'one': its action is missing; known are CREATE, UPDATE, DRAIN_NODE, "
+        "DECOMISSION, DRAIN_TO_SCHEDULABLE, CREATE_DRAIN"
+    )
+    assert [NodesAnswered((), (Rejection("one", why),))] == h.announcements
     assert (TEN, True) == (h.node("one").capacity, h.node("one").schedulable)
+
+
+CHANGES_CAPACITY = (NodeAction.CREATE, NodeAction.CREATE_DRAIN, NodeAction.UPDATE)
+
+
+@pytest.mark.parametrize("action", CHANGES_CAPACITY)
+def test_a_negative_capacity_is_rejected(action: NodeAction) -> None:
+    """Whether the node is known; all types that are below zero are named, and nothing changes."""
+    h = running()
+    name = "one" if action is NodeAction.UPDATE else "new"
+
+    h.update_node(name, action, Resource({"gpu": 1, "memory": -5, "vcore": -(2**63)}))
+
+    why = f"the capacity of node {name} is negative: memory is -5, vcore is {-(2**63)}"
+    assert [NodesAnswered((), (Rejection(name, why),))] == h.announcements
+    assert (2, TWENTY) == (len(h.state.nodes), cluster_size(h))
+
+
+@pytest.mark.parametrize("action", [action for action in NodeAction if action.value])
+def test_a_node_without_an_id_is_rejected(action: NodeAction) -> None:
+    """Whatever is to be done with it."""
+    h = running()
+
+    h.update_node("", action, TEN)
+
+    why = f"nothing is done for the action {action.name}: the node id is empty"
+    assert [NodesAnswered((), (Rejection("", why),))] == h.announcements
+    assert 2 == len(h.state.nodes)
+
+
+def test_what_does_not_change_the_capacity_may_come_with_any() -> None:
+    """It is not looked at."""
+    h = running()
+
+    h.update_node("one", NodeAction.DRAIN_NODE, a_resource(memory=-1))
+    h.update_node("two", NodeAction.DECOMISSION, a_resource(memory=-1))
+
+    assert ([], False) == (h.announcements, h.node("one").schedulable)
+    assert TEN == cluster_size(h)
 
 
 # ------------------------------------------------------------------------------------------- removal

@@ -13,6 +13,7 @@ from manager_requests import (
     configuration_request,
     keys,
     node_request,
+    older_ask_request,
 )
 from running_scheduler import begin, running
 
@@ -70,6 +71,54 @@ def test_what_names_an_unknown_application_or_node_is_answered(
         "node-default, node name must be unique",
     )
     assert 3 == len(listener.all("rejected "))
+
+
+@pytest.mark.parametrize("partition", ["", "no"])
+def test_an_odd_request_for_a_node_is_answered(
+    scheduler: Scheduler, listener: Listener, partition: str
+) -> None:
+    """Once, whether its partition exists: what is wrong with it is named."""
+    begin(scheduler, listener)
+    odd = node_request("negative", "", "unknown", "missing", partition=partition)
+    negative, _, unknown, missing = odd.nodes
+    negative.schedulableResource.resources["memory"].value = -1
+    unknown.action = 77  # type: ignore[assignment] # of a later version
+    missing.ClearField("action")
+
+    scheduler.update_node(odd)
+
+    known = "known are CREATE, UPDATE, DRAIN_NODE, DECOMISSION, DRAIN_TO_SCHEDULABLE, CREATE_DRAIN"
+    expected = [
+        "rejected negative: the capacity of node negative is negative: memory is -1",
+        "rejected : nothing is done for the action CREATE: the node id is empty",
+        f"rejected unknown: nothing is done with node 'unknown': its action 77 is unknown; {known}",
+        f"rejected missing: nothing is done with node 'missing': its action is missing; {known}",
+    ]
+    listener.wait_for(*expected)
+    assert expected == [f"rejected {text}" for text in listener.all("rejected ")]
+
+
+def test_what_has_no_name_is_answered(scheduler: Scheduler, listener: Listener) -> None:
+    """Nobody could release it, or take it away: an empty key means all there."""
+    begin(scheduler, listener)
+    foreign = ask_request("", application="", node_id="node-default")
+    foreign.allocations[0].allocationTags["foreign"] = "static"
+    scheduler.update_application(application_request(""))
+    scheduler.update_allocation(ask_request("", ""))
+    scheduler.update_allocation(ask_request("", node_id="node-default"))
+    scheduler.update_allocation(older_ask_request("", timeout_ms=5))
+    scheduler.update_allocation(foreign)
+    scheduler.update_allocation(ask_request("lost", application=""))
+
+    empty = "rejected : the allocation key of an ask of application 'app' is empty"
+    expected = [
+        "rejected : the application id is empty",
+        *4 * [empty],
+        "rejected : the allocation key of a foreign allocation on node 'node-default' is empty",
+        "rejected lost: the application id of the ask lost is empty",
+    ]
+    listener.wait_for(*expected)
+    assert expected == [f"rejected {text}" for text in listener.all("rejected ")]
 
 
 def test_a_scheduler_that_runs_by_itself_is_not_stepped(scheduler: Scheduler) -> None:

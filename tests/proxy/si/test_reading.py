@@ -304,8 +304,9 @@ def test_values_of_a_later_version_count_as_not_given() -> None:
     assert [(r.termination, r.allocation_key) for r in _released(release)] == [
         (TerminationType.UNKNOWN_TERMINATION_TYPE, "k")
     ]
-    assert [(n.action, n.node_id) for n in _nodes(node)["[rm]default"]] == [
-        (NodeAction.UNKNOWN_ACTION_FROM_RM, "n")
+    assert [(n.action, n.unknown_action, n.node_id) for n in _nodes(node, si.NodeInfo())["[rm]default"]] == [
+        (NodeAction.UNKNOWN_ACTION_FROM_RM, 0x63, "n"),
+        (NodeAction.UNKNOWN_ACTION_FROM_RM, 0, ""),
     ]
 
 

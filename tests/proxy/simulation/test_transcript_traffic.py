@@ -161,6 +161,18 @@ def test_nodes_that_change_or_go_change_the_capacity(tmp_path: Path) -> None:
     assert (7, 0, 0) == (books.capacity["vcore"].peak, books.capacity["vcore"].value, books.nodes)
 
 
+def test_a_capacity_that_is_rejected_changes_none(tmp_path: Path) -> None:
+    """A node is not there with less than nothing."""
+    below = {
+        "nodeID": "n",
+        "action": "UPDATE",
+        "schedulableResource": {"resources": {"vcore": {"value": -7}}},
+    }
+    books = _play(tmp_path, FakeCore(), {"advance": "1s"}, {"node": {"rmID": "rm", "nodes": [below]}})
+
+    assert (4, 1) == (books.capacity["vcore"].value, books.nodes)
+
+
 def test_registering_again_starts_afresh(tmp_path: Path) -> None:
     """Everything of before is gone."""
     books = _play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, _START[0])
