@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, final
 
+from ..actors.interrupts import Uninterrupted
 from ..actors.log import Log
 
 if TYPE_CHECKING:
@@ -37,12 +38,16 @@ class Outbox:
         """Deliver everything, also what the callbacks cause meanwhile; return how much it was."""
         count = 0
         while self._waiting:
-            deliver, log, announcement = self._waiting.popleft()
+            with Uninterrupted():
+                self._deliver_next()
             count += 1
-            try:
-                deliver(announcement)
-            except KeyboardInterrupt:
-                raise  # It is the program's: callbacks run on its thread here.
-            except BaseException:
-                log.exception("a callback failed on {}", announcement)  # noqa: PLE1205 - loguru's braces
         return count
+
+    def _deliver_next(self) -> None:
+        deliver, log, announcement = self._waiting.popleft()
+        try:
+            deliver(announcement)
+        except KeyboardInterrupt:
+            raise  # The keys were pressed twice: callbacks run on the program's own thread here.
+        except BaseException:
+            log.exception("a callback failed on {}", announcement)  # noqa: PLE1205 - loguru's braces

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..actors.interrupts import Uninterrupted
 from ..model.clock import VirtualClock
 from ..model.errors import LicorneError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ..actors.engine import Engine
     from ..actors.real_clock import RealClock
     from ..model.cluster import Cluster
@@ -43,7 +46,7 @@ class Stepping:
         self._stepped_outbox()
         partitions = self._cluster.partitions()
         for done in range(_ALL_CYCLES if cycles is None else cycles):
-            if not sum(self._engine.step_each(partitions, _run_one_cycle)):
+            if not self._step(partitions, _run_one_cycle):
                 return done
         return _ALL_CYCLES if cycles is None else cycles
 
@@ -53,15 +56,16 @@ class Stepping:
         results = 0
         while True:
             delivered = outbox.deliver()
-            done = sum(self._engine.step_each(self._cluster.partitions(), _settle))
+            done = self._step(self._cluster.partitions(), _settle)
             results += done
             if not done and not delivered and not outbox.deliver():
                 return results
 
     def next_deadline_ns(self) -> int | None:
         """Return when something is due next on the virtual clock, `None` if nothing is."""
-        due = [self._virtual().next_due_ns()]
-        due += [partition.next_look_ns() for partition in self._cluster.partitions()]
+        with Uninterrupted():
+            due = [self._virtual().next_due_ns()]
+            due += [partition.next_look_ns() for partition in self._cluster.partitions()]
         return min((time_ns for time_ns in due if time_ns is not None), default=None)
 
     def next_timer_ns(self) -> int | None:
@@ -72,23 +76,35 @@ class Stepping:
         """Move the virtual clock to the next timer and fire it, without delivering what follows."""
         due_ns = self._virtual().next_due_ns()
         if due_ns is not None:
-            self._virtual().advance_to(due_ns)
+            with Uninterrupted():
+                self._virtual().advance_to(due_ns)
 
     def advance_to(self, time_ns: int) -> None:
         """Move the virtual clock, firing everything that is due on the way, and deliver after each."""
-        clock = self._virtual()
-        while clock.advance_to(time_ns):
+        while self._advance(time_ns):
             self._stepped_outbox().deliver()
 
     def inspect_outstanding(self) -> None:
         """Look for asks that wait for room in the cluster, and tell the RMs of them."""
-        for partition in self._cluster.partitions():
-            partition.inspect_outstanding()
+        with Uninterrupted():
+            for partition in self._cluster.partitions():
+                partition.inspect_outstanding()
 
     def preempt_over_quota(self) -> None:
         """Enforce maxima that were lowered and are due, where a partition is configured to."""
-        for partition in self._cluster.partitions():
-            partition.preempt_over_quota()
+        with Uninterrupted():
+            for partition in self._cluster.partitions():
+                partition.preempt_over_quota()
+
+    def _step(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> int:
+        """Have each partition make a step, which an interrupt does not tear apart; return the sum."""
+        with Uninterrupted():
+            return sum(self._engine.step_each(partitions, step))
+
+    def _advance(self, time_ns: int) -> bool:
+        """Move the clock to the next timer that is due by then; return whether one was."""
+        with Uninterrupted():
+            return self._virtual().advance_to(time_ns)
 
     def _virtual(self) -> VirtualClock:
         if not isinstance(self._clock, VirtualClock):
