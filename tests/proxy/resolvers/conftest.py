@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-import trustme
 from directory_server import BASE, Directory, serving, slapd_path
 from shared_fields import fields_watched
 
@@ -43,6 +42,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
     if slapd_path() is None and "CI" not in os.environ:
         pytest.skip("slapd is not installed: make slapd")
     folder = tmp_path_factory.mktemp("slapd")
+    trustme = pytest.importorskip("trustme")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "authority.pem")
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
