@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
 from ..actors.engine import ActorsEngine, DirectEngine
@@ -20,17 +19,12 @@ __all__ = ["make_engine"]
 DEFAULT_THREADS: Final = 2
 
 
-def threads_run_at_once() -> bool:
-    """Tell whether this interpreter runs threads at once; builds without a global lock exist from 3.13 on."""
-    return not getattr(sys, "_is_gil_enabled", lambda: True)()
-
-
 def make_engine(
     engine: EngineName,
     *,
     stepped: bool,
     threads: int | None,
-    share_partitions: bool | None,
+    share_partitions: bool,
     check_direction: bool,
     log: Log,
 ) -> Engine:
@@ -40,8 +34,7 @@ def make_engine(
         engine: Its name.
         stepped: Nothing runs by itself.
         threads: How many scheduling threads the engine `threads` has; by default two, stepped one.
-        share_partitions: Whether several of these place in one partition at once; `None` where this
-            interpreter runs threads at once.
+        share_partitions: Whether several of these place in one partition at once.
         check_direction: Refuse asks between actors that go up or sideways; for tests.
         log: Where actors say what happens to them.
 
@@ -53,17 +46,15 @@ def make_engine(
         raise LicorneError(f"threads={threads} is for the engine threads, not for {engine}")
     if threads is not None and threads < 1:
         raise LicorneError(f"threads={threads}: there must be one thread at least")
-    if share_partitions is not None and engine != "threads":
-        raise LicorneError(f"share_partitions={share_partitions} is for the engine threads, not for {engine}")
+    if share_partitions and engine != "threads":
+        raise LicorneError(f"share_partitions=True is for the engine threads, not for {engine}")
     if share_partitions and (stepped or threads == 1):
         raise LicorneError(
             "share_partitions=True takes a scheduler that runs by itself, on two threads or more"
         )
     if engine == "threads":
         count = threads or (1 if stepped else DEFAULT_THREADS)
-        shares = threads_run_at_once() if share_partitions is None else share_partitions
-        shares = shares and count > 1 and not stepped
-        return ThreadsEngine(threads=count, automatic=not stepped, share_partitions=shares, log=log)
+        return ThreadsEngine(threads=count, automatic=not stepped, share_partitions=share_partitions, log=log)
     if engine == "direct":
         return DirectEngine()
     workers = 0 if stepped else 2

@@ -66,7 +66,7 @@ class Scheduler(Stepping, QuestionSide):
         threads: how many threads of the engine `threads` schedule; 2 unless said otherwise, stepped 1. A
             stepped scheduler steps as many partitions at once, with the same outcome.
         share_partitions: whether several of these threads place in one partition at once, each in a leaf of
-            its own; by default where the interpreter runs threads at once, as one without a global lock does.
+            its own; not unless asked for, since it costs pace.
         resolver: who knows the groups of users, in place of `usergroupresolver`; asked by several threads.
         ldap_folder: where the settings of the directory server are, for `usergroupresolver: {type: ldap}`.
         check_direction: refuse asks between actors that go up or sideways; for tests.
@@ -83,7 +83,7 @@ class Scheduler(Stepping, QuestionSide):
         engine: EngineName = "actors",
         stepped: bool = False,
         threads: int | None = None,
-        share_partitions: bool | None = None,
+        share_partitions: bool = False,
         resolver: UserResolver | None = None,
         ldap_folder: Path = LDAP_FOLDER,
         check_direction: bool = False,

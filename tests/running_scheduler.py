@@ -64,7 +64,7 @@ def running(
     engine: EngineName = "actors",
     *,
     threads: int | None = None,
-    share_partitions: bool | None = None,
+    share_partitions: bool = False,
     check_direction: bool = False,
 ) -> Iterator[Scheduler]:
     """Give a scheduler that runs by itself, and look at what it leaves."""

@@ -57,7 +57,7 @@ def end_a_partition_with_a_reservation(engine: EngineName) -> None:
         scheduler.validate()
 
 
-def reload_while_something_runs(engine: EngineName, *, share_partitions: bool | None = None) -> None:
+def reload_while_something_runs(engine: EngineName, *, share_partitions: bool = False) -> None:
     """Queues that may be empty are looked at later, for which a timer is set; then end it all."""
     listener = Listener()
     with running(engine, share_partitions=share_partitions) as scheduler:
@@ -68,7 +68,7 @@ def reload_while_something_runs(engine: EngineName, *, share_partitions: bool | 
         scheduler.register("rm", listener, configuration=ONE)
 
 
-def explain_while_something_waits(engine: EngineName, *, share_partitions: bool | None = None) -> None:
+def explain_while_something_waits(engine: EngineName, *, share_partitions: bool = False) -> None:
     """Whether the manager is far behind is one of the reasons, and its link knows."""
     with running(engine, share_partitions=share_partitions) as scheduler:
         begin(scheduler, Listener())

@@ -50,7 +50,7 @@ def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
     """Give a scheduler that runs by itself."""
     engine: EngineName = "actors" if request.param == "actors" else "threads"
     shared = request.param == "threads that share"
-    with running(engine, share_partitions=shared or None) as scheduler:
+    with running(engine, share_partitions=shared) as scheduler:
         yield scheduler
 
 

@@ -249,13 +249,20 @@ def test_the_lock_checker_finds_nothing(listener: Listener) -> None:
     assert [] == checked.faults
 
 
-def test_threads_share_where_they_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interpreter says so that was built without a global lock."""
-    for is_locked in (True, False):
-        monkeypatch.setattr(sys, "_is_gil_enabled", lambda now=is_locked: now, raising=False)
-        with Scheduler(engine="threads") as scheduler:
-            scheduler.register("rm", Listener(), configuration=configuration())
-            assert partition_of(scheduler)._shares is not is_locked
+@pytest.mark.parametrize("has_interpreter_lock", [True, False])
+def test_threads_share_only_where_they_are_asked_to(
+    monkeypatch: pytest.MonkeyPatch, *, has_interpreter_lock: bool
+) -> None:
+    """It is slower also where the interpreter has no global lock, and threads run at once."""
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_interpreter_lock, raising=False)
+    with (
+        Scheduler(engine="threads") as scheduler,
+        Scheduler(engine="threads", share_partitions=True) as sharing,
+    ):
+        for one in (scheduler, sharing):
+            one.register("rm", Listener(), configuration=configuration())
+
+        assert [False, True] == [partition_of(one)._shares for one in (scheduler, sharing)]
 
 
 @pytest.mark.parametrize("engine", ["actors", "direct"])
