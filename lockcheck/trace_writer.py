@@ -3,6 +3,10 @@
 What an event was packed into is good for as long as its segment is: whoever does the same again writes the
 same word again, by one call and under no lock. A segment that is left is closed, and refuses; so nothing
 comes into it after something has come into the next one.
+
+Without a global interpreter lock two calls would write to the same place, so there they take turns. No lock
+of `threading` gives the turn: it would be held between two instructions, where a signal handler may come and
+wait for another thread, which waits for the turn. See `_Turn`.
 """
 
 from __future__ import annotations
@@ -11,8 +15,8 @@ import errno
 import mmap
 import os
 import sys
-from contextlib import nullcontext
-from threading import RLock
+from collections import deque
+from itertools import starmap
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .errors import LockUsageError
@@ -35,7 +39,6 @@ from .trace_format import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from .findings import Frame
@@ -172,6 +175,25 @@ class TraceWriter:
 
 
 @final
+class _Turn:
+    """Makes calls of built-in functions one at a time, also where there is no global interpreter lock.
+
+    CPython lets one thread at a time into a method of a `deque`, and this one makes the call before it
+    returns. So the turn begins and ends within one instruction, and whatever interrupts the thread comes
+    before it or after it.
+    """
+
+    __slots__ = ("_extend",)
+
+    def __init__(self) -> None:
+        self._extend = deque[object](maxlen=0).extend
+
+    def call(self, function: Callable[..., object], *given: object) -> None:
+        """Call a built-in function that calls none of Python, and pass on what it raises."""
+        self._extend(starmap(function, (given,)))
+
+
+@final
 class _Segment:
     """A segment of the file, and the numbers that it has for names."""
 
@@ -181,10 +203,8 @@ class _Segment:
         self._map = room
         self._below = below
         self.number = number
-        self._turn: AbstractContextManager[object] = nullcontext()
-        self.write: Write = room.write
-        if not _has_interpreter_lock():
-            self._turn, self.write = RLock(), self._write_in_turn
+        self._turn = _Turn()
+        self.write: Write = room.write if _has_interpreter_lock() else self._write_in_turn
         self._numbers: dict[int, dict[int, int]] = {kind: {0: 0} for kind in (UNIT, LOCK, SITE, THING)}
         """By kind of name and by the number of the whole trace."""
 
@@ -202,8 +222,7 @@ class _Segment:
 
     def close(self) -> None:
         """Refuse whatever comes later."""
-        with self._turn:
-            self._map.close()
+        self._turn.call(self._map.close)
 
     def unmap(self) -> None:
         """Refuse whatever comes later, in a child that was forked: who had the turn may not be there."""
@@ -245,8 +264,7 @@ class _Segment:
         )
 
     def _write_in_turn(self, record: bytes) -> None:
-        with self._turn:
-            self._map.write(record)
+        self._turn.call(self._map.write, record)
 
 
 def _named_by(event: Event) -> tuple[tuple[int, int], ...]:

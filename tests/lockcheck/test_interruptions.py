@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from interpreter_lock import EITHER_WAY, take_for_granted
 from lock_corpus import RECORD, hold
 
 from licorne import lockcheck
@@ -130,8 +131,12 @@ def test_a_handler_may_take_a_lock_while_a_read_write_lock_is_checked(level: Lev
 
 
 @pytest.mark.parametrize("by", ["another thread", "a handler"])
-def test_before_any_instruction_what_locks_exclude_is_excluded_in_a_trace(tmp_path: Path, by: str) -> None:
+@EITHER_WAY
+def test_before_any_instruction_what_locks_exclude_is_excluded_in_a_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, *, has_interpreter_lock: bool
+) -> None:
     """A lock is noted as taken after it was, and as left before it is, whoever tries to get it in between."""
+    take_for_granted(monkeypatch, has_interpreter_lock=has_interpreter_lock)
     with recording(tmp_path / "locks.lct") as opened:
         lock = RLock("lock")
         got: list[bool] = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreter_lock import EITHER_WAY, take_for_granted
 
 from licorne.lockcheck import Lock
 from licorne.lockcheck.findings import Frame
@@ -83,12 +83,12 @@ def test_more_names_than_a_segment_can_number_go_into_the_next(tmp_path: Path) -
     assert tuple(events) == read_trace(path).events
 
 
-@pytest.mark.parametrize("has_interpreter_lock", [True, False])
+@EITHER_WAY
 def test_a_segment_that_was_left_takes_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_interpreter_lock: bool
 ) -> None:
     """Not even where it has room: what comes late must not stand before what came in time."""
-    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_interpreter_lock, raising=False)
+    take_for_granted(monkeypatch, has_interpreter_lock=has_interpreter_lock)
     path = tmp_path / "locks.lct"
     writer = TraceWriter(path, 8192, 4)
     unit, lock = TracedUnit("unit", "unit"), TracedLock("x" * 200, None, None)
@@ -104,12 +104,12 @@ def test_a_segment_that_was_left_takes_nothing_more(
     assert [*range(1, number + 1)] == [event.object for event in read_trace(path).events]
 
 
-@pytest.mark.parametrize("has_interpreter_lock", [True, False])
+@EITHER_WAY
 def test_threads_that_exclude_each_other_do_so_in_the_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_interpreter_lock: bool
 ) -> None:
     """Also where a segment ends every few hundred events."""
-    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_interpreter_lock, raising=False)
+    take_for_granted(monkeypatch, has_interpreter_lock=has_interpreter_lock)
     path, threads, times = tmp_path / "locks.lct", 4, 2_000
     with recording(path, segment_bytes=8192, segments=64) as opened:
         lock = Lock("lock")
