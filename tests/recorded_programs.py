@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deadlocked import WAIT_SECONDS_MAX
 from lock_oracle import in_order
@@ -19,7 +19,20 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck.rwlock import Policy
 
-__all__ = ["RunningProgram"]
+__all__ = ["ONE_BY_ONE", "RunningProgram"]
+
+ONE_BY_ONE: Final = """
+import threading
+from contextlib import nullcontext
+from licorne.lockcheck.runtime import runtime
+
+def one_by_one():
+    return threading.Lock() if runtime.steering is None else nullcontext()
+"""
+"""The beginning of a program: what its threads enter first, so that they take turns unless they are steered.
+
+Lockcheck does not hear of it. Without it they would take turns on most runs, and be stuck in others.
+"""
 
 
 class RunningProgram:

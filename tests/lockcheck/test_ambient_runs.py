@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from recorded_programs import ONE_BY_ONE
+
 from licorne.lockcheck import Rung
 from licorne.lockcheck.command import FOUND, main
 from licorne.lockcheck.witness_file import read_witness
@@ -17,15 +19,17 @@ if TYPE_CHECKING:
     import pytest
 
 RUN_SECONDS_MAX = 60
-PROGRAM = """
-import os, threading
+PROGRAM = f"""
+{ONE_BY_ONE}
+import os
 from licorne.lockcheck import Lock
 a, b = Lock("a"), Lock("b")
+turns = one_by_one()
 def one():
-    with a, b:
+    with turns, a, b:
         pass
 def two():
-    with b, a:
+    with turns, b, a:
         pass
 threads = [threading.Thread(target=work) for work in (one, two)]
 for thread in threads:

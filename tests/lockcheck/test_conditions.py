@@ -30,11 +30,15 @@ class Shelf:
         self.things: list[int] = []
         self.closed = False
 
-    def put_soon(self) -> None:
-        """Put a thing when somebody has begun to wait."""
-        with self.changed:
-            self.things.append(7)
-            self.changed.notify()
+    def serve(self, taker: threading.Thread) -> None:
+        """Put a thing whenever somebody has begun to wait, until the taker has ended."""
+        taker.start()
+        while taker.is_alive():
+            if self.changed._waiters:  # type: ignore[attr-defined] # nobody else tells who waits
+                with self.changed:
+                    self.things.append(7)
+                    self.changed.notify()
+            taker.join(0.001)
 
     def in_a_loop(self) -> int:
         with self.changed:
@@ -115,10 +119,7 @@ def used(take: Callable[[Shelf], object]) -> list[tuple[Kind, str]]:
     with session(on=RECORD) as opened:
         shelf = Shelf()
         taker = threading.Thread(target=take, args=(shelf,), daemon=True)
-        taker.start()
-        while taker.is_alive():
-            shelf.put_soon()
-            taker.join(0.001)
+        shelf.serve(taker)
     assert [] == opened.faults
     return [(one.kind, one.text.partition("which ")[2]) for one in opened.findings if one.rung is Rung.R0]
 
@@ -161,10 +162,7 @@ def test_a_session_may_allow_both_for_a_class(allowed: list[str]) -> None:
     with session(blocking={"shelf": allowed}) as opened:
         shelf = Shelf()
         taker = threading.Thread(target=lambda: (shelf.twice(), shelf.once()), daemon=True)
-        taker.start()
-        while taker.is_alive():
-            shelf.put_soon()
-            taker.join(0.001)
+        shelf.serve(taker)
 
     assert () == opened.findings
 
@@ -174,10 +172,7 @@ def test_the_order_level_keeps_no_places_and_looks_at_no_code() -> None:
     with session(level="order") as opened:
         shelf = Shelf()
         taker = threading.Thread(target=shelf.once, daemon=True)
-        taker.start()
-        while taker.is_alive():
-            shelf.put_soon()
-            taker.join(0.001)
+        shelf.serve(taker)
 
     assert () == opened.findings
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.command import CLEAN, FOUND, USAGE, main
@@ -15,14 +16,16 @@ from licorne.lockcheck.witness_file import read_witness
 
 SCHEMA = Path(__file__).parents[2] / "lockcheck" / "report.schema.json"
 CROSSED = """
-import sys, threading
+{ONE_BY_ONE}
+import sys
 from licorne.lockcheck import Lock
 a, b, gate = Lock("a"), Lock("b"), Lock("gate")
+turns = one_by_one()
 def one():
-    with {gate}a, b:
+    with turns, {gate}a, b:
         pass
 def two():
-    with {gate}b, a:
+    with turns, {gate}b, a:
         pass
 threads = [threading.Thread(target=work) for work in (one, two)]
 for thread in threads:
@@ -35,7 +38,7 @@ JOINS = "for thread in threads: thread.join()"
 def written(folder: Path, gate: str = "", rest: str = JOINS) -> str:
     """Write a program; return its path."""
     path = folder / "program.py"
-    path.write_text(CROSSED.format(gate=gate, rest=rest), "utf-8")
+    path.write_text(CROSSED.format(gate=gate, rest=rest, ONE_BY_ONE=ONE_BY_ONE), "utf-8")
     return str(path)
 
 

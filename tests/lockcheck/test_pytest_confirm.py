@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from recorded_programs import ONE_BY_ONE
+
 from licorne.lockcheck import Rung
 from licorne.lockcheck.documents import read_document
 from licorne.lockcheck.witness_file import read_witness
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 RUN_SECONDS_MAX = 60
 
 MODULE = """
-import threading
 import pytest
 from licorne.lockcheck import Lock, unit
 
@@ -34,7 +35,8 @@ def crossed(a, b, *gates, after=lambda: None):
     def nest(*path):
         with path[0]:
             path[1:] and nest(*path[1:])
-    works = [lambda: nest(*gates, a, b), lambda: nest(*gates, b, a)]
+    turns = one_by_one()
+    works = [lambda: nest(turns, *gates, a, b), lambda: nest(turns, *gates, b, a)]
     threads = [threading.Thread(target=work, name=name) for work, name in zip(works, ("one", "two"))]
     for thread in threads:
         thread.start()
@@ -80,7 +82,7 @@ CONFTEST = "from licorne.lockcheck import pytest_confirm; pytest_confirm.GRACE_S
 
 def run(folder: Path, *options: str, **environment: str) -> str:
     """Run the module above; return what pytest says."""
-    (folder / "test_locks.py").write_text(MODULE, encoding="utf-8")
+    (folder / "test_locks.py").write_text(ONE_BY_ONE + MODULE, encoding="utf-8")
     (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     ran = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options, "test_locks.py"],

@@ -36,11 +36,12 @@ REVERSED = """
 import threading
 from licorne.lockcheck import RLock, RWLock
 a, b = RLock("a"), RWLock("b", key="x")
+turns = threading.Lock()  # of which no recording hears
 def one():
-    with a, b.read():
+    with turns, a, b.read():
         pass
 def two():
-    with b.write(), a:
+    with turns, b.write(), a:
         pass
 threads = [threading.Thread(target=work) for work in (one, two)]
 for thread in threads:
