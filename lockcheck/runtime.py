@@ -7,6 +7,7 @@ nature, so this module is the exception, and the only one: whoever checks asks h
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING, Final, final
@@ -126,17 +127,19 @@ if hasattr(os, "register_at_fork"):
 class _ThreadEnd:
     """Lives in the thread's local storage, and is let go of when the thread ends."""
 
-    __slots__ = ("_process", "_process_now", "_runtime", "_thread", "_unit")
+    __slots__ = ("_is_over", "_process", "_process_now", "_runtime", "_thread", "_unit")
 
     def __init__(self, unit: Unit, process: Runtime) -> None:
         self._unit = unit
         self._thread = threading.get_ident()
         self._process = os.getpid()  # a fork leaves the other threads behind: they have not ended
         self._runtime, self._process_now = process, os.getpid  # the names of this module go before
+        self._is_over = sys.is_finalizing
 
     def __del__(self) -> None:
-        if self._runtime.ended is not None and self._process == self._process_now():
-            self._runtime.ended(self._unit)
+        ended, is_here = self._runtime.ended, self._process == self._process_now()
+        if ended is not None and is_here and not self._is_over():  # names of other modules may be gone
+            ended(self._unit)
         self._runtime.units.pop(self._unit.serial, None)
         self._runtime.running.pop(self._thread, None)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import subprocess
+import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +64,24 @@ def test_an_error_of_the_checker_is_counted_and_the_program_goes_on(monkeypatch:
 
     assert ["ZeroDivisionError: on purpose"] * 2 == opened.faults
     assert "Faults of the checker: 2, the first: ZeroDivisionError" in opened.report_text()
+
+
+AT_EXIT = """
+import os
+from licorne.lockcheck import Lock, session, sessions
+from licorne.lockcheck.runtime import _ThreadEnd, local, runtime
+session().__enter__()
+lock = Lock("held to the end")
+lock.acquire()
+os.goes_last = _ThreadEnd(local.unit, runtime), sessions  # a failed test leaves such things behind
+"""
+
+
+def test_what_goes_after_the_modules_at_exit_says_nothing() -> None:
+    """Nobody is there any more to hear that a thread ended with its locks."""
+    ran = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+
+    assert ("", "") == (ran.stdout, ran.stderr)
 
 
 def test_a_key_that_cannot_be_compared_or_shown_does_not_hurt() -> None:
