@@ -163,7 +163,8 @@ local: Final = _Local()
 
 
 def go_on_as(unit: Unit) -> None:
-    """Have the calling thread run another unit from here on."""
+    """Have the calling thread run another unit from here on; where the checker runs on it, it does still."""
+    unit.inside = local.unit.inside
     local.unit = unit
     runtime.running[threading.get_ident()] = unit
 

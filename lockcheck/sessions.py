@@ -358,11 +358,11 @@ class Session:
 
     def guarded_on(self, unit: Unit, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
         """Run a check as `guarded` does; what it triggers on the unit is not checked."""
-        unit.inside = True
+        inside, unit.inside = unit.inside, True
         try:
             return self.guarded(work, fallback)
         finally:
-            unit.inside = False
+            unit.inside = inside
 
     def note_fault(self, error: Exception) -> None:
         """Count an error of the checker itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from interpreter_lock import EITHER_WAY, take_for_granted
 from lock_corpus import RECORD, hold
 
 from licorne import lockcheck
-from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, judging, session
+from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, judging, session, unit
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
 from licorne.lockcheck.trace_file import read_trace
@@ -175,6 +176,7 @@ def test_before_any_instruction_ctrl_c_leaves_no_name_to_be_taken_for_another(tm
         raise KeyboardInterrupt
 
     before, ran = 0, [0]
+    gc.collect()  # else finalizers of other tests may be interrupted, which nobody hears of
     while before <= len(ran):
         before += 1
         writer = TraceWriter(path, 8192, 4)
@@ -187,6 +189,39 @@ def test_before_any_instruction_ctrl_c_leaves_no_name_to_be_taken_for_another(tm
 
         assert others == [event for event in trace.events if event != interrupted_one], before
         assert () == trace.notices
+    assert before > 50
+
+
+def test_before_any_instruction_a_handler_may_run_a_unit_of_its_own_while_an_event_is_written(
+    tmp_path: Path,
+) -> None:
+    """What it takes is not written, since the checker runs on its thread; nothing is written wrongly."""
+    path = tmp_path / "locks.lct"
+    before, ran = 0, [0]
+    while before <= len(ran):
+        before += 5
+        with recording(path) as opened:
+            lock, other = RLock("lock"), RLock("other")
+
+            def handler(other: AbstractContextManager[object] = other) -> None:
+                with unit("handler"), other:
+                    pass
+
+            with unit("program"):
+                with interrupted(before, handler) as ran:
+                    threading.Event().set()
+                hold(lock, other)
+        trace = read_trace(path)
+        took = [
+            (trace.units[event.unit].name, trace.locks[event.object].name)
+            for event in trace.events
+            if event.kind is EventKind.TOOK
+        ]
+
+        assert ([], ()) == (opened.faults, trace.notices), before
+        assert [("program", "lock"), ("program", "other")] == [one for one in took if one[0] == "program"]
+        assert {("handler", "other")} >= {one for one in took if one[0] != "program"}, before
+        assert all(section.left is not None for section in TraceIndex(trace).sections.values()), before
     assert before > 50
 
 
