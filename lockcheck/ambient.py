@@ -1,4 +1,7 @@
-"""The session that the environment asks for: it looks on where nobody opened one, and stays open."""
+"""The session that the environment asks for: it looks on where nobody opened one, and stays open.
+
+Opening it imports modules, may start a thread, and says so: nothing of that is done under the latch.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["look_on"]
 
 
-def look_on(environment: Environment) -> None:
-    """Open the session that the environment asks for, if none is open."""
+def look_on(environment: Environment) -> bool:
+    """Open the session that the environment asks for, if none is open; tell whether it was opened here."""
     with LATCH:
-        if runtime.session is not None:
-            return
-        opened = Session(
+        if runtime.session is not None or runtime.opens:
+            return False
+        runtime.opens = True
+    try:
+        Session(
             level=environment.level,
             on={rung: "log" for rung in Rung if rung is not Rung.R5},
             timeout_seconds=environment.timeout_seconds,
@@ -29,11 +34,13 @@ def look_on(environment: Environment) -> None:
             order_disabled=environment.order_disabled,
             exits=environment.exits,
             name="environment",
+        ).__enter__()
+    finally:
+        runtime.opens = False
+    if environment.timeout_seconds is not None:
+        sys.stderr.write(
+            f"=== Deadlock detection enabled (timeout: {environment.timeout_seconds:g} seconds, "
+            f"exit on deadlock: {environment.exits}, "
+            f"locking order disabled: {environment.order_disabled}) ===\n"
         )
-        opened.__enter__()
-        if environment.timeout_seconds is not None:
-            sys.stderr.write(
-                f"=== Deadlock detection enabled (timeout: {environment.timeout_seconds:g} seconds, "
-                f"exit on deadlock: {environment.exits}, "
-                f"locking order disabled: {environment.order_disabled}) ===\n"
-            )
+    return True

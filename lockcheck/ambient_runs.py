@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from .confirmation import outcome_of, steering_to
 from .levels import Level
 from .recording import events_written
-from .runtime import LATCH, runtime
+from .runtime import runtime
 from .witness_file import FOLDER, read_witness, write_witness
 from .witness_making import witness_of
 
@@ -33,23 +33,22 @@ TRACE: Final = "locks-%p.lct"
 
 
 def begin(level: Level, variables: Mapping[str, str] = os.environ) -> None:
-    """Begin to record or to steer this process, until it ends.
+    """Begin to record or to steer this process, until it ends; called once, by who opened its session.
 
     Raises:
         LockUsageError: the file that the environment names is no witness.
     """
-    with LATCH:
-        session = runtime.session
-        if session is None or runtime.recorder is not None or runtime.steering is not None:
-            return
-        if level is Level.RECORD:
-            _record(Path(variables.get("LOCKCHECK_TRACE", TRACE).replace("%p", str(os.getpid()))))
-        elif level is Level.CONFIRM:
-            path = Path(variables.get("LOCKCHECK_WITNESS", FOLDER))
-            if path.is_file():
-                _steer(path)
-            else:
-                _at_end(lambda: _write_witnesses(session, path))
+    session = runtime.session
+    if session is None or runtime.recorder is not None or runtime.steering is not None:
+        return
+    if level is Level.RECORD:
+        _record(Path(variables.get("LOCKCHECK_TRACE", TRACE).replace("%p", str(os.getpid()))))
+    elif level is Level.CONFIRM:
+        path = Path(variables.get("LOCKCHECK_WITNESS", FOLDER))
+        if path.is_file():
+            _steer(path)
+        else:
+            _at_end(lambda: _write_witnesses(session, path))
 
 
 def _record(path: Path) -> None:

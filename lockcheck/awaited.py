@@ -14,6 +14,7 @@ import weakref
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
+from .foreign import ByIdentity
 from .hooks import Hooks
 from .runtime import local, runtime
 from .waiting import wait_in_slices
@@ -59,7 +60,8 @@ class _Task:
         return units if len(units) == pool._max_workers else []  # noqa: SLF001 - likewise
 
 
-_tasks: Final[weakref.WeakKeyDictionary[_Future, _Task]] = weakref.WeakKeyDictionary()
+_tasks: Final[ByIdentity[_Task]] = ByIdentity()
+"""What each future is the result of."""
 
 
 @final
@@ -217,7 +219,7 @@ def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:
                 task.over = True
 
         future = method(self, run)
-        _tasks[future] = task
+        _tasks.put(future, task)
         return future
 
     return submit

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .graph import Dependency, Graph
+    from .holding import LockIdentity
 
 __all__ = ["Closed", "close_path"]
 
@@ -35,10 +36,27 @@ STEPS_MAX: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A closed path, and why it is safe; no reasons where nothing guards it."""
+    """A closed path: of units that can all stand there together, or one that something may guard."""
 
     path: tuple[Dependency, ...]
-    reasons: tuple[str, ...]
+    exact: bool = True
+    """Whether they can; else the rest says how it was found."""
+    strong: bool = True
+    """Whether modes let the path close."""
+    given_up: bool = False
+    """Whether the search for one of units that can was given up."""
+
+    def reasons(self) -> tuple[str, ...]:
+        """Say why the path is safe; nothing where nothing guards it.
+
+        The keys of its locks are shown, which is code of the program: it is not to run under the latch.
+        """
+        if self.exact:
+            return ()
+        told = dict.fromkeys(_reasons(self.path, strong=self.strong))
+        if self.given_up:
+            return (*told, f"nothing was found in {STEPS_MAX} steps, and the search was given up")
+        return tuple(told)
 
 
 @final
@@ -61,7 +79,7 @@ class _Search:
 
     def find(self) -> tuple[Dependency, ...] | None:
         """Return a closed path, if there is one."""
-        if self._exact and _obstacles_alone(self._start):
+        if self._exact and not _waits_for_ever(self._start):
             return None
         return next(self._from([self._start]), None)
 
@@ -118,26 +136,27 @@ def close_path(graph: Graph, start: Dependency) -> tuple[Closed | None, bool]:
     search = _Search(graph, start, strong=True, exact=True)
     found = search.find()
     if found is not None:
-        return Closed(found, ()), False
-    unsure = (
-        (f"nothing was found in {STEPS_MAX} steps, and the search was given up",) if search.given_up else ()
-    )
+        return Closed(found), False
     for strong in (True, False):
         found = _Search(graph, start, strong=strong, exact=False).find()
         if found is not None:
-            reasons = tuple(dict.fromkeys(_reasons(found, strong=strong)))
-            return Closed(found, (*reasons, *unsure)), search.given_up
+            return Closed(found, exact=False, strong=strong, given_up=search.given_up), search.given_up
     return None, search.given_up
 
 
 def _can_stand_together(path: list[Dependency], following: Dependency) -> bool:
     """Tell whether a unit can stand at a place while others stand at theirs."""
-    return not _obstacles_alone(following) and all(
+    return _waits_for_ever(following) and all(
         one.unit != following.unit
         and concurrent(one.segment, following.segment)
         and _gate(one, following) is None
         for one in path
     )
+
+
+def _waits_for_ever(one: Dependency) -> bool:
+    """Tell whether a unit may wait for ever at a place, as far as it alone is concerned."""
+    return one.wanted.attempt == "block" and not one.fresh
 
 
 def _obstacles_alone(one: Dependency) -> list[str]:
@@ -152,12 +171,12 @@ def _obstacles_alone(one: Dependency) -> list[str]:
     return reasons
 
 
-def _gate(one: Dependency, other: Dependency) -> str | None:
+def _gate(one: Dependency, other: Dependency) -> LockIdentity | None:
     """Return a lock that both hold in modes that exclude each other."""
     for held in one.held:
         mode = other.mode_of(held.grip.lock)
         if mode is not None and "W" in {mode, held.grip.mode}:
-            return str(held.grip.lock)
+            return held.grip.lock
     return None
 
 

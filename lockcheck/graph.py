@@ -119,8 +119,6 @@ class Graph:
             self.holding[held.grip.lock.serial].append(dependency)
             self._locks[held.grip.lock.serial] = held.grip.lock
         self._locks[wanted.serial] = wanted
-        if len(self._locks) > self._sweep_at:
-            self._sweep()
         return True, list(self._add_classes(dependency))
 
     def site_counts(self) -> dict[str, int]:
@@ -170,22 +168,29 @@ class Graph:
                 self.examples[edge] = dependency
                 yield edge
 
-    def _sweep(self) -> None:
-        """Forget dependencies of locks that are gone: nothing can wait for them any more."""
+    def sweep(self) -> list[object]:
+        """Forget dependencies of locks that are gone, if there are many: nothing can wait for them any more.
+
+        Returns:
+            What is forgotten, to be let go of without the latch.
+        """
+        if len(self._locks) <= self._sweep_at:
+            return []
         gone = {serial for serial, lock in self._locks.items() if not lock.alive}
+        forgotten: list[object] = [self._locks.pop(serial) for serial in gone]
         for index in (self.holding, self.writing, self._wanting):
             for serial in list(index):
+                forgotten += [one for one in index[serial] if _touches(one, gone)]
+                index[serial] = [one for one in index[serial] if not _touches(one, gone)]
                 if serial in gone:
                     del index[serial]
-                else:
-                    index[serial] = [one for one in index[serial] if not _touches(one, gone)]
-        for serial in gone:
-            del self._locks[serial]
         dead = {known for known in self._known if _names(known, gone)}
         self._known -= dead
-        for nesting in [nesting for nesting in self._segments if _names(nesting, gone)]:
+        nestings = [nesting for nesting in self._segments if _names(nesting, gone)]
+        for nesting in nestings:
             del self._segments[nesting]
         self._sweep_at = max(1024, 2 * len(self._locks))
+        return [forgotten, dead, nestings]
 
 
 def _touches(dependency: Dependency, gone: set[int]) -> bool:

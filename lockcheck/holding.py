@@ -15,6 +15,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast, final
 
+from .foreign import shown
 from .nestings import ClassEdge
 from .statistics import UNHEARD
 
@@ -88,8 +89,14 @@ class LockIdentity:
         self.rank: int | None = None
         """Where something that answers stands in the order of asks."""
 
+    @property
+    def key_text(self) -> str | None:
+        """The key as text, which is made anew each time: never under a lock of the checker."""
+        return None if self.key is None else shown(self.key)
+
     def __str__(self) -> str:
-        return f"{self.name} #{self.serial}" if self.key is None else f"{self.name} {self.key}"
+        key = self.key_text
+        return f"{self.name} #{self.serial}" if key is None else f"{self.name} {key}"
 
 
 @final

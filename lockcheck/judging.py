@@ -100,9 +100,11 @@ def _learn(session: Session, node: Node, held: Sequence[Node]) -> None:
     )
     unit.segment = dependency.segment
     with LATCH:
+        forgotten = session.graph.sweep()
         new, edges = session.graph.add(dependency)
         closed, given_up = close_path(session.graph, dependency) if new else (None, False)
         session.searches_given_up += given_up
+    del forgotten  # keys may have finalizers, which are not to run under the latch
     if closed is not None:
         session.report(_cycle(closed))
         return
@@ -113,6 +115,7 @@ def _learn(session: Session, node: Node, held: Sequence[Node]) -> None:
 
 def _cycle(closed: Closed) -> Finding:
     """Put a closed path into words."""
+    reasons = closed.reasons()
     steps: list[str] = []
     names: list[str] = []
     for one, joint in _with_joints(closed.path):
@@ -122,13 +125,13 @@ def _cycle(closed: Closed) -> Finding:
             f"->{one.wanted.lock.name}[{one.wanted.mode}]"
         )
     return Finding(
-        Rung.R1 if closed.reasons else Rung.R2,
+        Rung.R1 if reasons else Rung.R2,
         Kind.CYCLE,
         f"a closed path of {len(steps)} steps: " + ", then ".join(steps),
         edges_of_path(closed.path),
-        closed.reasons or _NOTHING_GUARDS,
+        reasons or _NOTHING_GUARDS,
         fingerprint=fingerprint_of_path("cycle", names),
-        stops=() if closed.reasons else stops_of_path(closed.path),
+        stops=() if reasons else stops_of_path(closed.path),
     )
 
 

@@ -19,11 +19,11 @@ import socket
 import subprocess
 import threading
 import time
-import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from .blocking import blocks
+from .foreign import ByIdentity
 from .hooks import Hooks
 from .runtime import go_on_as, local, next_segment, runtime
 
@@ -51,11 +51,9 @@ _BLOCKING: Final[tuple[tuple[object, str, str], ...]] = (
 )
 """What blocks wherever it is called: owner, name, and the kind of blocking."""
 
-_starts: Final[weakref.WeakKeyDictionary[threading.Thread, Segment]] = weakref.WeakKeyDictionary()
+_starts: Final[ByIdentity[Segment]] = ByIdentity()
 """What each thread was started after."""
-_ends: Final[weakref.WeakKeyDictionary[concurrent.futures.Future[object], Segment]] = (
-    weakref.WeakKeyDictionary()
-)
+_ends: Final[ByIdentity[Segment]] = ByIdentity()
 """What came before the result of each future."""
 
 
@@ -135,7 +133,7 @@ def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Th
     @functools.wraps(method)
     def start(self: threading.Thread) -> None:
         unit = local.unit
-        _starts[self] = unit.segment
+        _starts.put(self, unit.segment)
         next_segment(unit)
         inside, unit.inside = unit.inside, True  # it waits for the new thread to come up, which takes no lock
         try:
@@ -179,7 +177,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
 def _resolves(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def resolves(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
-        _ends[self] = local.finished or local.unit.segment
+        _ends.put(self, local.finished or local.unit.segment)
         local.finished = None
         method(self, *given, **named)
 

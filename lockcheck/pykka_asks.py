@@ -12,13 +12,13 @@ from __future__ import annotations
 import functools
 import os
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import pykka
 from pykka.messages import _ActorStop
 
 from .answering import Answerer, await_answer
+from .foreign import ByIdentity
 from .runtime import LATCH, local, next_segment, runtime
 from .signals import tell
 from .stacks import Runtimes, caller_outside
@@ -71,14 +71,17 @@ class _Actor:
         """Where it ended, if it has stopped."""
 
 
-_actors: Final[weakref.WeakKeyDictionary[ActorInbox, _Actor]] = weakref.WeakKeyDictionary()
+_actors: Final[ByIdentity[_Actor]] = ByIdentity()
+"""By inbox."""
 
 
 def _actor_of(inbox: ActorInbox, kind: type[pykka.Actor]) -> _Actor:
     actor = _actors.get(inbox)
     if actor is None:
+        new = _Actor(kind.__name__)
         with LATCH:
-            actor = _actors.setdefault(inbox, _Actor(kind.__name__))
+            actor = _actors.get(inbox) or new
+            _actors.put(inbox, actor)
     return actor
 
 

@@ -18,15 +18,20 @@ from .runtime import runtime
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HOOKS"]
+__all__ = ["HOOKS", "install"]
 
 
 def _put_all() -> None:
     HOOKS.put(threading.Thread, "start", _start(threading.Thread.start))
-    _look()
 
 
 HOOKS: Final = Hooks(_put_all)
+
+
+def install() -> None:
+    """Hook in, and hear of Pykka if it is there; what is imported for that, is without the latch."""
+    HOOKS.install()
+    _look()
 
 
 def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .errors import LockUsageError
+from .foreign import ByIdentity
 from .holding import LockIdentity, Unit
 from .levels import Level
 from .runtime import local, runtime
@@ -17,17 +18,17 @@ from .signals import signals_heard
 from .stacks import caller, is_ours, resolve
 from .trace import Event, EventKind, TracedLock, TracedUnit
 from .trace_writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
-from .witness import key_text, role_of
+from .witness import role_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import CodeType
 
-    from .findings import Frame, Mode
+    from .findings import Mode
     from .holding import Attempt, Node
     from .order import Order
-    from .trace_writer import Write
+    from .trace_writer import Description, Write
 
 __all__ = ["Recorder", "events_written", "recording"]
 
@@ -37,30 +38,36 @@ Place: TypeAlias = "tuple[CodeType, int]"
 """Code and instruction."""
 
 
+class _UnwordedError(Exception):
+    """The trace does not have all names of an event yet: they are to be put into words, out of turn."""
+
+
 @final
 class Recorder:
     """Writes the events of a process to a trace.
 
     A node of a trie keeps what it was written as. So whoever takes or leaves a lock there again writes that
     again without asking here, as long as the segment of the trace lasts; everything else takes turns here.
+    Nobody has the turn while names are put into words: keys of locks are shown by the program, and lines of
+    the code are read from its files.
     """
 
     def __init__(self, writer: TraceWriter) -> None:
         self._writer: TraceWriter | None = writer
         self._mutex = threading.RLock()
         self._serials = itertools.count(1)
-        self._tokens: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
-        self._sites: dict[tuple[str, Place], tuple[int, Frame]] = {}
+        self._tokens = ByIdentity[int]()
+        self._sites: dict[tuple[str, Place], int] = {}
         """By file too: code of two files that reads alike, on the same lines, is equal."""
         self._begun: weakref.WeakSet[Unit] = weakref.WeakSet()
 
     def took(self, node: Node) -> None:
         """Write down that a lock was taken at a node, and keep there how."""
-        self._in_turn(node.unit, lambda writer: self._write_node(writer, node, taken=True))
+        self._write_node(node, taken=True)
 
     def left(self, node: Node) -> None:
         """Write down that the lock of a node is let go of, and keep there how."""
-        self._in_turn(node.unit, lambda writer: self._write_node(writer, node, taken=False))
+        self._write_node(node, taken=False)
 
     def lock(self, kind: EventKind, lock: LockIdentity, mode: Mode, attempt: Attempt = "block") -> None:
         """Write down what became of a lock."""
@@ -76,7 +83,8 @@ class Recorder:
 
     def close(self) -> None:
         """Write the end of the trace; what still runs is not heard from here on."""
-        self._in_turn(local.unit, TraceWriter.close)
+        unit = local.unit
+        self._in_turn(unit, lambda writer, _: writer.close(), lambda: _in_words(unit, None, None))
         self._writer = None
 
     def forget(self) -> None:
@@ -88,30 +96,49 @@ class Recorder:
 
     def _note(self, kind: EventKind, thing: object, mode: Mode = "W", attempt: Attempt = "block") -> None:
         unit = local.unit
+        place = _here() if kind in _WITH_PLACE else None
 
-        def write(writer: TraceWriter) -> None:
+        def write(writer: TraceWriter, words: Description | None) -> None:
             number = thing.serial if isinstance(thing, (LockIdentity, Unit)) else self._token(thing)
-            place, site = self._site(_here()) if kind in _WITH_PLACE else (0, None)
-            self._write(writer, unit, Event(kind, unit.serial, number, mode, attempt, place), thing, site)
+            event = Event(kind, unit.serial, number, mode, attempt, self._site(place))
+            self._write(writer, unit, event, words)
 
-        self._in_turn(unit, write)
+        self._in_turn(unit, write, lambda: _in_words(unit, thing, place))
 
-    def _in_turn(self, unit: Unit, work: Callable[[TraceWriter], None]) -> None:
+    def _in_turn(
+        self,
+        unit: Unit,
+        write: Callable[[TraceWriter, Description | None], None],
+        words: Callable[[], Description],
+    ) -> None:
         """Write something, unless the checker itself runs on the unit.
 
         What cannot be written ends the trace: without it, what follows could mean anything.
+
+        Args:
+            unit: who did it.
+            write: writes it, in turn; an `_UnwordedError` where it wants the words and does not have them.
+            words: puts it into words, out of turn.
         """
         if unit.inside:
             return
         unit.inside = True
         try:
-            with self._mutex:
-                if self._writer is not None:
-                    work(self._writer)
+            try:
+                self._take_turn(write, None)
+            except _UnwordedError:
+                self._take_turn(write, words())
         except Exception as error:  # noqa: BLE001 - an error of the checker must not change the program
             self._give_up(error)
         finally:
             unit.inside = False
+
+    def _take_turn(
+        self, write: Callable[[TraceWriter, Description | None], None], words: Description | None
+    ) -> None:
+        with self._mutex:
+            if self._writer is not None:
+                write(self._writer, words)
 
     def _give_up(self, error: Exception) -> None:
         runtime.recorder = None
@@ -122,44 +149,49 @@ class Recorder:
         if runtime.session is not None:
             runtime.session.note_fault(error)
 
-    def _write_node(self, writer: TraceWriter, node: Node, *, taken: bool) -> None:
+    def _write_node(self, node: Node, *, taken: bool) -> None:
         unit, grip = node.unit, node.grip
         assert grip is not None, "please report: nothing is held at the root"
         known = (node.code, node.instruction) if node.code is not None and not is_ours(node.code) else None
-        number, site = self._site(known or _here())
-        took = Event(EventKind.TOOK, unit.serial, grip.lock.serial, grip.mode, grip.attempt, number)
-        left = Event(EventKind.LEFT, unit.serial, grip.lock.serial, grip.mode)
-        first, second = (took, left) if taken else (left, took)
-        write, records = self._write(writer, unit, first, grip.lock, site, second)
-        if known is not None:  # else the node stands for several places
-            node.took, node.left = records if taken else reversed(records)
-            node.write = write
+        lock, place = grip.lock, known or _here()
+
+        def write(writer: TraceWriter, words: Description | None) -> None:
+            took = Event(EventKind.TOOK, unit.serial, lock.serial, grip.mode, grip.attempt, self._site(place))
+            left = Event(EventKind.LEFT, unit.serial, lock.serial, grip.mode)
+            first, second = (took, left) if taken else (left, took)
+            again, records = self._write(writer, unit, first, words, second)
+            if known is not None:  # else the node stands for several places
+                node.took, node.left = records if taken else reversed(records)
+                node.write = again
+
+        self._in_turn(unit, write, lambda: _in_words(unit, lock, place))
 
     def _write(
-        self, writer: TraceWriter, unit: Unit, event: Event, thing: object, site: Frame | None, *others: Event
+        self, writer: TraceWriter, unit: Unit, event: Event, words: Description | None, *others: Event
     ) -> tuple[Write, list[bytes]]:
+        def described() -> Description:
+            if words is None:
+                raise _UnwordedError
+            return words
+
         if unit not in self._begun:
             start = Event(EventKind.AWAIT, unit.serial, self._token(threading.current_thread()))
-            writer.event(start, lambda: (_traced(unit), None, None))
+            writer.event(start, lambda: (described()[0], None, None))
             self._begun.add(unit)
-        return writer.event(event, lambda: (_traced(unit), _traced(thing), site), others)
+        return writer.event(event, described, others)
 
     def _token(self, thing: object) -> int:
         known = self._tokens.get(thing)
         if known is None:
-            known = self._tokens[thing] = next(self._serials)
+            known = next(self._serials)
+            self._tokens.put(thing, known)
         return known
 
-    def _site(self, place: Place | None) -> tuple[int, Frame | None]:
-        """Return a place by number and in words."""
+    def _site(self, place: Place | None) -> int:
+        """Return a place by number."""
         if place is None:
-            return 0, None
-        key = place[0].co_filename, place
-        known = self._sites.get(key)
-        if known is None:
-            (site,) = resolve((place,))
-            known = self._sites[key] = len(self._sites) + 1, site
-        return known
+            return 0
+        return self._sites.setdefault((place[0].co_filename, place), len(self._sites) + 1)
 
 
 def _here() -> Place | None:
@@ -168,13 +200,18 @@ def _here() -> Place | None:
     return (frame.f_code, frame.f_lasti) if frame is not None else None
 
 
-def _traced(thing: object) -> TracedUnit | TracedLock | None:
-    """Return what a trace says of a unit or a lock; of all else it says nothing."""
+def _in_words(unit: Unit, thing: object, place: Place | None) -> Description:
+    """Return what a trace says of who did something, with what and where."""
+    site = resolve((place,))[0] if place is not None else None
     if isinstance(thing, Unit):
-        return TracedUnit(thing.name, role_of(thing.name))
+        return _traced(unit), _traced(thing), site
     if isinstance(thing, LockIdentity):
-        return TracedLock(thing.name, key_text(thing.key), thing.policy)
-    return None
+        return _traced(unit), TracedLock(thing.name, thing.key_text, thing.policy), site
+    return _traced(unit), None, site
+
+
+def _traced(unit: Unit) -> TracedUnit:
+    return TracedUnit(unit.name, role_of(unit.name))
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import weakref
 from typing import TYPE_CHECKING, Final, final
 
+from .foreign import ByIdentity
 from .happens_before import Segment, begin, learn
 from .holding import Node, Unit
 
@@ -25,24 +25,28 @@ if TYPE_CHECKING:
 __all__ = ["LATCH", "Runtime", "go_on_as", "local", "next_segment", "runtime"]
 
 LATCH: Final = threading.RLock()
-"""Held for a moment where something new is written down; nothing is waited for while it is held. It is
-re-entrant, since the collector of garbage may run a finalizer in between that gets here."""
+"""Held for a moment where something new is written down. While it is held nothing is waited for, the disk is
+left alone, and nothing of the program is called, shown, compared or let go of. It is re-entrant, since the
+collector of garbage may run a finalizer in between that gets here."""
 
 
 @final
 class Runtime:
     """Which session looks on, and which units run."""
 
-    __slots__ = ("born", "ended", "recorder", "running", "session", "steering", "threads", "units")
+    __slots__ = ("born", "ended", "opens", "recorder", "running", "session", "steering", "threads", "units")
 
     def __init__(self) -> None:
         self.session: Session | None = None
+        self.opens = False
+        """Whether somebody is about to open the session that the environment asks for."""
         self.recorder: Recorder | None = None
         self.steering: Steering | None = None
         self.units: dict[int, Unit] = {}
         self.running: dict[int, Unit] = {}
         """What runs on each thread now, by the thread's number; each thread writes its own entry."""
-        self.threads: weakref.WeakKeyDictionary[threading.Thread, Unit] = weakref.WeakKeyDictionary()
+        self.threads = ByIdentity[Unit]()
+        """What each thread began as."""
         self.ended: Callable[[Unit], None] | None = None
         """Told when a thread ends."""
         self.born: Callable[[], Segment | None] | None = None
@@ -73,15 +77,23 @@ class Runtime:
             known = {unit.serial: unit for unit in (*self.units.values(), *self.running.values())}
         return [known[serial] for serial in sorted(known)]
 
-    def cut_tries(self) -> None:
-        """Have everything judged anew, since another session looks on from now."""
+    def cut_tries(self) -> list[object]:
+        """Have everything judged anew, since another session looks on from now.
+
+        Returns:
+            What is cut off, to be let go of without the latch.
+        """
+        cut: list[object] = []
         for unit in self.all_units():
             root = unit.node
             while root.parent is not None:
+                cut.append(root.next)
                 root.next = {}
                 root = root.parent
             for node in _below(root):  # the unit may be anywhere by now
+                cut.append(node.next)
                 node.next = {}
+        return cut
 
     def cut_trie(self, unit: Unit) -> None:
         """Have everything that the calling unit does judged anew."""
@@ -92,8 +104,7 @@ class Runtime:
 
     def segment_of_ended(self, thread: threading.Thread) -> Segment | None:
         """Return the last segment of a thread that took locks, if it did."""
-        with LATCH:
-            unit = self.threads.get(thread)
+        unit = self.threads.get(thread)
         return unit.segment if unit is not None else None
 
 
@@ -113,6 +124,7 @@ def _forked() -> None:
     mine = local.unit
     runtime.units = {mine.serial: mine}
     runtime.running = {threading.get_ident(): mine}
+    runtime.opens = False
     if runtime.recorder is not None:
         runtime.recorder.forget()
         runtime.recorder = None
@@ -151,8 +163,7 @@ class _Local(threading.local):
         after = runtime.born() if runtime.born is not None else None
         thread = threading.current_thread()
         self.unit = runtime.new_unit(thread.name, after)
-        with LATCH:
-            runtime.threads[thread] = self.unit
+        runtime.threads.put(thread, self.unit)
         runtime.running[threading.get_ident()] = self.unit
         self.finished: Segment | None = None
         """Where the task ended that the thread ran last, until its future knows."""

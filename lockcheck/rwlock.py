@@ -7,7 +7,7 @@ Python has none. This one keeps to rules that make it easy to reason about:
 * *It hands over.* Who lets go decides who is next, under the mutex, and the next one owns the lock before
   it runs. So nothing can slip in, and a waiter that gives up knows whether it came too late.
 * *It relies on no interpreter lock.* All state is read and written under one mutex, which is never held
-  while anybody waits.
+  while anybody waits, nor while the key is put into words.
 
 `policy="reader"` lets readers in while a writer waits; then writers may starve, and readers never wait for
 readers, which is what the checker has to know (see docs/lockcheck.md).
@@ -19,6 +19,7 @@ from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
 from .errors import LockUsageError
+from .foreign import shown
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -99,10 +100,9 @@ class PlainRWLock:
 
     def __repr__(self) -> str:
         with self._mutex:
-            held = (
-                f"written by {self._writer}" if self._writer is not None else f"{len(self._readers)} readers"
-            )
-            return f"<{type(self).__name__} {self.name} {self.key}: {held}, {len(self._queue)} wait>"
+            writer, readers, queued = self._writer, len(self._readers), len(self._queue)
+        held = f"written by {writer}" if writer is not None else f"{readers} readers"
+        return f"<{type(self).__name__} {self.name} {shown(self.key)}: {held}, {queued} wait>"
 
     def read(self) -> _Guard:
         """Return what a `with` statement holds the lock with for reading."""
@@ -134,7 +134,7 @@ class PlainRWLock:
             if timeout_seconds == 0:
                 return False
             waiter = self.enqueue(me, "R")
-        return self._wait(waiter, timeout_seconds)
+        return self._wait(waiter, "R", timeout_seconds)
 
     def acquire_write(self, timeout_seconds: float = FOREVER) -> bool:
         """Take the lock for writing; arguments, result and errors as for reading."""
@@ -148,7 +148,7 @@ class PlainRWLock:
             if timeout_seconds == 0:
                 return False
             waiter = self.enqueue(me, "W")
-        return self._wait(waiter, timeout_seconds)
+        return self._wait(waiter, "W", timeout_seconds)
 
     def release_read(self) -> None:
         """Let go of the lock for reading.
@@ -158,13 +158,14 @@ class PlainRWLock:
         """
         me = get_ident()
         with self._mutex:
-            if me not in self._readers:
-                raise LockUsageError(
-                    f"{self.name} {self.key}: thread {me} releases a read lock it does not hold"
-                )
-            self._readers.remove(me)
-            if self._queue:
-                self.hand_over()
+            if me in self._readers:
+                self._readers.remove(me)
+                if self._queue:
+                    self.hand_over()
+                return
+        raise LockUsageError(
+            f"{self.name} {shown(self.key)}: thread {me} releases a read lock it does not hold"
+        )
 
     def release_write(self) -> None:
         """Let go of the lock for writing.
@@ -174,13 +175,14 @@ class PlainRWLock:
         """
         me = get_ident()
         with self._mutex:
-            if self._writer != me:
-                raise LockUsageError(
-                    f"{self.name} {self.key}: thread {me} releases a write lock it does not hold"
-                )
-            self._writer = None
-            if self._queue:
-                self.hand_over()
+            if self._writer == me:
+                self._writer = None
+                if self._queue:
+                    self.hand_over()
+                return
+        raise LockUsageError(
+            f"{self.name} {shown(self.key)}: thread {me} releases a write lock it does not hold"
+        )
 
     def holders(self) -> tuple[int | None, frozenset[int]]:
         """Return the ids of the writing thread, if any, and of the reading threads."""
@@ -208,17 +210,13 @@ class PlainRWLock:
         self._readers.add(who)
         return True
 
-    def enqueue(self, who: int, mode: Mode) -> Waiter:
-        """Put `who` at the end of the queue; the mutex is held.
+    def enqueue(self, who: int, mode: Mode) -> Waiter | None:
+        """Put `who` at the end of the queue, unless they hold the lock: they would wait for themselves.
 
-        Raises:
-            LockUsageError: `who` holds the lock already, and would wait for themselves.
+        The mutex is held.
         """
         if self._writer == who or who in self._readers:
-            held = "W" if self._writer == who else "R"
-            raise LockUsageError(
-                f"{self.name} {self.key}: thread {who} holds [{held}] and wants [{mode}] too"
-            )
+            return None
         waiter = Waiter(who, mode)
         self._queue.append(waiter)
         return waiter
@@ -259,8 +257,18 @@ class PlainRWLock:
             self._readers.add(waiter.who)
         waiter.gate.release()
 
-    def _wait(self, waiter: Waiter, timeout_seconds: float) -> bool:
-        """Wait for the turn of a waiter; leave the queue on a timeout and on any exception."""
+    def _wait(self, waiter: Waiter | None, mode: Mode, timeout_seconds: float) -> bool:
+        """Wait for the turn of a waiter; leave the queue on a timeout and on any exception.
+
+        Raises:
+            LockUsageError: there is no waiter, since the thread holds the lock already.
+        """
+        if waiter is None:
+            me = get_ident()
+            held = "W" if self._writer == me else "R"
+            raise LockUsageError(
+                f"{self.name} {shown(self.key)}: thread {me} holds [{held}] and wants [{mode}] too"
+            )
         try:
             if self._await_gate(waiter, timeout_seconds):
                 return True

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from .foreign import shown
+
 __all__ = ["FORBID", "TRY_ONLY", "SameRule", "forbid", "key", "tree", "try_only"]
 
 
@@ -40,7 +42,7 @@ class _Tree:
 
     def objection(self, held: object, wanted: object) -> str | None:
         if not isinstance(held, str) or not isinstance(wanted, str):
-            return f"a {self.what} is missing: {held!r} is held, {wanted!r} is wanted"
+            return _missing(self.what, held, wanted)
         if wanted.startswith(held + self.separator):
             return None
         outer, inner = held.split(self.separator), wanted.split(self.separator)
@@ -61,12 +63,12 @@ class _Key:
 
     def objection(self, held: object, wanted: object) -> str | None:
         if held is None or wanted is None:
-            return f"a {self.what} is missing: {held!r} is held, {wanted!r} is wanted"
+            return _missing(self.what, held, wanted)
         try:
             smaller = bool(held < wanted)  # type: ignore[operator] # what cannot be compared is reported
         except TypeError:
-            return f"{held!r} and {wanted!r} cannot be compared"
-        return None if smaller else f"{wanted!r} does not come after {held!r}"
+            return f"{shown(held, repr)} and {shown(wanted, repr)} cannot be compared"
+        return None if smaller else f"{shown(wanted, repr)} does not come after {shown(held, repr)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class _Never:
         return f"While one {name} lock is held, {self.advice}."
 
     def objection(self, held: object, wanted: object) -> str | None:
-        return f"{held!r} is held and {wanted!r} is wanted, but {self.advice}"
+        return f"{shown(held, repr)} is held and {shown(wanted, repr)} is wanted, but {self.advice}"
 
 
 FORBID: Final[SameRule] = _Never("no other one is taken")
@@ -109,3 +111,7 @@ def try_only() -> SameRule:
 def forbid() -> SameRule:
     """Return the rule that two are never held together; it holds where no other was declared."""
     return FORBID
+
+
+def _missing(what: str, held: object, wanted: object) -> str:
+    return f"a {what} is missing: {shown(held, repr)} is held, {shown(wanted, repr)} is wanted"

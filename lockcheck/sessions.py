@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, fina
 from . import awaited, patches, pykka_found
 from .errors import LockCheckError, LockOrderWarning, LockUsageError
 from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
+from .foreign import shown
 from .graph import Graph
 from .holding import Node, held_nodes
 from .levels import Level, level_of
@@ -135,8 +136,10 @@ class Session:
         self.faults: list[str] = []
         """Errors of the checker itself, the first of them; the program went on as if it were not there."""
         self.searches_given_up = 0
-        self.circles: set[frozenset[Wait | None]] = set()
+        self.circles: set[frozenset[Wait]] = set()
         """Real deadlocks that were reported: which waits stood in them."""
+        self.breaking: set[Wait] = set()
+        """The waits of those that are just being reported."""
         self.named_units: dict[str, Unit] = {}
         self.running_units: set[str] = set()
         self._found: dict[str, Finding] = {}
@@ -151,10 +154,11 @@ class Session:
     def __enter__(self) -> Self:
         with LATCH:
             self._outer = runtime.session
-            self._look_on(self)
+            cut = self._look_on(self)
+        del cut  # keys of locks may have finalizers, which are not to run under the latch
         if self.level >= Level.ORDER:
             awaited.HOOKS.install()
-            pykka_found.HOOKS.install()
+            pykka_found.install()
         if self.level >= Level.FULL:
             patches.HOOKS.install()
         if self._hold_watch is not None:
@@ -172,7 +176,8 @@ class Session:
             pykka_found.HOOKS.uninstall()
             awaited.HOOKS.uninstall()
         with LATCH:
-            self._look_on(self._outer)
+            cut = self._look_on(self._outer)
+        del cut
         for unit in self.named_units.values():
             runtime.forget(unit)
         if error is None and self._owed:
@@ -187,11 +192,12 @@ class Session:
         finally:
             self.__enter__()
 
-    def _look_on(self, session: Session | None) -> None:
+    def _look_on(self, session: Session | None) -> list[object]:
+        """Have a session look on, or none; return what is to be let go of without the latch."""
         runtime.session = session
         runtime.ended = _thread_ended if session is not None else None
         runtime.born = patches.started_after if session is not None else None
-        runtime.cut_tries()
+        return runtime.cut_tries()
 
     def max_hold(self, name: str, seconds: float) -> None:
         """Have a lock of a class reported that is held longer, while the session is open.
@@ -248,17 +254,17 @@ class Session:
         """Return where the times of a place are noted; nowhere but at the level `full`."""
         if self.level is not Level.FULL:
             return None
+        key = grip.lock.key_text if self.by_key else None
         with LATCH:
-            key = self._key(grip) if self.by_key else None
+            key = self._told_apart(grip.lock.name, key)
             place = (grip.lock.name, grip.mode, frame.f_code, frame.f_lasti, key)
             if place not in self.tallies:
                 self.tallies[place] = Tally(*place)
             return self.tallies[place]
 
-    def _key(self, grip: Grip) -> str | None:
-        """Return what times are noted under, of one class so many keys at most."""
-        key = None if grip.lock.key is None else str(grip.lock.key)
-        known = self._keys.setdefault(grip.lock.name, set())
+    def _told_apart(self, name: str, key: str | None) -> str | None:
+        """Return the key that times are noted under, of one class so many keys at most."""
+        known = self._keys.setdefault(name, set())
         if key is not None and key not in known:
             if len(known) >= KEYS_MAX:
                 return OTHER_KEYS
@@ -367,7 +373,7 @@ class Session:
     def note_fault(self, error: Exception) -> None:
         """Count an error of the checker itself."""
         if len(self.faults) < FAULTS_MAX:
-            self.faults.append(f"{type(error).__name__}: {error}")
+            self.faults.append(f"{type(error).__name__}: {shown(error)}")
 
 
 session = Session

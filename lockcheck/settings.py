@@ -27,8 +27,8 @@ def level_for(check: Level | str | None) -> Level:
         from .ambient import look_on  # noqa: PLC0415
 
         environment = Environment.read()
-        look_on(replace(environment, level=max(level, environment.level)))
-        if environment.level >= Level.RECORD:
+        opened = look_on(replace(environment, level=max(level, environment.level)))
+        if opened and environment.level >= Level.RECORD:
             from .ambient_runs import begin  # noqa: PLC0415 - likewise
 
             begin(environment.level)

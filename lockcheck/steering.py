@@ -87,6 +87,7 @@ class Steering:
         self._told = told
         self._pause_seconds = pause_seconds * 2 ** (attempt - 1)
         self._left = self._pause_seconds * PAUSES_MAX
+        self._came_true = False
         self._paused: list[Paused] = []
         self._joining: list[Joining] = []
         """Units that wait for the end of a thread, where the witness says so."""
@@ -125,14 +126,15 @@ class Steering:
                 names = ", ".join(unit.name for unit in circle)
                 self.obstacles[f"another deadlock came first, of {names}"] += 1
                 self._keep_aside_next(circle)
-            if not self.crew or self.stuck or not self._is_stuck():
+            if not self.crew or self._came_true or not self._is_stuck():
                 return None
-            self.stuck = tuple(
-                standing_of(one.unit, one.grip, one.times[place]) for place, one in enumerate(self.crew)
-            )
+            self._came_true = True
             self.seconds = time.monotonic() - min(one.began for one in self.crew)
-            self.confirmed = self._told(self)
-            return self.confirmed
+        self.stuck = tuple(
+            standing_of(one.unit, one.grip, one.times[place]) for place, one in enumerate(self.crew)
+        )
+        self.confirmed = self._told(self)
+        return self.confirmed
 
     # ------------------------------------------------------------------------------------- pausing
 

@@ -89,9 +89,11 @@ def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None, *, 
             grip.lock.fresh_for = None
         sound = judge(session, node, tuple(held_nodes(at)))
     if sound and grip.lock.fresh_for is None:
+        forgotten = at.next  # keys may have finalizers, which are not to run under the latch
         with LATCH:
             if runtime.session is session:
                 _remember(at, node, grip, *((place,) if by_place else ()))
+        del forgotten
     return node
 
 

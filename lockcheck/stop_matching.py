@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from .holding import held_nodes
 from .stacks import resolve
-from .witness import Ending, Grasp, class_text, key_text, role_of
+from .witness import Ending, Grasp, class_text, role_of
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
@@ -95,7 +95,7 @@ class StopMatching:
         if self._strict:
             wanted = [(class_text(one.lock), one.key or "", one.mode) for one in stop.held]
             return sorted(wanted) == sorted(
-                (class_text(one.lock.name), key_text(one.lock.key) or "", one.mode) for one in held
+                (class_text(one.lock.name), one.lock.key_text or "", one.mode) for one in held
             )
         joint = stop.joint(before)
         return joint is None or any(_is_alike(joint, one) for one in held)
@@ -103,7 +103,7 @@ class StopMatching:
     def _is(self, grasp: Grasp, grip: Grip, frame: FrameType | None) -> bool:
         if not _is_alike(grasp, grip):
             return False
-        if self._strict and grasp.key != key_text(grip.lock.key):
+        if self._strict and grasp.key != grip.lock.key_text:
             return False
         if frame is None:
             return not self._strict

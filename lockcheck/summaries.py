@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from .findings import Edge, Finding, Mode
+    from .graph import Dependency, Graph
     from .order import Order
     from .order_proof import Step
     from .sessions import Session
+    from .stacks import RawStack
 
 __all__ = ["Contract", "Declaration", "Nesting", "Role", "Summary", "merged", "strongest_first", "summary_of"]
 
@@ -102,25 +104,23 @@ class Summary:
 def summary_of(session: Session) -> Summary:
     """Return what a session has to say so far."""
     with LATCH:
-        graph = session.graph
-        nestings = [
-            _nesting(session, edge, count)
-            for edge, count in sorted(graph.classes.items(), key=lambda item: str(item[0]))
-        ]
-        return Summary(
+        seen = _seen(session.graph)
+        summary = Summary(
             level=session.level.name.lower(),
             findings=strongest_first(session.findings),
-            nestings=tuple(nestings),
-            roles=(Role(session.role, tuple(nestings)),) if session.role is not None else (),
             orders=(_declaration(session.order),) if session.order is not None else (),
             usages=_usages(session),
             contracts=_contracts(list(session.contracts.items())),
-            dependencies=len(graph),
+            dependencies=len(session.graph),
             skipped=session.skipped,
-            unexamined=graph.unexamined,
+            unexamined=session.graph.unexamined,
             searches_given_up=session.searches_given_up,
             faults=tuple(session.faults),
         )
+    # Files are read for the lines, and keys of the program are shown: not under the latch.
+    nestings = tuple(_nesting(one, session.name) for one in seen)
+    roles = (Role(session.role, nestings),) if session.role is not None else ()
+    return replace(summary, nestings=nestings, roles=roles)
 
 
 def merged(summaries: Iterable[Summary]) -> Summary:
@@ -205,21 +205,46 @@ def _usages(session: Session) -> tuple[Usage, ...]:
     return usages_together(found)
 
 
-def _nesting(session: Session, edge: ClassEdge, count: int) -> Nesting:
-    graph = session.graph
-    example = graph.examples[edge]
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the graph knows of a nesting, not yet in words."""
+
+    edge: ClassEdge
+    count: int
+    waits: bool
+    endless: bool
+    sites: frozenset[RawStack]
+    example: Dependency
+
+
+def _seen(graph: Graph) -> list[_Seen]:
+    return [
+        _Seen(
+            edge,
+            count,
+            waits=edge in graph.waited,
+            endless=edge in graph.endless,
+            sites=frozenset(graph.sites[edge]),
+            example=graph.examples[edge],
+        )
+        for edge, count in sorted(graph.classes.items(), key=lambda item: str(item[0]))
+    ]
+
+
+def _nesting(seen: _Seen, test: str | None) -> Nesting:
+    edge, example = seen.edge, seen.example
     joint = next(held for held in example.held if _is(held.grip.lock.name, held.grip.mode, edge))
-    places = {frame for stack in graph.sites[edge] for frame in resolve(stack)}
+    places = {frame for stack in seen.sites for frame in resolve(stack)}
     return Nesting(
         held=edge.held,
         held_mode=edge.held_mode,
         wanted=edge.wanted,
         wanted_mode=edge.wanted_mode,
-        count=count,
-        waits=edge in graph.waited,
-        endless=edge in graph.endless,
+        count=seen.count,
+        waits=seen.waits,
+        endless=seen.endless,
         sites=tuple(sorted(f"{frame.file}:{frame.line}" for frame in places)),
-        test=session.name,
+        test=test,
         example=edge_of_dependency(example, joint),
     )
 

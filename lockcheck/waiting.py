@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .circles import circle_of
-from .errors import DeadlockError
+from .errors import DeadlockError, LockUsageError
 from .findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .foreign import shown
 from .holding import held_names, held_nodes, modes_held, nesting_of
 from .reactions import react
 from .report import finding_text
@@ -24,7 +25,7 @@ from .witness_file import with_replay
 from .witness_making import stops_of_crew, witness_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -173,27 +174,50 @@ def _gives_way(unit: Unit) -> bool:
 
 def _break_circle(session: Session, unit: Unit, policy: VictimPolicy) -> None:
     """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
-    circle = circle_of(unit)  # asks others for their locks, which may be held by who waits for the latch
-    if not circle:
+    circle = circle_of(unit)
+    waits = {member: member.wait for member in circle if member.wait is not None}
+    if not circle or len(waits) < len(circle) or not _begins(session, waits):
         return
-    waits = frozenset(member.wait for member in circle)
-    with LATCH:
-        if waits in session.circles or any(map(_gives_way, circle)):
-            return
-        session.circles.add(waits)
+    try:
         finding = session.note(_confirmed(circle) or _happened(circle, session.witnesses))
-        can_give_way = [member for member in circle if member.wait is not None and member.wait.breakable]
+        can_give_way = [member for member, wait in waits.items() if wait.breakable]
         if session.breaks_deadlocks and can_give_way:
-            _doom(session, policy(can_give_way), finding)
+            victim = _victim(session, policy, can_give_way)
+            _doom(session, victim, waits[victim], finding)
+    finally:
+        with LATCH:
+            session.breaking.difference_update(waits.values())
     react(session, finding)
 
 
-def _doom(session: Session, victim: Unit, finding: Finding) -> None:
+def _begins(session: Session, waits: Mapping[Unit, Wait]) -> bool:
+    """Begin to report a circle, if nobody does or did; what may take long is done without the latch.
+
+    While it is reported, no other one is that has a wait in common with it: one victim may do for both.
+    """
+    circle = frozenset(waits.values())
+    with LATCH:
+        if circle in session.circles or circle & session.breaking or any(map(_gives_way, waits)):
+            return False
+        session.circles.add(circle)
+        session.breaking |= circle
+        return True
+
+
+def _victim(session: Session, policy: VictimPolicy, units: Sequence[Unit]) -> Unit:
+    """Return the unit that a policy chooses; where it fails the youngest, since the deadlock has to end."""
+    chosen = session.guarded(lambda: policy(units), lambda: youngest(units))
+    if any(chosen is unit for unit in units):
+        return chosen
+    session.note_fault(LockUsageError(f"the victim {shown(chosen, repr)} is none of those that can give way"))
+    return youngest(units)
+
+
+def _doom(session: Session, victim: Unit, wait: Wait, finding: Finding) -> None:
     """Have a unit raise where it waits."""
     error = DeadlockError(f"{finding.text}; {victim.name} gives way", finding)
     error.add_note(finding_text(finding, session.graph.site_counts()))
-    if victim.wait is not None:
-        victim.doomed = victim.wait, error
+    victim.doomed = wait, error
 
 
 def _confirmed(circle: Sequence[Unit]) -> Finding | None:

@@ -22,7 +22,6 @@ __all__ = [
     "Stop",
     "Witness",
     "class_text",
-    "key_text",
     "role_of",
     "standing_order",
 ]
@@ -44,11 +43,6 @@ def role_of(name: str) -> str:
 def class_text(name: str) -> str:
     """Return the class of a lock as it can be compared: one that was called after its place has no line."""
     return _PLACED.sub(r"\1", name)
-
-
-def key_text(key: object) -> str | None:
-    """Return the key of a lock as it can be compared with that of another run."""
-    return None if key is None else str(key)
 
 
 @final

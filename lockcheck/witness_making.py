@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from .findings import Edge, Finding, Frame, Rung
 from .stacks import resolve
 from .trace import NOWHERE, EventKind
-from .witness import Ending, Grasp, Place, Stop, Witness, key_text, role_of, standing_order
+from .witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ class _Grasps:
         return Grasp(
             self._number(grip.lock.serial),
             grip.lock.name,
-            key_text(grip.lock.key),
+            grip.lock.key_text,
             grip.mode,
             _place_of(stack),
         )

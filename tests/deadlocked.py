@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from licorne.lockcheck import Finding, Kind
     from licorne.lockcheck.sessions import Action, Session
 
-__all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "run_all"]
+__all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "run_all", "until"]
 
 WAIT_SECONDS_MAX: Final = 20.0
 LEAVE_ALONE: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
@@ -37,6 +38,14 @@ def found(opened: Session, *rungs: Rung) -> list[tuple[Rung, Kind]]:
     """Return what was found on some rungs."""
     assert [] == opened.faults
     return [(one.rung, one.kind) for one in opened.findings if one.rung in rungs]
+
+
+def until(reached: Callable[[], bool]) -> None:
+    """Wait until other threads have got somewhere."""
+    limit = time.monotonic() + WAIT_SECONDS_MAX
+    while not reached():
+        assert time.monotonic() < limit
+        time.sleep(0)
 
 
 def run_all(**works: Callable[[], object]) -> list[str]:

@@ -126,11 +126,8 @@ def lock_after(
             (lock.release_read if mode == "R" else lock.release_write)()
         if act == "give up":
             lock.give_up(next(waiter for waiter in lock._queue if waiter.who == who))
-        if act == "wait":
-            try:
-                lock.enqueue(who, mode)
-            except LockUsageError:
-                return None
+        if act == "wait" and lock.enqueue(who, mode) is None:
+            return None
     return lock._writer, frozenset(lock._readers), lock.queued()
 
 

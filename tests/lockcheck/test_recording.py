@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import errno
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, judging
+from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, judging, session
 from licorne.lockcheck.command import main
 from licorne.lockcheck.prediction import predict
 from licorne.lockcheck.recording import events_written, recording
@@ -208,6 +209,100 @@ def test_what_needs_no_wait_orders_what_follows(tmp_path: Path, comes: Callable[
         comes(first, second)
 
     assert predict(read_trace(path)).found == ()
+
+
+class Unhashable:
+    """What has an equality of its own has no hash, unless it says so."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unhashable)
+
+    __hash__ = None  # type: ignore[assignment] # as the interpreter does
+
+
+class UnhashableEvent(Unhashable, threading.Event):
+    """An event without a hash."""
+
+
+class UnhashableCondition(Unhashable, threading.Condition):
+    """A condition without a hash."""
+
+
+class UnhashableSemaphore(Unhashable, threading.Semaphore):
+    """A semaphore without a hash."""
+
+
+class UnhashableBarrier(Unhashable, threading.Barrier):
+    """A barrier without a hash."""
+
+
+class UnhashableQueue(Unhashable, queue.Queue[int]):
+    """A queue without a hash."""
+
+
+class UnhashableFuture(Unhashable, Future[int]):
+    """A future without a hash."""
+
+
+def notified() -> None:
+    """Notify a condition."""
+    condition = UnhashableCondition()
+    with condition:
+        condition.notify()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: UnhashableEvent().set(),
+        notified,
+        lambda: UnhashableSemaphore().release(),
+        lambda: UnhashableBarrier(1).wait(),
+        lambda: UnhashableQueue().put(1),
+        lambda: UnhashableFuture().set_result(1),
+    ],
+    ids=["event", "condition", "semaphore", "barrier", "queue", "future"],
+)
+def test_what_has_no_hash_ends_no_recording(tmp_path: Path, use: Callable[[], object]) -> None:
+    """It is a thing like any other."""
+    path = tmp_path / "locks.lct"
+    with recording(path) as opened:
+        use()
+        take(RLock("a"))
+    trace = read_trace(path)
+
+    assert [] == opened.faults
+    assert () == trace.notices
+    assert {EventKind.SIGNAL, EventKind.TOOK, EventKind.LEFT} <= {event.kind for event in trace.events}
+
+
+def test_things_that_are_equal_are_told_apart(tmp_path: Path) -> None:
+    """Who waits for the one is not woken by the other."""
+
+    class Equal(threading.Event):
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Equal)
+
+        def __hash__(self) -> int:
+            return 7
+
+    path = tmp_path / "locks.lct"
+    one, other = Equal(), Equal()
+    with recording(path):
+        one.clear()
+        other.clear()
+    signalled = [event.object for event in read_trace(path).events if event.kind is EventKind.SIGNAL]
+
+    assert 2 == len(set(signalled))
+
+
+def test_a_future_without_a_hash_has_its_result_where_everything_is_checked() -> None:
+    """What is hooked works as without a session."""
+    with session(), ThreadPoolExecutor(1) as pool:
+        future = UnhashableFuture()
+        pool.submit(future.set_result, 7).result()
+
+        assert 7 == future.result()
 
 
 def test_a_future_is_given_its_result_by_name_as_ever(tmp_path: Path) -> None:

@@ -66,6 +66,23 @@ def test_an_error_of_the_checker_is_counted_and_the_program_goes_on(monkeypatch:
     assert "Faults of the checker: 2, the first: ZeroDivisionError" in opened.report_text()
 
 
+def test_an_error_that_cannot_be_shown_is_counted_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be of the program: a key raises what it likes where it is compared."""
+
+    class SilentError(Exception):
+        def __str__(self) -> str:
+            raise ZeroDivisionError
+
+    def broken(*_: object) -> None:
+        raise SilentError
+
+    monkeypatch.setattr(judging, "_keeps_leaf", broken)
+    with session() as opened:
+        hold(Lock("any"))
+
+    assert ["SilentError: <SilentError, which raises ZeroDivisionError when it is shown>"] == opened.faults
+
+
 AT_EXIT = """
 import os
 from licorne.lockcheck import Lock, session, sessions

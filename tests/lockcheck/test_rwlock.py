@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from deadlocked import until
 
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.rwlock import PlainRWLock
@@ -32,14 +32,6 @@ def started(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
-
-
-def until(reached: Callable[[], bool]) -> None:
-    """Wait until other threads have got somewhere."""
-    limit = time.monotonic() + WAIT_SECONDS_MAX
-    while not reached():
-        assert time.monotonic() < limit
-        time.sleep(0)
 
 
 def ended(*threads: threading.Thread) -> None:

@@ -7,8 +7,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from deadlocked import until
 
-from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session
+from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session, waiting
+from licorne.lockcheck.runtime import runtime
 from licorne.lockcheck.waiting import least_held
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from lock_corpus import Guard
 
+    from licorne.lockcheck.holding import Unit
     from licorne.lockcheck.sessions import Action, Session
 
 WAIT_SECONDS_MAX = 20.0
@@ -162,6 +165,47 @@ def test_the_victim_is_chosen_by_policy() -> None:
         threads = stuck([paths[0], (Both(), paths[1][1])], opened)
 
     assert ["t0"] == list(threads.errors)
+
+
+@pytest.mark.parametrize("chooses", ["raises", "chooses nobody of them"])
+def test_a_policy_that_fails_leaves_no_deadlock_unbroken(chooses: str) -> None:
+    """The youngest gives way, and the session says so."""
+
+    def policy(_: Sequence[Unit]) -> Unit:
+        if chooses == "raises":
+            raise ZeroDivisionError("on purpose")
+        return runtime.new_unit("a stranger", known=False)
+
+    with session(on=LEAVE_ALONE, victim=policy) as opened:
+        threads = Stuck(ring(2))
+        threads.run()
+
+    assert (1, 1) == (len(threads.errors), len(threads.finished))
+    (fault,) = opened.faults
+    assert ("ZeroDivisionError: on purpose" if chooses == "raises" else "is none of those that can") in fault
+
+
+def test_while_a_deadlock_is_reported_no_other_is_that_the_same_victim_ends() -> None:
+    """Two readers each stand in a circle with who wants to write; all three look at the same time."""
+    looked: list[Unit] = []
+
+    def writer(units: Sequence[Unit]) -> Unit:
+        if not looked:
+            names = {f"t{number}" for number in range(3)} - {unit.name for unit in units}
+            looked.extend(unit for unit in runtime.all_units() if unit.name in names)
+            until(lambda: all(unit.wait is not None for unit in looked))
+            waiting._break_circle(opened, looked[0], writer)  # as its own thread does in that moment
+        return min(units, key=lambda unit: unit.name)
+
+    with session(on=LEAVE_ALONE, victim=writer) as opened:
+        mine, shared = RLock("mine"), RWLock("shared")
+        threads = Stuck([(mine, shared.write()), (shared.read(), mine), (shared.read(), mine)])
+        threads.run()
+
+    assert [] == opened.faults
+    assert ["t0"] == list(threads.errors)
+    assert 1 == len(looked)
+    assert [1] == [finding.count for finding in opened.findings if finding.rung is Rung.R5]
 
 
 def test_a_deadlock_is_found_within_100_milliseconds_of_waiting() -> None:

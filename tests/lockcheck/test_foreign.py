@@ -1,0 +1,344 @@
+"""Code of the program, and the disk: neither is used while the checker holds a lock of its own."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import io
+import linecache
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pykka
+import pytest
+from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
+from lock_corpus import RECORD, hold, nest
+
+from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, pykka_found, session, tree
+from licorne.lockcheck.ambient import look_on
+from licorne.lockcheck.confirmation import confirm
+from licorne.lockcheck.foreign import ByIdentity, shown
+from licorne.lockcheck.levels import Environment, Level
+from licorne.lockcheck.recording import recording
+from licorne.lockcheck.runtime import LATCH, runtime
+from licorne.lockcheck.witness_making import witness_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from licorne.lockcheck.holding import Unit
+
+Result = TypeVar("Result")
+
+
+def held_by_the_checker() -> list[str]:
+    """Return which locks of the checker another thread cannot have now, however long it waits."""
+    locks = {"the latch": LATCH}
+    if runtime.recorder is not None:
+        locks["the turn of the recorder"] = runtime.recorder._mutex
+    held: list[str] = []
+    over = _thread.allocate_lock()
+    over.acquire()
+
+    def look() -> None:
+        for name, lock in locks.items():
+            if lock.acquire(timeout=WAIT_SECONDS_MAX / 10):
+                lock.release()
+            else:
+                held.append(name)
+        over.release()
+
+    _thread.start_new_thread(look, ())  # of which no session hears
+    over.acquire()
+    return held
+
+
+class Watch:
+    """Notes what ran, and what the checker held meanwhile."""
+
+    def __init__(self) -> None:
+        self.ran: set[str] = set()
+        self.held: set[tuple[str, str]] = set()
+
+    def note(self, what: str) -> None:
+        self.ran.add(what)
+        self.held |= {(what, name) for name in held_by_the_checker()}
+
+    def on(self, what: str, function: Callable[..., Result]) -> Callable[..., Result]:
+        """Return a function that is noted and does the same."""
+
+        def noted(*given: object, **named: object) -> Result:
+            self.note(what)
+            return function(*given, **named)
+
+        return noted
+
+
+class Key:
+    """A key that is noted whenever code of it runs."""
+
+    def __init__(self, watch: Watch, number: int = 0) -> None:
+        self.watch = watch
+        self.number = number
+
+    def __str__(self) -> str:
+        self.watch.note("__str__")
+        return f"key {self.number}"
+
+    def __repr__(self) -> str:
+        self.watch.note("__repr__")
+        return f"key {self.number}"
+
+    def __lt__(self, other: Key) -> bool:
+        self.watch.note("__lt__")
+        return self.number < other.number
+
+    def __eq__(self, other: object) -> bool:
+        self.watch.note("__eq__")
+        return self is other
+
+    def __hash__(self) -> int:
+        self.watch.note("__hash__")
+        return self.number
+
+    def __del__(self) -> None:
+        self.watch.note("__del__")
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    """Watch what runs; nothing of the checker may be held."""
+    watch = Watch()
+    yield watch
+    gc.collect()
+    assert set() == watch.held
+
+
+def stuck(watch: Watch) -> None:
+    """Take two locks with keys in both orders, in two threads that wait for each other."""
+    a, b, both = Lock("a", key=Key(watch)), RWLock("b", key=Key(watch)), threading.Barrier(2)
+
+    def take(first: object, second: object) -> None:
+        with first:  # type: ignore[attr-defined] # a lock
+            both.wait(WAIT_SECONDS_MAX)
+            with second:  # type: ignore[attr-defined] # likewise
+                pass
+
+    run_all(one=partial(take, a, b.write()), two=partial(take, b.write(), a))
+
+
+def test_times_by_key(watch: Watch) -> None:
+    """The key is the name under which they are noted."""
+    with session(by_key=True) as opened:
+        hold(Lock("a", key=Key(watch, 7)))
+
+    assert ["key 7"] == [usage.key for usage in opened.summary().usages]
+    assert {"__str__"} <= watch.ran
+
+
+def test_a_guarded_path_and_its_reasons(watch: Watch) -> None:
+    """They name the gate, and the locks that readers share."""
+    with session(on=RECORD) as opened:
+        gate, a, b = (Lock(name, key=Key(watch)) for name in ("gate", "a", "b"))
+        nest("one", gate, a, b)
+        nest("two", gate, b, a)
+        nest("three", RWLock("c", key=Key(watch)).read())
+        assert "guarded by gate key 0, held in both" in opened.report_text()
+    opened.summary()
+
+    assert [] == opened.faults
+
+
+def test_a_broken_order(watch: Watch) -> None:
+    """Keys are compared and shown."""
+    with session(Order("a", same={"a": key()}), on=RECORD) as opened:
+        hold(Lock("a", key=Key(watch, 2)), Lock("a", key=Key(watch, 1)))
+    with session(Order("a", same={"a": tree()}), on=RECORD) as strict:
+        hold(Lock("a", key=Key(watch, 2)), Lock("a", key=Key(watch, 1)))
+
+    assert [Kind.SAME_CLASS] * 2 == [one.findings[0].kind for one in (opened, strict)]
+    assert {"__lt__", "__repr__", "__str__"} <= watch.ran
+
+
+def test_a_real_deadlock_its_file_and_its_victim(
+    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program chooses who gives way, and the disk may be slow."""
+    monkeypatch.setattr(Path, "write_text", watch.on("write", Path.write_text))
+    monkeypatch.setattr(linecache, "getline", watch.on("read", linecache.getline))
+
+    def oldest(units: Sequence[Unit]) -> Unit:
+        watch.note("victim")
+        return min(units, key=lambda unit: unit.serial)
+
+    with session(on=LEAVE_ALONE, victim=oldest, witnesses=tmp_path) as opened:
+        stuck(watch)
+
+    assert [] == opened.faults
+    assert 1 == len(deadlocks(opened))
+    assert {"write", "read", "victim", "__str__"} <= watch.ran
+
+
+def test_a_steered_deadlock_and_who_hears_of_it(
+    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also there the file is written, and a function is called, without a lock of the checker."""
+    with session(level=Level.CONFIRM, on=LEAVE_ALONE) as opened:
+        stuck(watch)
+    witness = witness_of(deadlocks(opened)[0])
+    assert witness is not None
+    monkeypatch.setattr(Path, "write_text", watch.on("write", Path.write_text))
+    outcome = confirm(
+        witness, partial(stuck, watch), folder=tmp_path, confirmed=lambda _: watch.note("confirmed")
+    )
+
+    assert outcome.finding is not None, outcome.reasons
+    assert {"write", "confirmed", "__str__"} <= watch.ran
+
+
+def test_a_recorded_run(watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and lines of the code are put into words before it is anybody's turn."""
+    monkeypatch.setattr(linecache, "getline", watch.on("read", linecache.getline))
+    with recording(tmp_path / "locks.lct") as opened:
+        hold(Lock("a", key=Key(watch)), RWLock("b", key=Key(watch)).read())
+
+    assert [] == opened.faults
+    assert {"read", "__str__"} <= watch.ran
+
+
+@pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])
+def test_what_is_forgotten(watch: Watch, level: Level) -> None:
+    """Nestings of locks that are gone, when they are many, and all of them when a session begins or ends."""
+    with session(level=level, on=RECORD):
+        outer = Lock("outer")
+        for number in range(1100):
+            hold(outer, Lock("inner", key=Key(watch, number)))
+        with session(level=level, on=RECORD):
+            hold(outer, Lock("inner", key=Key(watch)))
+    gc.collect()
+
+    assert {"__del__"} == watch.ran - {"__str__"}
+
+
+def test_lines_of_a_summary(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names every place in the code."""
+    with session(on=RECORD) as opened:
+        hold(Lock("a"), Lock("b"))
+        monkeypatch.setattr(linecache, "getline", watch.on("read", linecache.getline))
+        opened.summary()
+
+    assert {"read"} == watch.ran
+
+
+def test_what_is_imported_for_pykka(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may be importing it, and open a session in the middle of that."""
+    assert hasattr(pykka, "ThreadingFuture")
+    monkeypatch.setattr(pykka_found, "_hear", watch.on("import", pykka_found._hear))
+    with session():
+        pass
+
+    assert {"import"} == watch.ran
+
+
+@pytest.mark.lockcheck(off=True)
+def test_the_session_of_the_environment(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that it was opened; where to may be code of the program."""
+    output = io.StringIO()
+    monkeypatch.setattr(output, "write", watch.on("write", output.write))
+    monkeypatch.setattr(sys, "stderr", output)
+    opened = look_on(Environment(Level.FULL, 60.0, exits=False, order_disabled=False))
+    again = look_on(Environment(Level.FULL, 60.0, exits=False, order_disabled=False))
+    assert runtime.session is not None
+    runtime.session.__exit__(None, None, None)
+
+    assert (True, False) == (opened, again)
+    assert {"write"} == watch.ran
+    assert "Deadlock detection enabled" in output.getvalue()
+
+
+@pytest.mark.parametrize("misuse", ["show", "release_read", "release_write", "acquire_read", "acquire_write"])
+def test_a_key_may_ask_the_read_write_lock_that_it_is_of(misuse: str) -> None:
+    """When it is shown, in an error too."""
+    free: list[bool] = []
+
+    class Asking:
+        def __str__(self) -> str:
+            free.append(not lock._mutex.locked())
+            return "asking"
+
+    with session(level=Level.OFF):
+        lock = RWLock("a", key=Asking())
+    if misuse == "show":
+        assert "asking" in repr(lock)
+    else:
+        taken = lock.write() if misuse.startswith("acquire") else lock.read()
+        with pytest.raises(RuntimeError, match="asking"), taken:
+            (lock.release_write if misuse == "release_read" else getattr(lock, misuse))()
+
+    assert [True] == free
+
+
+class Hostile:
+    """A key that can be neither shown nor compared."""
+
+    def __str__(self) -> str:
+        raise ZeroDivisionError("on purpose")
+
+    __repr__ = __str__
+    __hash__ = None  # type: ignore[assignment] # on purpose
+
+
+def test_a_key_that_cannot_be_shown_hides_nothing(tmp_path: Path) -> None:
+    """A deadlock is broken, a broken rule is found, and a recording goes on."""
+    with session(on=LEAVE_ALONE) as opened:
+        both = threading.Barrier(2)
+        locks = [Lock("a", key=Hostile()), Lock("a", key=Hostile())]
+
+        def take(first: int) -> None:
+            with locks[first]:
+                both.wait(WAIT_SECONDS_MAX)
+                with locks[1 - first]:
+                    pass
+
+        assert 1 == len(run_all(one=partial(take, 0), two=partial(take, 1)))
+    with session(Order("a"), on=RECORD) as strict:
+        hold(Lock("a", key=Hostile()), Lock("a", key=Hostile()))
+    with recording(tmp_path / "locks.lct") as recorded:
+        hold(Lock("a", key=Hostile()))
+
+    assert [] == opened.faults == strict.faults == recorded.faults
+    assert (
+        "a <Hostile, which raises ZeroDivisionError when it is shown>" in deadlocks(opened)[0].edges[0].wanted
+    )
+    assert [(Rung.R0, Kind.SAME_CLASS)] == [
+        (one.rung, one.kind) for one in strict.findings if one.rung is Rung.R0
+    ]
+
+
+def test_what_cannot_be_shown_is_said_to_be_so() -> None:
+    """By its class, and by what it raises."""
+    assert "7" == shown(7)
+    assert "'7'" == shown("7", repr)
+    assert "<Hostile, which raises ZeroDivisionError when it is shown>" == shown(Hostile())
+
+
+def test_what_is_kept_of_an_object_is_gone_with_it() -> None:
+    """Objects that are equal are two all the same, and need no hash."""
+
+    class Equal:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment] # on purpose
+
+    kept = ByIdentity[str]()
+    one, other = Equal(), Equal()
+    kept.put(one, "first")
+    kept.put(one, "one")
+
+    assert ("one", None, 1) == (kept.get(one), kept.get(other), len(kept))
+    del one
+    assert 0 == len(kept)
