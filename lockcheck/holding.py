@@ -217,6 +217,7 @@ class Unit:
         "doomed",
         "inside",
         "leaf",
+        "looks",
         "name",
         "node",
         "segment",
@@ -235,6 +236,8 @@ class Unit:
         self.leaf: str | None = None
         """The function marked `@leaf` that runs."""
         self.wait: Wait | None = None
+        self.looks = False
+        """Whether it has yet to look whether its wait closes a circle; nobody breaks that circle before."""
         self.stack: RawStack = ()
         """Where it waits."""
         self.doomed: tuple[Wait, DeadlockError] | None = None

@@ -114,11 +114,13 @@ def wait_in_slices(
     session = runtime.session
     began = time.monotonic()
     stalls = isinstance(wait, LockWait) and session is not None and session.timeout_seconds is not None
-    outer = unit.wait, unit.stack  # a finalizer or a signal handler may wait in the middle of a wait
+    outer = unit.wait, unit.stack, unit.looks  # a finalizer or a handler may wait in the middle of a wait
+    unit.looks = closes
     unit.wait, unit.stack = wait, capture(frame or caller())
     try:
         if closes and session is not None and not unit.inside and _may_close(unit, wait):
             _look(session, unit, lambda _: unit)
+        unit.looks = False
         while True:
             waited = time.monotonic() - began
             left = timeout_seconds - waited if timeout_seconds >= 0 else SLICE_SECONDS
@@ -132,7 +134,7 @@ def wait_in_slices(
                 if stalls and session.guarded(stalled, lambda: True):
                     stalls = False
     finally:
-        unit.wait, unit.stack = outer
+        unit.wait, unit.stack, unit.looks = outer
 
 
 def _may_close(unit: Unit, wait: Wait) -> bool:
@@ -176,7 +178,7 @@ def _break_circle(session: Session, unit: Unit, policy: VictimPolicy) -> None:
     """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
     circle = circle_of(unit)
     waits = {member: member.wait for member in circle if member.wait is not None}
-    if not circle or len(waits) < len(circle) or not _begins(session, waits):
+    if not circle or len(waits) < len(circle) or not _begins(session, unit, waits):
         return
     try:
         finding = session.note(_confirmed(circle) or _happened(circle, session.witnesses))
@@ -190,14 +192,17 @@ def _break_circle(session: Session, unit: Unit, policy: VictimPolicy) -> None:
     react(session, finding)
 
 
-def _begins(session: Session, waits: Mapping[Unit, Wait]) -> bool:
-    """Begin to report a circle, if nobody does or did; what may take long is done without the latch.
+def _begins(session: Session, unit: Unit, waits: Mapping[Unit, Wait]) -> bool:
+    """Have a unit report a circle, if nobody does or did; what may take long is done without the latch.
 
-    While it is reported, no other one is that has a wait in common with it: one victim may do for both.
+    One of the circle that has yet to look for itself comes first: who closes a circle is its victim. And
+    while a circle is reported, no other one is that has a wait in common with it: one victim may do for both.
     """
     circle = frozenset(waits.values())
     with LATCH:
         if circle in session.circles or circle & session.breaking or any(map(_gives_way, waits)):
+            return False
+        if not unit.looks and any(member.looks for member in waits):
             return False
         session.circles.add(circle)
         session.breaking |= circle

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pykka
 import pytest
-from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, checked, deadlocks, found, run_all
+from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, checked, deadlocks, found, run_all, until
 from lock_corpus import hold
 from pykka_clerks import Clerk, Ref, clerks
 
-from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
+from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session, waiting
+from licorne.lockcheck.runtime import local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from licorne.lockcheck.factories import ExclusiveLock
-    from licorne.lockcheck.holding import Unit
+    from licorne.lockcheck.holding import Unit, Wait
 
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
 
@@ -33,7 +34,17 @@ def oldest(units: Sequence[Unit]) -> Unit:
 
 
 def asks_by_proxy(clerk: Ref, work: Callable[[], object]) -> object:
-    return clerk.proxy().do(work).get()
+    """Ask, and then wait; where threads run at once, what is asked may else go on before the wait begins."""
+    asker, over = local.unit, threading.Event()
+
+    def when_awaited() -> object:
+        until(lambda: over.is_set() or (asker.wait is not None and not asker.looks))
+        return work()
+
+    try:
+        return clerk.proxy().do(when_awaited).get()
+    finally:
+        over.set()
 
 
 def asks_at_once(clerk: Ref, work: Callable[[], object]) -> object:
@@ -66,6 +77,35 @@ def test_who_would_close_a_circle_of_asks_gets_the_error(
     (finding,) = deadlocks(opened)
     assert number == len(finding.edges)
     assert all(edge.want_stack[0].function == ask.__name__ for edge in finding.edges)
+
+
+def test_who_would_close_a_circle_gets_the_error_also_where_another_one_looks_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those that wait look all 20 ms, so also in the moment before it looks itself."""
+    gave_way: list[str] = []
+    with session(on=LEAVE_ALONE, victim=oldest) as opened, clerks(2) as (one, two):
+        plain = waiting._may_close
+
+        def after_others(unit: Unit, wait: Wait) -> bool:
+            for other in runtime.all_units():
+                if other is not unit and other.wait is not None:
+                    waiting._break_circle(opened, other, opened.victim)
+            return plain(unit, wait)
+
+        monkeypatch.setattr(waiting, "_may_close", after_others)
+
+        def closes() -> object:
+            try:
+                return one.ask("a word")
+            except DeadlockError:
+                gave_way.append("who closes it")
+                return "gave way"
+
+        assert "gave way" == one.ask(lambda: two.ask(closes))
+
+    assert [] == opened.faults
+    assert ["who closes it"] == gave_way
 
 
 def test_the_ask_that_would_close_a_circle_is_not_sent() -> None:
@@ -159,8 +199,9 @@ class Door(queue.Queue[Any]):
         self.rung = threading.Event()
 
     def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:  # noqa: FBT001, FBT002 - as in queue
+        rung = self.rung
         super().put(item, block, timeout)
-        self.rung.set()
+        rung.set()
 
 
 class Porter(Clerk):
@@ -179,7 +220,7 @@ def test_who_has_an_answer_waits_for_nobody() -> None:
         assert isinstance(door, Door)
 
         def looks_late() -> object:
-            door.rung.clear()
+            door.rung = threading.Event()
             answer = clerk.ask("a word", block=False)
             clerk.tell(lambda: porter.ask("another"))
             assert door.rung.wait(WAIT_SECONDS_MAX)
