@@ -47,7 +47,7 @@ def _command(
     advice = suggestion(finding, summary.sites)
     told = [finding.text, *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
     told += [f"Accepted: {reason}"] if reason is not None else []
-    place = next((edge.want_stack[0] for edge in finding.edges if edge.want_stack), None)
+    place = next((edge.place for edge in finding.edges if edge.place), None)
     where = f"file={_property(_file(place.file, root))},line={place.line}," if place is not None else ""
     return f"::{level} {where}title={_property(title)}::{_message(chr(10).join(told))}"
 

@@ -111,6 +111,11 @@ class Edge:
     nesting: str | None = None
     """Classes and modes of both locks, such as `queue[W] -> application[R]`."""
 
+    @property
+    def place(self) -> Frame | None:
+        """Where the second lock is wanted; where that is not known, where the first one was taken."""
+        return next(iter((*self.want_stack, *self.hold_stack)), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -57,7 +57,7 @@ def _add(
     kind = f"{finding.rung.name} {finding.kind.value}"
     name = _said(f"{kind}: {finding.text} [{finding.fingerprint}]")
     case = SubElement(suite, "testcase", classname=f"lockcheck.{finding.rung.name}", name=name)
-    place = next((edge.want_stack[0] for edge in finding.edges if edge.want_stack), None)
+    place = next((edge.place for edge in finding.edges if edge.place), None)
     if place is not None:
         case.set("file", _said(place.file))
         case.set("line", str(place.line))

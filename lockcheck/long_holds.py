@@ -2,6 +2,9 @@
 
 Where a limit is set, a thread of its own looks at what the units hold, a few times a limit. A hold is told
 once. The holder goes on: nothing can be raised in the middle of what it does.
+
+Where the interpreter has no global lock the holder runs on while it is looked at, and CPython crashes when
+somebody walks along the frames of a thread that runs. So there only the place is told where it took the lock.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ from typing import TYPE_CHECKING, Final, final
 from .errors import LockUsageError
 from .findings import Edge, Finding, Kind, Rung, fingerprint_of
 from .holding import held_names, held_nodes
+from .interpreter import has_global_lock
 from .reactions import react_elsewhere
 from .runtime import runtime
 from .stacks import capture, resolve
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from .holding import Grip, Node, Unit
     from .sessions import Session
 
@@ -107,8 +113,7 @@ class HoldWatch:
 
     def _tell(self, thread: int, unit: Unit, node: Node, since: int) -> bool:
         """Report a hold, unless it has ended in the meantime; tell whether it goes on."""
-        frame = sys._current_frames().get(thread)  # noqa: SLF001 - the documented way to look at another thread
-        stack = capture(frame)
+        stack = capture(_frame_of(thread)) if has_global_lock() else ()
         still = runtime.running.get(thread) is unit and any(one is node for one in held_nodes(unit.node))
         if node.grip is None or not still or node.since != since:
             return False
@@ -134,3 +139,8 @@ class HoldWatch:
         )
         react_elsewhere(self._session, self._session.note(finding))
         return True
+
+
+def _frame_of(thread: int) -> FrameType | None:
+    """Return where a thread is now, by its number."""
+    return sys._current_frames().get(thread)  # noqa: SLF001 - the documented way to look at another thread

@@ -58,7 +58,7 @@ def react_elsewhere(session: Session, finding: Finding) -> None:
     sys.audit("lockcheck.finding", finding.rung.name, finding.kind.value, finding.text)
     if session.exits and finding.rung in session.fail_on:
         _leave_process(session, finding)
-    (place, *_) = (*finding.edges[0].want_stack, *finding.edges[0].hold_stack, None)
+    place = finding.edges[0].place
     try:
         warnings.warn_explicit(
             LockOrderWarning(str(finding)), None, *((place.file, place.line) if place else ("lockcheck", 1))

@@ -85,8 +85,12 @@ def _edge_lines(edge: Edge) -> Iterator[str]:
     if edge.held is not None:
         yield f"  {edge.unit} held {edge.held}, taken at"
         yield from _stack(edge.hold_stack)
-    yield f"  {edge.unit} wanted {edge.wanted} at" if edge.wanted != "None" else f"  {edge.unit} was at"
-    yield from _stack(edge.want_stack)
+    if edge.wanted != "None":
+        yield f"  {edge.unit} wanted {edge.wanted} at"
+        yield from _stack(edge.want_stack)
+    elif edge.want_stack:
+        yield f"  {edge.unit} was at"
+        yield from _stack(edge.want_stack)
     if len(edge.all_held) > 1:
         yield f"    all that it held: {', '.join(edge.all_held)}"
 

@@ -66,7 +66,7 @@ def to_sarif(summary: Summary, root: Path, *, suppressed: Mapping[str, str] | No
 def _result(finding: Finding, sites: Mapping[str, int], root: Path, reason: str | None) -> dict[str, Json]:
     advice = suggestion(finding, sites)
     told = [f"{finding}.", *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
-    places = [edge.want_stack[0] for edge in finding.edges if edge.want_stack]
+    places = [edge.place for edge in finding.edges if edge.place]
     stacks = [stack for edge in finding.edges for stack in _stacks(edge, root)]
     flows: list[Json] = [
         {"id": edge.unit, "locations": steps} for edge in finding.edges if (steps := list(_steps(edge, root)))

@@ -14,12 +14,12 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import sys
 from collections import deque
 from itertools import starmap
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .errors import LockUsageError
+from .interpreter import has_global_lock
 from .trace import Event, EventKind, TracedLock, TracedUnit
 from .trace_format import (
     FILE_HEAD,
@@ -204,7 +204,7 @@ class _Segment:
         self._below = below
         self.number = number
         self._turn = _Turn()
-        self.write: Write = room.write if _has_interpreter_lock() else self._write_in_turn
+        self.write: Write = room.write if has_global_lock() else self._write_in_turn
         self._numbers: dict[int, dict[int, int]] = {kind: {0: 0} for kind in (UNIT, LOCK, SITE, THING)}
         """By kind of name and by the number of the whole trace."""
 
@@ -286,8 +286,3 @@ def _words(said: Said) -> list[str | int | None]:
 def _cut(text: str) -> str:
     """Shorten a text: its end says more, of paths and of keys."""
     return text if len(text) <= _TEXT_LENGTH_MAX else "..." + text[3 - _TEXT_LENGTH_MAX :]
-
-
-def _has_interpreter_lock() -> bool:
-    """Tell whether two threads never write to a mapping at the same time."""
-    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
