@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-__all__ = ["LicorneError", "RequestError"]
+from typing import Final
+
+__all__ = ["LINE_LENGTH_MAX", "LicorneError", "RequestError", "shortened"]
+
+LINE_LENGTH_MAX: Final = 2_000
+"""How long a line is that somebody reads; more is a value of megabytes that the line repeats."""
+
+_TEXT_LENGTH_MAX: Final = 200_000
+
+
+def shortened(text: str) -> str:
+    """Return a text for people: of long lines the beginning and the end, and how much is left out."""
+    if len(text) <= LINE_LENGTH_MAX:
+        return text
+    lines = (_cut(line, LINE_LENGTH_MAX) for line in text.split("\n"))
+    return _cut("\n".join(lines), _TEXT_LENGTH_MAX)
+
+
+def _cut(text: str, length_max: int) -> str:
+    """Leave the middle of a text out if it is too long."""
+    if len(text) <= length_max:
+        return text
+    half = length_max // 2
+    return f"{text[:half]} [... {len(text) - 2 * half:,} characters left out ...] {text[-half:]}"
 
 
 class LicorneError(Exception):
-    """Misuse by a caller or bad input; the state is as it was before the call."""
+    """Misuse by a caller or bad input; the state is as it was before the call.
+
+    Its text is as long as somebody reads, however long the values are that it names.
+    """
+
+    def __str__(self) -> str:
+        return shortened(super().__str__())
 
 
 class RequestError(LicorneError):

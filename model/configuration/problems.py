@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..errors import LicorneError
+from ..errors import LicorneError, shortened
 
 if TYPE_CHECKING:
     from .schema import Position
@@ -37,7 +37,8 @@ class Problem:
     def of(cls, finding: Finding, source: str) -> Problem:
         """Make the problem that a finding is in a source; what has no path of its own is the document."""
         position = finding.position
-        return cls(source, position.line, position.column, position.path or _DOCUMENT, finding.text)
+        path = shortened(position.path or _DOCUMENT)
+        return cls(source, position.line, position.column, path, shortened(finding.text))
 
     def __str__(self) -> str:
         return f"{self.source}:{self.line}:{self.column}: {self.path}: {self.text}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
+from ...model.errors import shortened
 from ...model.messages import (
     AllocationPlaced,
     AllocationsRejected,
@@ -156,7 +157,7 @@ def write_allocations_rejected(announcement: AllocationsRejected) -> si.Allocati
         response.rejectedAllocations.add(
             allocationKey=rejection.allocation_key,
             applicationID=rejection.application_id,
-            reason=rejection.reason,
+            reason=shortened(rejection.reason),
         )
     return response
 
@@ -166,7 +167,7 @@ def write_applications_answered(announcement: ApplicationsAnswered) -> si.Applic
     return si.ApplicationResponse(
         accepted=[si.AcceptedApplication(applicationID=name) for name in announcement.accepted],
         rejected=[
-            si.RejectedApplication(applicationID=rejection.subject_id, reason=rejection.reason)
+            si.RejectedApplication(applicationID=rejection.subject_id, reason=shortened(rejection.reason))
             for rejection in announcement.rejected
         ],
     )
@@ -179,7 +180,7 @@ def write_application_changed(announcement: ApplicationChanged) -> si.Applicatio
     message.applicationID = announcement.application_id
     message.state = announcement.state
     message.stateTransitionTimestamp = announcement.time_ns
-    message.message = announcement.message
+    message.message = shortened(announcement.message)
     return response
 
 
@@ -188,7 +189,7 @@ def write_nodes_answered(announcement: NodesAnswered) -> si.NodeResponse:
     return si.NodeResponse(
         accepted=[si.AcceptedNode(nodeID=name) for name in announcement.accepted],
         rejected=[
-            si.RejectedNode(nodeID=rejection.subject_id, reason=rejection.reason)
+            si.RejectedNode(nodeID=rejection.subject_id, reason=shortened(rejection.reason))
             for rejection in announcement.rejected
         ],
     )
@@ -202,5 +203,5 @@ def write_scheduling_state_changed(
         applicationID=announcement.application_id,
         allocationKey=announcement.allocation_key,
         state=si.UpdateContainerSchedulingStateRequest.FAILED,
-        reason=announcement.reason,
+        reason=shortened(announcement.reason),
     )
