@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import LockUsageError
+from .json_values import read_text, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -100,9 +101,11 @@ def read_baseline(path: str) -> Baseline:
         LockUsageError: the file cannot be read, or an entry is not what it must be; nothing is accepted then.
     """
     try:
-        document: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
-        raise LockUsageError(f"{path}: cannot be read: {error}") from None
+        document: dict[str, object] = tomllib.loads(read_text(Path(path)))
+    except tomllib.TOMLDecodeError as error:
+        raise LockUsageError(f"{path}: no TOML: {error}") from None
+    except RecursionError:
+        raise LockUsageError(f"{path}: no TOML: it nests too deep") from None
     unknown = sorted(document.keys() - {"accepted"})
     if unknown:
         raise LockUsageError(f"{path}: {', '.join(unknown)}: a baseline has [[accepted]] alone")
@@ -127,7 +130,7 @@ def _complaints(entry: Accepted, today: date, *, unused: bool) -> Iterable[str]:
 def _read_entry(entry: object, where: str) -> Accepted:
     if not isinstance(entry, dict) or entry.keys() != {"fingerprint", "reason", "expires"}:
         raise LockUsageError(
-            f"{where}: {entry!r} must have fingerprint, reason and expires, and nothing else"
+            f"{where}: {shown(entry)} must have fingerprint, reason and expires, and nothing else"
         )
     fingerprint, reason, expires = entry["fingerprint"], entry["reason"], entry["expires"]
     if not isinstance(fingerprint, str) or not fingerprint:

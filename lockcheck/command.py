@@ -7,6 +7,7 @@ checker itself erred. A program that fails by itself, while the checker finds no
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from .differences import differences
 from .documents import read_document
 from .errors import LockCheckError
 from .findings import Rung, failing_from
+from .json_values import said
 from .levels import Level, level_of, max_hold_of
 from .page import to_html
 from .running import run_program
@@ -43,15 +45,40 @@ FAULT: Final = 3
 def main(arguments: Sequence[str] | None = None, program: str = "python -m licorne.lockcheck") -> int:
     """Do what the arguments say, by default those of the process; return the code to end with."""
     try:
+        code = _do(arguments, program)
+    except (LockCheckError, OSError) as error:
+        _say(said(error))
+        code = USAGE
+    return code if _is_output_whole() else USAGE
+
+
+def _do(arguments: Sequence[str] | None, program: str) -> int:
+    try:
         options = _parser(program).parse_args(arguments)
     except SystemExit as end:  # argparse has said what is wrong, or printed its help
         return end.code if isinstance(end.code, int) else USAGE
     work: Callable[[argparse.Namespace], int] = options.work
+    return work(options)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"lockcheck: {text}\n")
+
+
+def _is_output_whole() -> bool:
+    """Return whether all that was printed has been written; if not, say so, and forget the rest."""
+    if sys.stdout is None:
+        return True
     try:
-        return work(options)
-    except (LockCheckError, OSError) as error:
-        sys.stderr.write(f"lockcheck: {error}\n")
-        return USAGE
+        sys.stdout.flush()
+    except OSError as error:
+        _say(f"standard output: {said(error)}")
+        # It would fail once more when the process ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        return False
+    return True
 
 
 def _parser(program: str) -> argparse.ArgumentParser:

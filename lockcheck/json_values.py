@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
+from reprlib import Repr
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
 from .errors import LockUsageError
 
@@ -11,7 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Fields", "Json", "open_document", "read_text"]
+__all__ = ["Fields", "Json", "open_document", "read_text", "said", "shown"]
+
+SAID_MAX: Final = 20_000
+"""How many characters of an error somebody reads; more is a value that it repeats."""
+SHOWN_MAX: Final = 60
+
+_PARTS: Final = Repr()
+_PARTS.maxstring = _PARTS.maxother = _PARTS.maxlong = SHOWN_MAX
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Value = TypeVar("Value")
@@ -25,8 +33,21 @@ def read_text(path: Path) -> str:
     """
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise LockUsageError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise LockUsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise LockUsageError(
+            f"{path}:{line}: byte 0x{error.object[error.start]:02x} is no UTF-8 text"
+        ) from None
+
+
+def said(error: Exception) -> str:
+    """Return an error in words, as long as somebody reads: one of the system without its number."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return text if len(text) <= SAID_MAX else f"{text[: SAID_MAX // 2]} ... {text[-SAID_MAX // 2 :]}"
 
 
 def _parse_object(text: str, where: str) -> Fields:
@@ -37,8 +58,12 @@ def _parse_object(text: str, where: str) -> Fields:
     """
     try:
         found: object = json.loads(text)
-    except ValueError as error:
-        raise LockUsageError(f"{where}: no JSON: {error}") from None
+    except json.JSONDecodeError as error:
+        raise LockUsageError(f"{where}:{error.lineno}:{error.colno}: no JSON: {error.msg}") from None
+    except RecursionError:
+        raise LockUsageError(f"{where}: no JSON: it nests too deep") from None
+    except ValueError:
+        raise LockUsageError(f"{where}: no JSON: a number has thousands of digits") from None
     return Fields(found, where)
 
 
@@ -51,7 +76,9 @@ def open_document(text: str, where: str, form: str, version: int) -> Fields:
     fields = _parse_object(text, where)
     found = fields.text("format"), fields.number("version")
     if found != (form, version):
-        raise LockUsageError(f"{where}: {found[0]} of version {found[1]} is not {form} of version {version}")
+        raise LockUsageError(
+            f"{where}: {_cut(found[0])} of version {found[1]} is not {form} of version {version}"
+        )
     return fields
 
 
@@ -65,7 +92,7 @@ class Fields:
 
     def __init__(self, found: object, where: str) -> None:
         if not isinstance(found, dict):
-            raise LockUsageError(f"{where}: {_shown(found)} is no object")
+            raise LockUsageError(f"{where}: {shown(found)} is no object")
         self._found: dict[str, object] = found
         self.where = where
 
@@ -135,7 +162,7 @@ class Fields:
 
     def error(self, name: str, found: object, told: str) -> LockUsageError:
         """Return the error of a field that is not what it must be."""
-        return LockUsageError(f"{self.where}: {name}: {_shown(found)} is {told}")
+        return LockUsageError(f"{self.where}: {name}: {shown(found)} is {told}")
 
     def _get(self, name: str) -> object:
         if name not in self._found:
@@ -149,6 +176,10 @@ class Fields:
         return found
 
 
-def _shown(found: object) -> str:
-    text = repr(found)
-    return text if len(text) <= 60 else text[:57] + "..."
+def shown(found: object) -> str:
+    """Return a value as Python writes it; of a long or deep one a part."""
+    return _cut(_PARTS.repr(found))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."

@@ -55,7 +55,9 @@ def to_html(summary: Summary) -> str:
     page = re.sub(
         r"\{(" + "|".join(parts) + r")\}", lambda found: parts[found[1]], template
     )  # one pass, so that names in braces stay what they are
-    assert len(page.encode()) <= BYTES_MAX, "please report: the shares of a page are too large"
+    assert len(page.encode(errors="backslashreplace")) <= BYTES_MAX, (
+        "please report: the shares of a page are too large"
+    )
     return page
 
 
@@ -77,7 +79,7 @@ def _graph(summary: Summary, names: Sequence[str]) -> str:
         return "<p>No nestings were learned.</p>"
     if len(names) <= _CLASSES_DRAWN_MAX:
         drawn = draw(summary, names, dangerous(summary), classes_attribute)
-        if len(drawn.encode()) <= _GRAPH_SHARE:
+        if len(drawn.encode(errors="backslashreplace")) <= _GRAPH_SHARE:
             return drawn
     return f"<p>{len(names)} classes are too many to draw; the table below has their nestings.</p>"
 
@@ -117,7 +119,7 @@ def _fitting(parts: Iterable[str], share: int, what: str, around: str = "<p>{}</
     taken: list[str] = []
     left_out = 0
     for part in parts:
-        size = len(part.encode())
+        size = len(part.encode(errors="backslashreplace"))
         if left_out or size > share:
             left_out += 1
         else:

@@ -104,7 +104,7 @@ class _Reader:
         for number, start in numbers:
             try:
                 ended = self._take_segment(number, start)
-            except (struct.error, ValueError, TypeError, LookupError) as error:
+            except (struct.error, ValueError, TypeError, LookupError, RecursionError) as error:
                 if number != last:
                     raise TraceFileError(
                         f"{self._path}: the record at offset {self._at} is broken: {error}"

@@ -83,6 +83,9 @@ def write_reports(
         fail_on: the rungs that fail.
         accepted: the reasons of what a baseline accepts, by fingerprint.
         show: what stands for the standard output, where it is captured.
+
+    Raises:
+        LockUsageError: a file cannot be written.
     """
     texts: dict[str, Callable[[], str]] = {
         "html": lambda: to_html(summary),
@@ -93,7 +96,14 @@ def write_reports(
     }
     for form in FORMS:
         path = paths.get(form)
+        if not path:
+            continue
+        # Names of locks may be no text, such as those of some files.
+        text = texts[form]().encode("utf-8", "backslashreplace").decode("utf-8")
         if path == "-":
-            (show or sys.stdout.write)(texts[form]())
-        elif path:
-            Path(path).write_text(texts[form](), encoding="utf-8")
+            (show or sys.stdout.write)(text)
+        else:
+            try:
+                Path(path).write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise LockUsageError(f"--{form} {path}: cannot be written: {error.strerror}") from None

@@ -72,7 +72,9 @@ ENTRY = '[[accepted]]\nfingerprint = "a"\nreason = "why"\nexpires = 2027-03-31\n
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("accepted", r"b\.toml: cannot be read: "),
+        ("accepted", r"b\.toml: no TOML: "),
+        ("a = " + "[" * 100_000, r"b\.toml: no TOML: it nests too deep"),
+        ("[[accepted]]\na = '" + "x" * 5_000_000 + "'", r"accepted\[0\]: .{1,60} must have fingerprint"),
         ("[[acepted]]", r"b\.toml: acepted: a baseline has \[\[accepted\]\] alone"),
         ("accepted = 1", r"accepted: must be written"),
         ('[[accepted]]\nfingerprint = "a"', r"accepted\[0\]: .* must have fingerprint, reason and expires"),

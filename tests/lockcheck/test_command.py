@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from licorne.lockcheck import judging
 from licorne.lockcheck.command import CLEAN, FAULT, FOUND, USAGE, main
 from licorne.lockcheck.writing import FORMS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BOTH_WAYS = """
 from licorne.lockcheck import Lock, unit
@@ -193,3 +191,54 @@ def test_both_commands_are_the_same(tmp_path: Path, command: str) -> None:
 
     assert FOUND == ran.returncode
     assert "R2 cycle: " in ran.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full here")
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--help"], USAGE), (["run", "prog.py"], USAGE), (["stats", "gone.json"], USAGE)]
+)
+def test_an_output_that_cannot_be_written_is_an_ordinary_error(
+    arguments: list[str], code: int, tmp_path: Path
+) -> None:
+    """On standard error, without a traceback and the number that the system has for it."""
+    (tmp_path / "prog.py").write_text("print('any')\n", "utf-8")
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(  # noqa: S603 - our own interpreter
+            [sys.executable, "-m", "licorne.lockcheck", *arguments],
+            cwd=tmp_path,
+            env=variables,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert code == ran.returncode
+    assert ran.stderr.splitlines()[-1].startswith("lockcheck: ")
+    assert "Errno" not in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full here")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_report_that_cannot_be_written_is_named(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its option, and what was found has been said before."""
+    assert USAGE == main(["run", f"--{form}", "/dev/full", written(tmp_path, BOTH_WAYS)])
+
+    said = capsys.readouterr().err
+    assert "R2 cycle: " in said
+    assert f"lockcheck: --{form} /dev/full: cannot be written: No space left on device\n" in said
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_lock_whose_name_is_no_text_is_reported(form: str, tmp_path: Path) -> None:
+    """Names of files may be such."""
+    program = BOTH_WAYS.replace('"first"', '"fi\\udcffrst"')
+
+    assert FOUND == main(["run", f"--{form}", str(tmp_path / "report"), written(tmp_path, program)])
+
+    assert "second" in (tmp_path / "report").read_text("utf-8")

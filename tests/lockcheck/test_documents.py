@@ -79,5 +79,24 @@ def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
         read_document(str(path))
     path.write_text("[", encoding="utf-8")
 
-    with pytest.raises(LockUsageError, match=r"report\.json: no JSON: "):
+    with pytest.raises(LockUsageError, match=r"report\.json:1:2: no JSON: "):
         read_document(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[" * 200_000, "no JSON: it nests too deep"),
+        ('{"format": ' + "9" * 5_000 + "}", "no JSON: a number has thousands of digits"),
+        ('{"format": "' + "x" * 5_000_000 + '", "version": 1}', r"x\.\.\. of version 1 is not"),
+        ('{"format": [' + "[" * 900 + "]" * 901 + "}", r"format: \[.*\.\.\..* is no string"),
+    ],
+    ids=["deep", "digits", "megabytes", "deep enough for Python"],
+)
+def test_a_hostile_document_is_refused_in_a_line(text: str, told: str) -> None:
+    """The error is ours, and shows of a value what somebody reads."""
+    with pytest.raises(LockUsageError, match=told) as caught:
+        from_json(text, "here")
+
+    assert str(caught.value).startswith("here: ")
+    assert len(str(caught.value)) < 200
