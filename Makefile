@@ -75,7 +75,7 @@ $(VENV)/.ready: pyproject.toml
 # mypy, pyright and editors find the name `licorne` through these links (layout.md).
 $(LINKS): $(VENV)/.ready
 	mkdir -p .typing/licorne
-	cd .typing/licorne && ln -sfn ../../__init__.py ../../py.typed ../../actors ../../lockcheck ../../model ../../proxy .
+	cd .typing/licorne && ln -sfn ../../__init__.py ../../__main__.py ../../py.typed ../../actors ../../lockcheck ../../model ../../proxy .
 
 clean:
 	rm -rf $(VENV) .typing .cache build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

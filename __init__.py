@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from licorne.proxy.scheduler import Scheduler
     from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
 
+__version__ = "0.1.0"
+
 __all__ = [
     "CallbackFailure",
     "LicorneError",
@@ -23,6 +25,7 @@ __all__ = [
     "ResourceManagerCallback",
     "Scheduler",
     "SchedulerAPI",
+    "__version__",
 ]
 
 _PLACES = {

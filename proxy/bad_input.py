@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -10,16 +11,20 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ends_on"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "ends_on", "say"]
 
-_BAD_INPUT: Final = 2
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+"""The status of a program that was ended by Ctrl-C."""
 
 
 @contextmanager
 def ends_on(
-    kinds: type[Exception] | tuple[type[Exception], ...], who: str, status: int = _BAD_INPUT
+    kinds: type[Exception] | tuple[type[Exception], ...], who: str, status: int = BAD_INPUT
 ) -> Iterator[None]:
     """End the process with a line on standard error where the body raises one of some kinds of errors.
+
+    A body that is interrupted ends it with the status that says so.
 
     Args:
         kinds: These errors.
@@ -29,5 +34,20 @@ def ends_on(
     try:
         yield
     except kinds as error:
-        typer.echo(f"{who}: {error}", err=True)
+        say(f"{who}: {error}")
         raise typer.Exit(status) from error
+    except KeyboardInterrupt as interrupt:
+        say(f"{who}: interrupted")
+        raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def say(text: str) -> None:
+    """Write a line to standard error; where that cannot be written to, the exit status has to do."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+    except OSError:
+        # What is left in its buffer would fail once more at exit, and change the status.
+        sys.stderr = None

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from .. import __version__
 from ..model.errors import LicorneError
 from .bad_input import ends_on
 from .bench.command import bench
@@ -20,6 +21,7 @@ from .explanation.command import explain
 from .explanation.dry_run_command import dry_run
 from .options import EngineOption, ThreadsOption, UsersOption
 from .simulation.command import simulate_command
+from .standard_output import checked_output, write_line
 from .validate_command import validate
 
 __all__ = ["main"]
@@ -43,16 +45,13 @@ def replay(
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
     from .replay import replay as run_replay
+    from .simulation.input_files import read_standard_input, read_text
     from .user_file import read_users
 
-    with ends_on((LicorneError, OSError, UnicodeError), "licorne replay"):
-        text = sys.stdin.read() if str(transcript) == "-" else transcript.read_text(encoding="utf-8")
+    with ends_on(LicorneError, "licorne replay"):
+        text = read_standard_input() if str(transcript) == "-" else read_text(transcript)
         resolver = None if users is None else read_users(users)
-        run_replay(text, str(transcript), engine_named(engine), _write_line, resolver, threads=threads)
-
-
-def _write_line(line: str) -> None:
-    sys.stdout.write(line + "\n")
+        run_replay(text, str(transcript), engine_named(engine), write_line, resolver, threads=threads)
 
 
 @application.command(
@@ -64,12 +63,25 @@ def lockcheck(context: typer.Context) -> None:
     """Tell whether the locks of a program can deadlock (`licorne lockcheck --help`)."""
     from ..lockcheck.command import main as run
 
+    if sys.__stdout__ is not None:
+        sys.stdout = sys.__stdout__  # The program that it runs meets an output as it would alone.
     raise typer.Exit(run(context.args, "licorne lockcheck"))
 
 
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        write_line(f"licorne {__version__}")
+        raise typer.Exit
+
+
 @application.callback()
-def _licorne() -> None:
-    """Say what the commands have in common: nothing yet."""
+def _licorne(
+    *,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Say what the commands have in common."""
 
 
 application.command("simulate")(simulate_command())
@@ -81,7 +93,10 @@ application.command("dry-run")(dry_run)
 
 def main() -> None:
     """Run the command line."""
-    application()
+    if sys.stdout is not None and not sys.stdout.isatty():
+        application.rich_markup_mode = None  # Frames around help are for people alone.
+    with checked_output("licorne"):
+        application()
 
 
 if __name__ == "__main__":

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
 from ..model.configuration.durations import parse_duration_ns
 from ..model.errors import LicorneError
+from .json_messages import MessageError, read_message
+from .json_text import JsonError, parse_json
 from .si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -96,9 +96,10 @@ def read_transcript(text: str, source: str) -> list[Line]:
 def _read_line(row: str, source: str, number: int) -> Line:
     where = f"{source}:{number}"
     try:
-        document: Json = json.loads(row)
-    except ValueError as error:
-        raise TranscriptError(f"{where}: no JSON: {error}") from error
+        document = parse_json(row)
+    except JsonError as error:
+        place = where if error.column is None else f"{where}:{error.column}"
+        raise TranscriptError(f"{place}: no JSON: {error}") from error
     if not isinstance(document, dict) or len(document) != 1:
         raise TranscriptError(f"{where}: a line is an object with one key, its verb: {row[:80]!r}")
     verb, body = next(iter(document.items()))
@@ -112,11 +113,9 @@ def _read_line(row: str, source: str, number: int) -> Line:
 
 
 def _read_message(kind: type[Message], body: Json, where: str) -> Message:
-    if not isinstance(body, dict):
-        raise TranscriptError(f"{where}: the body is no object: {body!r}")
     try:
-        return ParseDict(body, kind())
-    except ParseError as error:
+        return read_message(kind, body)
+    except MessageError as error:
         raise TranscriptError(f"{where}: {error}") from error
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bad_input import ends_on
+from .bad_input import BAD_INPUT, say
+from .standard_output import write_line
 
 if TYPE_CHECKING:
     from ..model.configuration.problems import Problem
+    from ..model.configuration.reader import Report
     from ..model.views import Document
 
 __all__ = ["validate"]
@@ -26,37 +28,54 @@ def validate(
 ) -> None:
     """Check queue configurations, and say all that is wrong with each, and where.
 
-    Ends with status 3 if one is invalid, and with 2 if one cannot be read.
+    Ends with status 2 if one cannot be read, else with 3 if one is invalid. All others are checked then too.
     """
-    from ..model.configuration.reader import inspect
-
     documents: list[Document] = []
+    statuses: set[int] = set()
     for file in files:
-        with ends_on((OSError, UnicodeError), f"licorne validate: {file}"):
-            report = inspect(file.read_text(encoding="utf-8"), str(file))
-        if not as_json:
+        report, status = _inspected(file)
+        statuses.add(status)
+        if not as_json and status != BAD_INPUT:
             _print(str(file), report.errors, report.warnings)
-        documents.append(
-            {
-                "file": str(file),
-                "valid": report.config is not None,
-                "errors": [_document(problem) for problem in report.errors],
-                "warnings": [_document(problem) for problem in report.warnings],
-            },
-        )
+        documents.append(_report_document(str(file), report))
     if as_json:
-        typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
-    if not all(document["valid"] for document in documents):
-        raise typer.Exit(_INVALID)
+        write_line(json.dumps(documents, indent=2, ensure_ascii=False))
+    raise typer.Exit(min(filter(None, statuses), default=0))
+
+
+def _inspected(file: Path) -> tuple[Report, int]:
+    """Return what is wrong with a file, and the status for it; that it cannot be read is said at once."""
+    from ..model.configuration.problems import Problem
+    from ..model.configuration.reader import Report, inspect
+    from .simulation.input_errors import InputError
+    from .simulation.input_files import read_text
+
+    try:
+        text = read_text(file)
+    except InputError as error:
+        say(f"licorne validate: {error}")
+        problem = Problem(str(file), error.line or 1, error.column or 1, "document", error.message)
+        return Report(None, (problem,), ()), BAD_INPUT
+    report = inspect(text, str(file))
+    return report, 0 if report.config is not None else _INVALID
 
 
 def _print(file: str, errors: tuple[Problem, ...], warnings: tuple[Problem, ...]) -> None:
     for problem in errors:
-        typer.echo(str(problem))
+        write_line(str(problem))
     for problem in warnings:
-        typer.echo(f"{problem} (warning)")
+        write_line(f"{problem} (warning)")
     if not errors:
-        typer.echo(f"{file}: valid")
+        write_line(f"{file}: valid")
+
+
+def _report_document(file: str, report: Report) -> Document:
+    return {
+        "file": file,
+        "valid": report.config is not None,
+        "errors": [_document(problem) for problem in report.errors],
+        "warnings": [_document(problem) for problem in report.warnings],
+    }
 
 
 def _document(problem: Problem) -> Document:

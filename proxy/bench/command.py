@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ..bad_input import ends_on
+from ..bad_input import ends_on, say
+from ..standard_output import write_line
 from .engine import Engine
 from .errors import BenchError, UnknownWorkloadError
 from .workloads import DEFAULT_NAMES, WORKLOADS, workload_named
@@ -92,7 +93,7 @@ def _run(
     with ends_on(BenchError, "Error", status=1):
         for figures in run_all(workloads, engines, repeat=repeat, threads=threads):
             done.append(figures)
-            typer.echo(f"{figures.workload} on {figures.engine_text} ({len(done)} of {total})", err=True)
+            say(f"{figures.workload} on {figures.engine_text} ({len(done)} of {total})")
     return done
 
 
@@ -102,7 +103,7 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
     from .report import report_json, report_tables
 
     if as_json:
-        typer.echo(report_json(runs))
+        write_line(report_json(runs))
         return
     console = Console()
     for table in report_tables(runs):
@@ -131,7 +132,7 @@ def _report_locks(trace_events: int, *, as_json: bool) -> None:
         judged = measure_judged_pace(perf_counter, sleep)
         shared = measure_shared_pace(perf_counter)
     if as_json:
-        typer.echo(lock_costs_json(costs, figures, judged=judged, shared=shared))
+        write_line(lock_costs_json(costs, figures, judged=judged, shared=shared))
     else:
         console = Console()
         console.print(lock_costs_table(costs))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
 from ...model.configuration.durations import duration_text
+from ..standard_output import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ def print_lines(stage: Stage, lines: Iterable[Line]) -> None:
 
 def print_document(document: Document) -> None:
     """Print one JSON document."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    write_line(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def moment_document(stage: Stage) -> Document:

@@ -22,6 +22,7 @@ from ..options import (
     ThreadsOption,
     UsersOption,
 )
+from ..standard_output import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,6 +127,6 @@ def _print(report: SimulationReport, *, as_json: bool) -> None:
     from .report_table import print_report
 
     if as_json:
-        typer.echo(json.dumps(document_of(report)))
+        write_line(json.dumps(document_of(report)))
     else:
         print_report(report, Console())

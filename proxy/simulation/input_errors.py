@@ -28,6 +28,7 @@ class InputError(LicorneError):
         self, path: Path, message: str, *, line: int | None = None, column: int | None = None
     ) -> None:
         self.path = path
+        self.message = message
         self.line = line
         self.column = column
         place = ":".join(str(part) for part in (path, line, column) if part is not None)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...model.quantities import INT64_MAX
 from .input_errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from typing import BinaryIO
 
-__all__ = ["NANOSECONDS_IN_SECOND", "read_text", "virtual_ns", "whole_number"]
+__all__ = ["NANOSECONDS_IN_SECOND", "read_standard_input", "read_text", "virtual_ns", "whole_number"]
 
 NANOSECONDS_IN_SECOND: Final = 10**9
 
 # Only these digits: `int` would also take underscores, blanks and the digits of other scripts.
 _WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,40}")
 _FILE_SIZE_MAX_BYTES: Final = 2**30
+_PIECE_BYTES: Final = 2**20
 
 
 def read_text(path: Path) -> str:
@@ -27,12 +30,35 @@ def read_text(path: Path) -> str:
         InputError: The file cannot be read, is larger than 1 GiB, or is no UTF-8.
     """
     try:
-        size = path.stat().st_size
-        if size > _FILE_SIZE_MAX_BYTES:
-            raise InputError(path, f"the file has {size} bytes, more than {_FILE_SIZE_MAX_BYTES}")
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            return _text(file, path)
     except OSError as error:
         raise InputError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def read_standard_input() -> str:
+    """Return the text that is piped in, read like that of a file; its path in errors is `-`.
+
+    Raises:
+        InputError: There is no standard input, or it is as no file may be.
+    """
+    path = Path("-")
+    try:
+        if sys.stdin is None:
+            raise InputError(path, "cannot be read: standard input is closed")
+        return _text(sys.stdin.buffer, path)
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def _text(file: BinaryIO, path: Path) -> str:
+    """Return the text of an open file."""
+    content = bytearray()
+    # In pieces: not every file says its size, and some have no end.
+    while piece := file.read(_PIECE_BYTES):
+        content += piece
+        if len(content) > _FILE_SIZE_MAX_BYTES:
+            raise InputError(path, f"there are more than {_FILE_SIZE_MAX_BYTES:,} bytes")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ from ...model.configuration.words import did_you_mean
 from .located_yaml import LocatedYaml, read_located_yaml
 from .queue_tree import configuration_for
 from .scenario_documents import ApplicationsDocument, NodesDocument, ScenarioDocument, TasksDocument
+from .scenario_words import text_of
 from .workload import GangStyle, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _validated(located: LocatedYaml) -> ScenarioDocument:
     try:
         return ScenarioDocument.model_validate(located.value)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False)
+        details = error.errors(include_url=False)
         raise located.error(_finding(detail, located) for detail in details) from None
 
 
@@ -84,7 +85,7 @@ def _finding(detail: ErrorDetails, located: LocatedYaml) -> Finding:
         case "refused":
             return located.finding(way, detail["msg"])
         case _:
-            return located.finding(way, f"{detail['msg']}, not {_shortened(detail['input'])}")
+            return located.finding(way, text_of(detail))
 
 
 def _known_keys(way: tuple[int | str, ...]) -> tuple[str, ...]:
@@ -92,12 +93,6 @@ def _known_keys(way: tuple[int | str, ...]) -> tuple[str, ...]:
     lists = [step for step in way[:-1] if isinstance(step, str)]
     model = _SECTIONS[lists[-1]] if lists else ScenarioDocument
     return tuple(model.model_fields)
-
-
-def _shortened(value: object) -> str:
-    """Return a value for a message."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterator[Finding]:

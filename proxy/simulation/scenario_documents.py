@@ -27,15 +27,18 @@ applications:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
 from ...model.configuration.durations import DurationError, parse_duration_ns
+from ...model.configuration.names import QUEUE_NAME_RULE, is_queue_name
 from ...model.quantities import QuantityError
 from ...model.resource_texts import resource_from_texts
+from .scenario_words import shown
 
 __all__ = [
     "ApplicationsDocument",
@@ -46,6 +49,7 @@ __all__ = [
 ]
 
 _RANGE: Final = ".."
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def _text(value: object) -> str:
         return value
     if type(value) is int:
         return str(value)
-    raise _refused(f"a text is wanted here, not {value!r}")
+    raise _refused(f"a text is wanted here, not {shown(value)}")
 
 
 def _duration_ns(value: object) -> int:
@@ -106,11 +110,31 @@ def _resources(value: object) -> dict[str, int]:
     return quantities
 
 
+def _name(text: str) -> str:
+    """Return a name that can begin the ids of nodes or applications."""
+    if _NAME.fullmatch(text) is None:
+        raise _refused(
+            f"{text!r} is no name: 1 to 64 letters, digits, '-' and '_', a letter or digit first and last"
+        )
+    return text
+
+
+def _queue_path(text: str) -> str:
+    """Return the full path of a queue below the root."""
+    root, *names = text.split(".")
+    wrong = next((name for name in names if not is_queue_name(name)), None)
+    if root != "root" or not names:
+        raise _refused(f"{text!r} is no path of a queue: write it in full, such as root.batch")
+    if wrong is not None:
+        raise _refused(f"{QUEUE_NAME_RULE}: {wrong!r}")
+    return text
+
+
 _Duration: TypeAlias = Annotated[int, BeforeValidator(_duration_ns)]
 _Resources: TypeAlias = Annotated[dict[str, int], BeforeValidator(_resources)]
-_Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?$", max_length=64)]
+_Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 _Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
-_QueuePath: TypeAlias = Annotated[str, Field(pattern=r"^root(\.[a-zA-Z0-9_:#/@-]{1,64})+$")]
+_QueuePath: TypeAlias = Annotated[str, AfterValidator(_queue_path)]
 _Priority: TypeAlias = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 

@@ -91,7 +91,7 @@ def test_reservations_are_switched_off_by_the_environment(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("nonsense\n", "-:1: no JSON"),
+        ("nonsense\n", "-:1:1: no JSON: expecting value"),
         ('{"schedule": 1}\n{"nod": {}}\n', "-:2: unknown verb 'nod'"),
         ('{"schedule": -1}\n', "-:1: schedule: neither a number of cycles nor 'all': -1"),
         ('{"advance": "fast"}\n', "-:1: advance: invalid duration"),

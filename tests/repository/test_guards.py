@@ -112,9 +112,9 @@ def module_names() -> set[str]:
 # -------------------------------------------------------------------------------------- the checkout
 
 
-def test_the_root_holds_no_module_but_the_facade() -> None:
+def test_the_root_holds_no_module_but_the_facade_and_the_command() -> None:
     """A module beside the rooms would be a room of its own that no rule speaks of."""
-    assert ["__init__.py"] == sorted(path.name for path in ROOT.glob("*.py"))
+    assert ["__init__.py", "__main__.py"] == sorted(path.name for path in ROOT.glob("*.py"))
 
 
 def test_the_packages_are_the_folders_that_hold_modules() -> None:
@@ -173,7 +173,7 @@ def test_the_wheel_holds_the_package_and_nothing_beside_it(wheel: Path) -> None:
 
     (information,) = [top for top in tops if top.endswith(".dist-info")]
     assert {"licorne", information} == tops
-    assert module_names() | {"licorne"} == modules
+    assert module_names() | {"licorne", "licorne.__main__"} == modules
 
 
 def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
@@ -199,7 +199,7 @@ def test_the_wheel_installs_and_every_module_of_it_imports(wheel: Path, tmp_path
     output, _ = run_python(_IMPORT_ALL, tmp_path, {"PYTHONPATH": str(target)})
     found = json.loads(output)
 
-    assert module_names() == set(found["names"])
+    assert module_names() | {"licorne.__main__"} == set(found["names"])
     assert [] == [file for file in [found["root"], *found["files"]] if not Path(file).is_relative_to(target)]
 
 
@@ -255,3 +255,10 @@ def test_every_name_of_the_facade_is_there(tmp_path: Path) -> None:
     output, _ = run_python(_FACADE, tmp_path)
 
     assert ["Scheduler", True, "module 'licorne' has no attribute 'Schedular'"] == json.loads(output)
+
+
+def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
+    """It stands in one place, and what is installed says the same."""
+    code = "import importlib.metadata as m, licorne; print(m.version('licorne') == licorne.__version__)"
+
+    assert ("True\n", "") == run_python(code, tmp_path)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from licorne.proxy.simulation import input_files
 from licorne.proxy.simulation.input_errors import InputError
 from licorne.proxy.simulation.input_files import read_text, virtual_ns, whole_number
 
@@ -41,6 +42,14 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     """Whatever cannot be read is bad input, not a crash."""
     with pytest.raises(InputError, match="cannot be read"):
         read_text(tmp_path)
+
+
+def test_a_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read in pieces: it does not say its size."""
+    monkeypatch.setattr(input_files, "_FILE_SIZE_MAX_BYTES", 2**21)
+
+    with pytest.raises(InputError, match=r"^/dev/zero: there are more than 2,097,152 bytes$"):
+        read_text(Path("/dev/zero"))
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "1_000", " 1", "٣", "0x10", "nan"])

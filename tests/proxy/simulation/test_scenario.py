@@ -8,6 +8,7 @@ from simulation_builders import SECOND, written
 
 from licorne.model.configuration.problems import ConfigurationError
 from licorne.model.configuration.reader import load
+from licorne.model.errors import LicorneError
 from licorne.proxy.simulation.scenario import read_scenario
 from licorne.proxy.simulation.workload import GangStyle
 
@@ -142,21 +143,56 @@ def test_an_application_may_be_a_gang(tmp_path: Path) -> None:
     [
         ("prefix: n", "prefixx: n", "day.yaml:2:5: nodes[0].prefix: the key 'prefix' is missing"),
         ("priority", "prioritty", "day.yaml:18:9: applications[0].tasks[0].prioritty: unknown key"),
-        ("count: 2\n    res", "count: 0\n    res", "day.yaml:3:12: nodes[0].count: Input should be greater"),
-        ("count: 3", "count: three", "day.yaml:8:12: applications[0].count: Input should be a valid integer"),
+        ("count: 2\n    res", "count: 0\n    res", "day.yaml:3:12: nodes[0].count: a number from 1 on is"),
+        ("count: 3", "count: three", "day.yaml:8:12: applications[0].count: a whole number is wanted"),
         ("500m", "500 Mb", "day.yaml:16:20: applications[0].tasks[0].resources: invalid quantity: '500 Mb'"),
         ("{vcore: 1}", "{}", "day.yaml:19:20: applications[0].tasks[1].resources: quantities by"),
         ("{vcore: 1}", "{vcore: 0}", "day.yaml:19:20: applications[0].tasks[1].resources: at least one"),
         ("30m", "-30m", "day.yaml:12:13: applications[0].submit: the duration '-30m' is negative"),
         ("30m", "30", "day.yaml:12:13: applications[0].submit: invalid duration: '30'; write for example"),
         ("duration: 1m", "duration: 2m..1m", "day.yaml:17:19: applications[0].tasks[0].duration: in the"),
-        ("root.Batch.day", "batch", "day.yaml:9:12: applications[0].queue: String should match pattern"),
-        ("user: anna", "user: [anna]", "day.yaml:10:11: applications[0].user: Input should be"),
+        ("root.Batch.day", "batch", "day.yaml:9:12: applications[0].queue: 'batch' is no path of a queue"),
+        ("root.Batch.day", "root.a b", "day.yaml:9:12: applications[0].queue: invalid queue name, max 64 "),
+        ("prefix: n", "prefix: -n", "day.yaml:2:13: nodes[0].prefix: '-n' is no name: 1 to 64 letters"),
+        ("prefix: n", "prefix: 7", "day.yaml:2:13: nodes[0].prefix: a text is wanted here, not 7: write it"),
+        ("user: anna", "user: [anna]", "day.yaml:10:11: applications[0].user: a text is wanted here"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
     """File, line, column, path, and the value or the key that was probably meant."""
     assert any(line.startswith(expected) for line in _problems(tmp_path, _SCENARIO.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "n",
+        "2",
+        "{vcore: 4, memory: 1Gi}",
+        "{rack: r1}",
+        "etl",
+        "3",
+        "anna",
+        "[data]",
+        "30m",
+        "1m",
+        "-5",
+        "5s",
+    ],
+)
+@pytest.mark.parametrize("new", ["", "x y", "7", "-7", "1.5", "true", "[]", "[[]]", "{}", "{a: b}", "9" * 30])
+def test_what_is_wrong_is_told_in_our_words(tmp_path: Path, old: str, new: str) -> None:
+    """Whatever stands in the place of whatever: those of pydantic are for programmers."""
+    path = written(tmp_path / "day.yaml", _SCENARIO.replace(f": {old}\n", f": {new}\n", 1))
+
+    try:
+        read_scenario(path)
+    except LicorneError as error:
+        said = str(error)
+    else:
+        said = ""
+
+    assert [] == [word for word in (" should ", "nput", "something else", "None") if word in said]
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
@@ -171,8 +207,8 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     [
         ("nodes: [", "day.yaml:2:1: document: not YAML: "),
         ("nodes: []\nnodes: []\n", "day.yaml:2:1: nodes: the key 'nodes' stands here twice, first on line 1"),
-        ("- a list\n", "day.yaml:1:1: document: Input should be"),
-        ("", "day.yaml:1:1: document: Input should be"),
+        ("- a list\n", "day.yaml:1:1: document: a mapping is wanted here, not"),
+        ("", "day.yaml:1:1: document: a mapping is wanted here, not"),
     ],
 )
 def test_what_is_no_scenario_at_all_is_refused(tmp_path: Path, text: str, expected: str) -> None:

@@ -1,0 +1,137 @@
+"""Messages of `si.v1` from JSON; what does not fit is told in words, with its place in the message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from ..model.configuration.words import did_you_mean
+from ..model.errors import LicorneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..model.views import Json
+
+__all__ = ["MessageError", "read_message"]
+
+_MessageType = TypeVar("_MessageType", bound=Message)
+
+_BITS: Final = {FieldDescriptor.CPPTYPE_INT32: 32, FieldDescriptor.CPPTYPE_INT64: 64}
+
+
+class MessageError(LicorneError):
+    """JSON that is no message of the kind that is wanted; the text begins with the place in it."""
+
+
+def read_message(kind: type[_MessageType], body: Json) -> _MessageType:
+    """Read a message.
+
+    Raises:
+        MessageError: Something in it is unknown or of the wrong kind.
+    """
+    if not isinstance(body, dict):
+        raise MessageError(f"an object is wanted, not {body!r}")
+    try:
+        return ParseDict(body, kind())
+    except (ParseError, ValueError, TypeError, AttributeError) as error:
+        # Which of these comes depends on the version of protobuf, and so do their words.
+        said = next(_misfits(body, kind(), ""), " ".join(str(error).split()))
+        raise MessageError(said) from error
+
+
+def _misfits(body: Json, kind: Message, path: str) -> Iterator[str]:
+    """Yield what does not fit a message."""
+    if not isinstance(body, dict):
+        yield f"{path}: an object is wanted, not {body!r}"
+        return
+    # Protobuf's own types name two classes of descriptors, which are of one make.
+    found = cast("Sequence[FieldDescriptor]", kind.DESCRIPTOR.fields)
+    fields = {name: field for field in found for name in (field.name, field.json_name)}
+    for key, value in body.items():
+        place = f"{path}.{key}" if path else key
+        if key not in fields:
+            yield f"{place}: unknown field{did_you_mean(key, sorted(fields))}"
+        elif value is not None:
+            yield from _misfits_of_field(value, fields[key], place)
+
+
+def _misfits_of_field(value: Json, field: FieldDescriptor, path: str) -> Iterator[str]:
+    """Yield what does not fit a field: a map, a list, a message or a scalar."""
+    message = field.message_type
+    if message is not None and message.GetOptions().map_entry:
+        if not isinstance(value, dict):
+            yield f"{path}: an object is wanted, not {value!r}"
+            return
+        for key, entry in value.items():
+            yield from _misfits_of_text(key, path)
+            yield from _misfits_of_one(entry, message.fields_by_name["value"], f"{path}[{key}]")
+    elif _is_list(field):
+        if not isinstance(value, list):
+            yield f"{path}: a list is wanted, not {value!r}"
+            return
+        for index, entry in enumerate(value):
+            yield from _misfits_of_one(entry, field, f"{path}[{index}]")
+    else:
+        yield from _misfits_of_one(value, field, path)
+
+
+def _is_list(field: FieldDescriptor) -> bool:
+    """Return whether a field holds a list; how a descriptor says so differs between versions of protobuf."""
+    assert field.containing_type is not None, "it is a field of a message: please report"
+    return hasattr(getattr(GetMessageClass(field.containing_type)(), field.name), "append")
+
+
+def _misfits_of_one(value: Json, field: FieldDescriptor, path: str) -> Iterator[str]:
+    """Yield what does not fit a message or a scalar."""
+    if field.message_type is not None:
+        yield from _misfits(value, GetMessageClass(field.message_type)(), path)
+    elif field.enum_type is not None:
+        names = [one.name for one in field.enum_type.values]
+        if not isinstance(value, int) and value not in names:
+            hint = did_you_mean(value, names) if isinstance(value, str) else ""
+            yield f"{path}: {value!r} is none of {', '.join(names)}{hint}"
+    elif field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
+        if not isinstance(value, bool):
+            yield f"{path}: true or false is wanted, not {value!r}"
+    elif field.cpp_type in _BITS:
+        yield from _misfits_of_number(value, _BITS[field.cpp_type], path)
+    else:
+        yield from _misfits_of_text(value, path)
+
+
+def _misfits_of_text(value: Json, path: str) -> Iterator[str]:
+    """Yield what does not fit a text: JSON can have halves of characters, a message can not."""
+    if not isinstance(value, str):
+        yield f"{path}: a text is wanted, not {value!r}"
+    elif any("\ud800" <= character <= "\udfff" for character in value):
+        yield f"{path}: half a character stands in {value!r}"
+
+
+def _misfits_of_number(value: Json, bits: int, path: str) -> Iterator[str]:
+    """Yield what does not fit a signed number; as in JSON of protobuf, it may stand in quotes."""
+    number = _whole(value)
+    if number is None:
+        yield f"{path}: a whole number is wanted, not {value!r}"
+    elif not -(1 << bits - 1) <= number < 1 << bits - 1:
+        yield f"{path}: {value!r} is out of the range of {bits} bits"
+
+
+def _whole(value: Json) -> int | None:
+    """Return a value as a whole number, `None` if it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    try:
+        return (
+            int(value)
+            if isinstance(value, str) or (isinstance(value, float) and value.is_integer())
+            else None
+        )
+    except ValueError:
+        return None

@@ -1,0 +1,109 @@
+"""Standard output of the command line: where it cannot be written to, the process says so and ends."""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import io
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, final
+
+from .bad_input import BAD_INPUT, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from _typeshed import ReadableBuffer
+
+__all__ = ["OutputError", "checked_output", "write_line"]
+
+_ESCAPES: Final = "licorne-escapes"
+
+
+class OutputError(Exception):
+    """Standard output cannot be written to.
+
+    It is no `OSError`: libraries end the process without a word where they see that a pipe is closed.
+    """
+
+
+@final
+class _Output(io.FileIO):
+    """Standard output, which says in words why it cannot be written to.
+
+    `is_given_up` lets what is still in the buffers go nowhere.
+    """
+
+    is_given_up = False
+
+    def write(self, content: ReadableBuffer, /) -> int:
+        if self.is_given_up:
+            return memoryview(content).nbytes
+        try:
+            return super().write(content)
+        except OSError as error:
+            closed = error.errno == errno.EPIPE
+            raise OutputError("its reader has closed it" if closed else str(error.strerror)) from error
+
+
+@contextmanager
+def checked_output(who: str) -> Iterator[None]:
+    """End the process with a line on standard error where standard output cannot be written to.
+
+    What an encoding does not have is written as JSON escapes it, so that a document stays one.
+
+    Args:
+        who: What the line begins with.
+
+    Raises:
+        SystemExit: Standard output is closed, or something could not be written; or the body ends with it.
+    """
+    plain = sys.stdout
+    if plain is None:
+        say(f"{who}: standard output is closed")
+        raise SystemExit(BAD_INPUT)
+    if not _is_file(plain):
+        yield
+        return
+    codecs.register_error(_ESCAPES, _escaped)
+    plain.flush()
+    output = _Output(plain.fileno(), "w", closefd=False)
+    checked = io.TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=plain.encoding,
+        errors=_ESCAPES,
+        line_buffering=plain.line_buffering or plain.write_through,
+    )
+    sys.stdout = checked
+    try:
+        try:
+            yield
+        finally:
+            checked.flush()
+    except OutputError as error:
+        say(f"{who}: standard output cannot be written to: {error}")
+        raise SystemExit(BAD_INPUT) from error
+    finally:
+        output.is_given_up = True
+        sys.stdout = plain
+
+
+def write_line(text: str) -> None:
+    """Write a line to standard output; unlike `typer.echo`, it keeps to how that escapes."""
+    sys.stdout.write(f"{text}\n")
+
+
+def _is_file(output: TextIO) -> TypeGuard[io.TextIOWrapper]:
+    """Return whether an output writes to a descriptor, unlike a console of Windows or one under test."""
+    if not isinstance(output, io.TextIOWrapper):
+        return False
+    return type(getattr(output.buffer, "raw", output.buffer)) is io.FileIO
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Return what takes the place of characters that an encoding does not have."""
+    assert isinstance(error, UnicodeEncodeError), "only writing escapes: please report"
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    codes = [units[at : at + 2].hex() for at in range(0, len(units), 2)]
+    return "".join(f"\\u{code}" for code in codes), error.end
