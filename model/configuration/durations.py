@@ -1,4 +1,7 @@
-"""Durations as text, in the form the recorded core reads and writes: `30s`, `1h2m3.5s`, `500ms`."""
+"""Durations as text, in the form the recorded core reads and writes: `30s`, `1h2m3.5s`, `500ms`.
+
+Days are read too, as reports write them: `1d`, `3d21h`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ _INT64_MAX: Final = 2**63 - 1
 _SECOND: Final = 10**9
 _MINUTE: Final = 60 * _SECOND
 _HOUR: Final = 60 * _MINUTE
+_DAY: Final = 24 * _HOUR
 _UNITS: Final = {
     "ns": 1,
     "us": 10**3,
@@ -22,10 +26,11 @@ _UNITS: Final = {
     "s": _SECOND,
     "m": _MINUTE,
     "h": _HOUR,
+    "d": _DAY,
 }
 """Both signs for micro, the sign of its own and the Greek letter, are in use."""
 
-_PART: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_PART: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|µs|μs|ms|s|m|h|d)")
 _DIGITS_MAX: Final = 19
 """As many digits as the largest number of nanoseconds has."""
 

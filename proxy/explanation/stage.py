@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, final
 
 from ...model.clock import EPOCH_2000_NS
-from ...model.configuration.durations import parse_duration_ns
+from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.configuration.reader import load
 from ...model.errors import LicorneError
 from ..engine_names import engine_named
@@ -101,7 +101,10 @@ def stage_options(
 
 
 def _moment_ns(text: str) -> int:
-    moment_ns = parse_duration_ns(text)
+    try:
+        moment_ns = parse_duration_ns(text)
+    except DurationError as error:
+        raise LicorneError(f"--at: {error}") from error
     if moment_ns < 0:
         raise LicorneError(f"--at {text}: a time before the start")
     return moment_ns

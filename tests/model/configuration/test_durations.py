@@ -20,6 +20,9 @@ SECOND = 10**9
         ("1.5h", 5400 * SECOND),
         (".5s", SECOND // 2),
         ("1.s", SECOND),
+        ("1d", 86_400 * SECOND),
+        ("3d21h", 93 * 3600 * SECOND),
+        ("1.5d", 36 * 3600 * SECOND),
         ("1us", 1000),
         ("1µs", 1000),
         ("1μs", 1000),
@@ -43,7 +46,25 @@ def test_durations_are_read(text: str, duration_ns: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "-", "30", "s", ".s", "1 s", " 1s", "1s ", "1d", "1S", "--1s", "1.5.5s", "1s2", "1e3s", "٣s", "00"],
+    [
+        "",
+        "-",
+        "30",
+        "s",
+        ".s",
+        "1 s",
+        " 1s",
+        "1s ",
+        "1D",
+        "1w",
+        "1S",
+        "--1s",
+        "1.5.5s",
+        "1s2",
+        "1e3s",
+        "٣s",
+        "00",
+    ],
 )
 def test_other_texts_are_no_durations(text: str) -> None:
     """A number needs a unit, and nothing else may stand there."""
@@ -52,7 +73,7 @@ def test_other_texts_are_no_durations(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["9223372036854775808ns", "-9223372036854775809ns", "3000000h", "9" * 5000 + "s"]
+    "text", ["9223372036854775808ns", "-9223372036854775809ns", "3000000h", "106752d", "9" * 5000 + "s"]
 )
 def test_durations_beyond_64_bits_are_refused(text: str) -> None:
     """No nanoseconds are lost in silence."""
