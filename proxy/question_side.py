@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..actors.errors import ActorEndedError
 from ..model.errors import RequestError
-from .questions import dry_run, explain, explain_ask, matching
+from .questions import dry_run, explain, explain_ask, matching, queue_and_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..model.explanation.dry_run import DryRun
     from ..model.partition import Partition
     from .managers import Managers
+    from .questions import QueueAndUser
     from .si import si_pb2 as si
     from .si.reading import RequestReader
 
@@ -78,6 +79,19 @@ class QuestionSide(ABC):
         return self._look(
             "an explanation",
             lambda known: explain_ask(matching(known, rm_id, partition), application_id, allocation_key),
+        )
+
+    def queue_and_user(
+        self, application_id: str, *, rm_id: str | None = None, partition: str | None = None
+    ) -> QueueAndUser | None:
+        """Return the queue that placement put an application in, and its user; `None` if nobody has it.
+
+        Raises:
+            RequestError: There is no such partition; or a predicate asks.
+        """
+        return self._look(
+            "a look at an application",
+            lambda known: queue_and_user(matching(known, rm_id, partition), application_id),
         )
 
     def dry_run(

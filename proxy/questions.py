@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..actors.errors import ActorEndedError
 from ..model.allocation import FOREIGN_TAG
@@ -26,9 +26,26 @@ if TYPE_CHECKING:
     from .managers import Manager
     from .si.reading import RequestReader
 
-__all__ = ["ask_each", "dry_run", "explain", "explain_ask", "matching", "quarantined"]
+__all__ = [
+    "QueueAndUser",
+    "ask_each",
+    "dry_run",
+    "explain",
+    "explain_ask",
+    "matching",
+    "quarantined",
+    "queue_and_user",
+]
 
 T = TypeVar("T")
+
+
+class QueueAndUser(NamedTuple):
+    """The queue that an application was placed in, its user, and the groups that were found of that user."""
+
+    queue: str
+    user: str
+    groups: tuple[str, ...]
 
 
 def ask_each(
@@ -88,6 +105,15 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
         hint = did_you_mean(allocation_key, keys)
         raise RequestError(f"application {application_id} has no ask or allocation {allocation_key!r}{hint}")
     return explanation
+
+
+def queue_and_user(partitions: Sequence[Partition], application_id: str) -> QueueAndUser | None:
+    """Return where an application is and whose, `None` if none of the partitions has it."""
+    # No ask has an empty key: none is judged.
+    for _, known in ask_each(partitions, lambda partition: partition.explain_ask(application_id, "")):
+        if known is not None and known.queue_path:
+            return QueueAndUser(known.queue_path, known.user.name, known.user.groups)
+    return None
 
 
 def dry_run(

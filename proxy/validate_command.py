@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bad_input import BAD_INPUT, say
+from ..model.errors import LicorneError
+from .bad_input import BAD_INPUT, ends_on, say
 from .standard_output import write_line
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def validate(
     documents: list[Document] = []
     statuses: set[int] = set()
     for file in files:
-        report, status = _inspected(file)
+        with ends_on(LicorneError, "licorne validate"):
+            report, status = _inspected(file)
         statuses.add(status)
         if not as_json and status != BAD_INPUT:
             _print(str(file), report.errors, report.warnings)

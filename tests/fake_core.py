@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from licorne.model.errors import LicorneError
+from licorne.proxy.questions import QueueAndUser
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -46,12 +47,14 @@ class FakeCore:
         refused_configuration: A registration with this text is refused.
         refuses_everything: Every registration is refused.
         requests: Everything that the resource managers said, in order.
+        queues_instead: Where placement puts applications that ask for these queues.
     """
 
     refused_queues: set[str] = field(default_factory=set)
     refused_configuration: str = "refuse me"
     refuses_everything: bool = False
     requests: list[object] = field(default_factory=list)
+    queues_instead: dict[str, str] = field(default_factory=dict)
     is_closed: bool = False
     _now_ns: int = START_NS
     _callback: ResourceManagerCallback | None = None
@@ -88,6 +91,13 @@ class FakeCore:
             self._now_ns, action = self._timers.pop(0)
             action()
         self._now_ns = now_ns
+
+    def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:  # noqa: ARG002 - there is one
+        known = self._applications.get(application_id)
+        if known is None:
+            return None
+        queue = self.queues_instead.get(known.queueName, known.queueName)
+        return QueueAndUser(queue, known.ugi.user, tuple(known.ugi.groups))
 
     # ------------------------------------------------------------------------------- scheduling
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from licorne.proxy.simulation.accounts import Tally
 from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.driver import Driver, NoProgress, RunResult
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
@@ -33,6 +34,7 @@ __all__ = [
     "drive",
     "run",
     "shared_data",
+    "tally_of",
     "written",
 ]
 
@@ -98,6 +100,15 @@ def run(core: FakeCore, *applications: SimulatedApplication, nodes: tuple[Simula
     workload = a_workload(*applications, nodes=nodes)
     drive(core, SimulatedRM(workload, core, books, workload.default_configuration), books)
     return books
+
+
+def tally_of(books: Books, queue: str = "root.q") -> Tally:
+    """Return the counts of a queue, all users together."""
+    total = Tally()
+    for owner, tally in books.accounts.tallies().items():
+        if owner.queue == queue:
+            total.add(tally)
+    return total
 
 
 def written(path: Path, text: str) -> Path:

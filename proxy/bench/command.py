@@ -98,23 +98,21 @@ def _run(
 
 
 def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
-    from rich.console import Console
-
+    from ..tables import is_for_people, output_console, print_table
     from .report import report_json, report_tables
 
     if as_json:
         write_line(report_json(runs))
         return
-    console = Console()
+    console = output_console()
     for table in report_tables(runs):
-        console.print(table)
+        print_table(table, console, plain=not is_for_people())
 
 
 def _report_locks(trace_events: int, *, as_json: bool) -> None:
     from time import perf_counter, sleep
 
-    from rich.console import Console
-
+    from ..tables import is_for_people, output_console, print_table
     from .lock_costs import measure_lock_costs
     from .lock_figures import measure_lock_figures
     from .report import (
@@ -134,8 +132,11 @@ def _report_locks(trace_events: int, *, as_json: bool) -> None:
     if as_json:
         write_line(lock_costs_json(costs, figures, judged=judged, shared=shared))
     else:
-        console = Console()
-        console.print(lock_costs_table(costs))
-        console.print(lock_figures_table(figures))
-        console.print(judged_pace_table(judged))
-        console.print(shared_pace_table(shared))
+        console = output_console()
+        for table in (
+            lock_costs_table(costs),
+            lock_figures_table(figures),
+            judged_pace_table(judged),
+            shared_pace_table(shared),
+        ):
+            print_table(table, console, plain=not is_for_people())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
 
 from ...model.configuration.durations import duration_text
 from ..standard_output import write_line
+from ..tables import output_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ __all__ = ["moment_document", "print_document", "print_lines"]
 
 def print_lines(stage: Stage, lines: Iterable[Line]) -> None:
     """Print lines below the moment that they are about."""
-    console = Console()
+    console = output_console()
     played = f", after line {stage.line}" if stage.line is not None else ""
     console.print(Text(f"at {duration_text(stage.elapsed_ns)}{played}", style="dim"), soft_wrap=True)
     for line in lines:

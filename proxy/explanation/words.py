@@ -8,6 +8,7 @@ from ...model.configuration.durations import duration_text
 from ...model.explanation import SubjectKind
 from ...model.quantity_texts import quantity_text
 from ...model.refusals import RefusalReason
+from ..tables import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,7 +95,7 @@ def _changes(blocker: Blocker, now_ns: int) -> Iterator[str]:
             where = blocker.queue_path or blocker.subject
             needed = 1 - blocker.lacks[0].available
             yield (
-                f"{_counted(needed, 'application')} must end there, or maxapplications of {where} must rise "
+                f"{counted(needed, 'application')} must end there, or maxapplications of {where} must rise "
                 f"from {blocker.lacks[0].limit} to {blocker.lacks[0].limit + needed}"
             )
         case RefusalReason.REQUIRED_NODE_FULL:
@@ -151,10 +152,6 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
 
 def _in_time(duration_ns: int) -> str:
     return f"in {duration_text(duration_ns)}" if duration_ns > 0 else "now"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # ------------------------------------------------------------------------------------ nodes and orders

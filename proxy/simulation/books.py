@@ -1,47 +1,28 @@
-"""The books of a simulated resource manager: what became of every ask, by queue, and what was in use when.
+"""The books of a simulated resource manager: what became of every ask, and what was in use when.
 
 The books know asks by their allocation key and follow each from its submission to its end. They are the
-resource manager's own view: the scheduler is never asked for a figure in them.
+resource manager's own view: the scheduler is never asked for a figure in them, only for whom work counts.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, final
 
+from .accounts import Accounts, Remarks
 from .usage import StepFunction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AskEntry", "Books", "QueueTally"]
+    from .accounts import Account
 
-
-@dataclass(slots=True, kw_only=True)
-class QueueTally:
-    """The counts of one queue.
-
-    Each piece of work counts once as submitted, however often it is asked for again after a preemption.
-    Submitted is always the sum of waiting, running, completed, rejected and withdrawn; placed are those
-    that got a node at least once, and `waits_ns` holds how long each of them waited for the first one.
-    """
-
-    submitted: int = 0
-    placed: int = 0
-    waiting: int = 0
-    running: int = 0
-    completed: int = 0
-    rejected: int = 0
-    withdrawn: int = 0
-    preempted: int = 0
-    waits_ns: list[int] = field(default_factory=list)
-    used: dict[str, StepFunction] = field(default_factory=dict)
+__all__ = ["AskEntry", "Books"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskEntry:
-    """One ask that waits or runs.
+    """One ask that waits or runs, and the account of its application.
 
     `is_placeholder` marks a placeholder of a gang: it uses resources and counts as no work.
     `is_recovered` marks an allocation that the resource manager brought along: nobody waited for it.
@@ -49,7 +30,7 @@ class AskEntry:
     been on a node before. `asked_at_ns` is when the work was asked for the first time.
     """
 
-    queue: str
+    account: Account
     application_id: str
     resources: Mapping[str, int]
     asked_at_ns: int
@@ -64,21 +45,14 @@ class Books:
     """The books of one simulation."""
 
     def __init__(self) -> None:
-        self._tallies: dict[str, QueueTally] = {}
+        self.accounts: Final = Accounts()
+        self.remarks: Final = Remarks()
         self._waiting: dict[str, AskEntry] = {}
         self._running: dict[str, AskEntry] = {}
         self._placeholders_placed = 0
         self._capacity: dict[str, StepFunction] = {}
         self._nodes = 0
-        self._reasons: Counter[str] = Counter()
-        self._surprises: Counter[str] = Counter()
         self._last_change_ns = 0
-        self._changes = 0
-
-    @property
-    def tallies(self) -> Mapping[str, QueueTally]:
-        """The counts by queue, in the order the queues were first used."""
-        return self._tallies
 
     @property
     def capacity(self) -> Mapping[str, StepFunction]:
@@ -89,16 +63,6 @@ class Books:
     def nodes(self) -> int:
         """How many nodes the cluster has."""
         return self._nodes
-
-    @property
-    def reasons(self) -> Mapping[str, int]:
-        """Why work was rejected, and how often."""
-        return self._reasons
-
-    @property
-    def surprises(self) -> Mapping[str, int]:
-        """What the scheduler said that does not fit these books, and how often."""
-        return self._surprises
 
     @property
     def waiting(self) -> Mapping[str, AskEntry]:
@@ -114,11 +78,6 @@ class Books:
     def last_change_ns(self) -> int:
         """When something was last written into the books."""
         return self._last_change_ns
-
-    @property
-    def changes(self) -> int:
-        """How often something was written into the books: equal means that nothing happened."""
-        return self._changes
 
     def is_anything_open(self) -> bool:
         """Return whether an ask waits, or a placeholder has not been replaced or released."""
@@ -137,7 +96,7 @@ class Books:
         self._touch(at_ns)
         self._waiting[key] = entry
         if not entry.is_placeholder:
-            tally = self._tally(entry.queue)
+            tally = entry.account.tally
             tally.waiting += 1
             tally.submitted += 0 if entry.is_repeated else 1
 
@@ -155,7 +114,7 @@ class Books:
 
     def _count_placed(self, entry: AskEntry, at_ns: int) -> None:
         """Count work that got its node, and how long it waited for the first one."""
-        tally = self._tally(entry.queue)
+        tally = entry.account.tally
         tally.waiting -= 1
         tally.running += 1
         if not entry.was_placed:
@@ -167,13 +126,13 @@ class Books:
         """Write that work on a node came to its end."""
         entry = self.stopped(key, at_ns)
         if not entry.is_placeholder:
-            self._tally(entry.queue).completed += 1
+            entry.account.tally.completed += 1
 
     def preempted(self, key: str, at_ns: int) -> AskEntry:
         """Write that the scheduler took work off its node; what becomes of it is written next."""
         entry = self.stopped(key, at_ns)
         if not entry.is_placeholder:
-            self._tally(entry.queue).preempted += 1
+            entry.account.tally.preempted += 1
         return entry
 
     def stopped(self, key: str, at_ns: int) -> AskEntry:
@@ -184,7 +143,7 @@ class Books:
         if entry.is_placeholder:
             self._placeholders_placed -= 1
         else:
-            self._tally(entry.queue).running -= 1
+            entry.account.tally.running -= 1
         return entry
 
     def taken_back(self, key: str, at_ns: int) -> AskEntry:
@@ -192,7 +151,7 @@ class Books:
         self._touch(at_ns)
         entry = self._waiting.pop(key)
         if not entry.is_placeholder:
-            self._tally(entry.queue).waiting -= 1
+            entry.account.tally.waiting -= 1
         return entry
 
     def resized(self, key: str, resources: Mapping[str, int], at_ns: int) -> None:
@@ -209,33 +168,21 @@ class Books:
     def given_up(self, entry: AskEntry) -> None:
         """Write that work that was stopped or taken back is not asked for again."""
         if not entry.is_placeholder:
-            self._tally(entry.queue).withdrawn += 1
+            entry.account.tally.withdrawn += 1
 
     def rejected(self, key: str, at_ns: int, reason: str) -> None:
         """Write that the scheduler refuses an ask that waits."""
         entry = self.taken_back(key, at_ns)
         if not entry.is_placeholder:
-            self._tally(entry.queue).rejected += 1
-            self._reasons[reason] += 1
-
-    def surprised(self, text: str) -> None:
-        """Write that the scheduler said something that does not fit."""
-        self._surprises[text] += 1
+            entry.account.tally.rejected += 1
+            self.remarks.rejections[reason] += 1
 
     def _use(self, entry: AskEntry, at_ns: int, sign: int) -> None:
         """Write what an allocation uses or gives back."""
-        used = self._tally(entry.queue).used
+        used = entry.account.tally.used
         for name, quantity in entry.resources.items():
             used.setdefault(name, StepFunction()).change(at_ns, sign * quantity)
-
-    def _tally(self, queue: str) -> QueueTally:
-        """Return the counts of a queue, new ones if it is new."""
-        tally = self._tallies.get(queue)
-        if tally is None:
-            tally = self._tallies[queue] = QueueTally()
-        return tally
 
     def _touch(self, at_ns: int) -> None:
         """Remember that something happened."""
         self._last_change_ns = at_ns
-        self._changes += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..bad_input import ends_on
+from ..bad_input import INTERRUPTED, ends_on, say
 from ..engine_names import engine_named
 from ..options import (
     AsJsonOption,
@@ -89,6 +89,9 @@ def simulate_command(
                 options, config, engine_named(engine), lambda name: open_core(name, resolver, threads)
             )
         _print(report, as_json=as_json)
+        if report.is_interrupted:
+            say("licorne simulate: interrupted; this is what was known")
+            raise typer.Exit(INTERRUPTED)
 
     return command
 
@@ -100,6 +103,7 @@ def _run(
     from ...model.configuration.reader import load
     from .input_files import read_text
     from .inputs import load_input
+    from .interruption import interruption_noted
     from .progress import progress_on
     from .simulation import simulate
 
@@ -108,7 +112,7 @@ def _run(
         configuration = read_text(config)
         load(configuration, source=str(config))
     work = load_input(options)
-    with progress_on(sys.stderr, work.name) as progress:
+    with progress_on(sys.stderr, work.name) as progress, interruption_noted() as is_interrupted:
         return simulate(
             work,
             open_core,
@@ -116,17 +120,17 @@ def _run(
             configuration=configuration,
             progress=progress,
             stopwatch=time.perf_counter,
+            is_interrupted=is_interrupted,
         )
 
 
 def _print(report: SimulationReport, *, as_json: bool) -> None:
     """Print a report to standard output."""
-    from rich.console import Console
-
+    from ..tables import is_for_people, output_console
     from .report import document_of
     from .report_table import print_report
 
     if as_json:
         write_line(json.dumps(document_of(report)))
     else:
-        print_report(report, Console())
+        print_report(report, output_console(), plain=not is_for_people())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from ..questions import QueueAndUser
     from ..si.api import SchedulerAPI
 
 __all__ = ["Core", "Traffic"]
@@ -36,6 +37,10 @@ class Core(Protocol):
 
         A timer that could not change anything should not be counted: a simulation visits every deadline.
         """
+        ...
+
+    def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
+        """Return where an application was placed and whose it is, `None` if it is not known."""
         ...
 
     def advance_to(self, now_ns: int) -> None:

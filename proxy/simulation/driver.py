@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 from ...model.errors import LicorneError
+from .interruption import never
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,10 +52,11 @@ class NoProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run took: decisions of the core, and seconds of real time."""
+    """What a run took: decisions of the core, and seconds of real time; and whether it was stopped early."""
 
     decisions: int
     wall_seconds: float
+    is_interrupted: bool = False
 
 
 @final
@@ -67,6 +69,7 @@ class Driver:
         books: What the traffic writes into.
         progress: Who is told.
         stopwatch: Real time in seconds, from any start.
+        is_interrupted: Tells whether to stop before the next moment.
     """
 
     def __init__(
@@ -77,18 +80,20 @@ class Driver:
         *,
         progress: Progress,
         stopwatch: Callable[[], float],
+        is_interrupted: Callable[[], bool] = never,
     ) -> None:
         self._core = core
         self._traffic = traffic
         self._books = books
         self._progress = progress
         self._stopwatch = stopwatch
+        self._is_interrupted = is_interrupted
         self._origin_ns = core.now_ns()
         self._decisions = 0
         self._rounds_at_this_moment = 0
 
     def run(self, *, until_ns: int | None = None) -> RunResult:
-        """Run to the end, or until everything has happened that is due by a moment.
+        """Run to the end, until everything has happened that is due by a moment, or until it is interrupted.
 
         Raises:
             LicorneError: The core refuses the registration; nothing has happened then.
@@ -99,6 +104,8 @@ class Driver:
         self._settle()
         moment_ns = self._next_moment_ns()
         while moment_ns is not None and (until_ns is None or moment_ns <= until_ns):
+            if self._is_interrupted():
+                return RunResult(self._decisions, self._stopwatch() - started, is_interrupted=True)
             self._visit(moment_ns)
             self._progress.advanced(*self._traffic.progress(), moment_ns)
             moment_ns = self._next_moment_ns()

@@ -5,17 +5,20 @@ thousandths of the cluster's capacity:
 
 | key | value |
 |---|---|
-| `format` | 1; a change of meaning changes it |
+| `format` | 2; a change of meaning changes it |
 | `workload`, `engine` | names |
 | `nodes` | number of nodes |
 | `capacity` | what all nodes have at the end, by resource type |
 | `end_ns` | when the last thing happened |
+| `interrupted` | whether somebody stopped it before its end |
 | `decisions` | scheduling cycles that gave a result |
 | `wall_seconds`, `decisions_per_second` | real time; the only values that differ from run to run |
 | `total` | a tally, see below |
-| `queues` | a tally for each queue with its name under `queue`, sorted by name |
+| `queues` | a tally for each queue that work was placed in, with its name under `queue`, sorted by name |
+| `users`, `groups` | likewise for each `user` and `group`; work of a user in several groups counts in each |
 | `rejections` | why work was rejected, as a list of `{"count", "text"}` |
-| `surprises` | likewise what the scheduler said that does not fit the books of the resource manager |
+| `refusals` | likewise why requests and nodes were refused as a whole |
+| `surprises` | likewise what the scheduler said that does not fit the books: a bug of somebody |
 | `notes` | likewise what was skipped, changed or ignored in the input |
 
 A tally has `submitted`, `placed` (got a node at least once), `waiting` and `running` (at the end),
@@ -27,16 +30,19 @@ resource type the `mean` and `peak` share and the mean share in each of 60 equal
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .usage import StepFunction, permille_by_interval, sum_of
+from .accounts import Owner
+from .usage import StepFunction, permille, permille_by_interval, sum_of
 from .workload import InputNote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from .books import Books, QueueTally
+    from .accounts import Tally
+    from .books import Books
     from .driver import RunResult
 
 __all__ = [
@@ -50,9 +56,10 @@ __all__ = [
 ]
 
 _INTERVALS: Final = 60
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+_NOBODY: Final = Owner(queue="(no queue)", user="(no user)", groups=("(no group)",))
 
-JsonDocument: TypeAlias = "dict[str, JsonDocument] | list[JsonDocument] | str | int | float | None"
+JsonDocument: TypeAlias = "dict[str, JsonDocument] | list[JsonDocument] | str | int | float | bool | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +84,7 @@ class Utilization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TallyReport:
-    """The figures of one queue or of all; `waits` is `None` where nothing was placed."""
+    """The figures of one queue, user or group, or of all; `waits` is `None` where nothing was placed."""
 
     submitted: int
     placed: int
@@ -104,7 +111,11 @@ class SimulationReport:
     wall_seconds: float
     total: TallyReport
     queues: Mapping[str, TallyReport]
+    users: Mapping[str, TallyReport]
+    groups: Mapping[str, TallyReport]
+    is_interrupted: bool
     rejections: tuple[InputNote, ...]
+    refusals: tuple[InputNote, ...]
     surprises: tuple[InputNote, ...]
     notes: tuple[InputNote, ...]
 
@@ -118,20 +129,32 @@ def build_report(
     books: Books, result: RunResult, *, workload: str, engine: str, nodes: int, notes: tuple[InputNote, ...]
 ) -> SimulationReport:
     """Draw up the report of a simulation that has ended."""
-    tallies = dict(sorted(books.tallies.items()))
+    tallies = books.accounts.tallies()
     end_ns = books.last_change_ns
+
+    def by(names: Callable[[Owner], Iterable[str]]) -> dict[str, TallyReport]:
+        parts: defaultdict[str, list[Tally]] = defaultdict(list)
+        for owner, tally in tallies.items():
+            for name in names(owner):
+                parts[name].append(tally)
+        return {name: _tally_report(parts[name], books.capacity, end_ns) for name in sorted(parts)}
+
     return SimulationReport(
         workload=workload,
         engine=engine,
         nodes=nodes,
         capacity={name: capacity.value for name, capacity in sorted(books.capacity.items())},
         end_ns=end_ns,
+        is_interrupted=result.is_interrupted,
         decisions=result.decisions,
         wall_seconds=result.wall_seconds,
         total=_tally_report(list(tallies.values()), books.capacity, end_ns),
-        queues={name: _tally_report([tally], books.capacity, end_ns) for name, tally in tallies.items()},
-        rejections=_counted(books.reasons),
-        surprises=_counted(books.surprises),
+        queues=by(lambda owner: [owner.queue or _NOBODY.queue]),
+        users=by(lambda owner: [owner.user or _NOBODY.user]),
+        groups=by(lambda owner: owner.groups or _NOBODY.groups),
+        rejections=_counted(books.remarks.rejections),
+        refusals=_counted(books.remarks.refusals),
+        surprises=_counted(books.remarks.surprises),
         notes=notes,
     )
 
@@ -142,10 +165,8 @@ def _counted(counts: Mapping[str, int]) -> tuple[InputNote, ...]:
     return tuple(InputNote(count, text) for text, count in ordered)
 
 
-def _tally_report(
-    tallies: list[QueueTally], capacity: Mapping[str, StepFunction], end_ns: int
-) -> TallyReport:
-    """Add up the tallies of some queues."""
+def _tally_report(tallies: list[Tally], capacity: Mapping[str, StepFunction], end_ns: int) -> TallyReport:
+    """Add up some tallies."""
     return TallyReport(
         submitted=sum(tally.submitted for tally in tallies),
         placed=sum(tally.placed for tally in tallies),
@@ -181,13 +202,13 @@ def _nearest_rank(ordered: list[int], percent: int) -> int:
 
 
 def _utilization(name: str, parts: list[StepFunction], capacity: StepFunction, end_ns: int) -> Utilization:
-    """Return the use of one resource type by some queues together."""
+    """Return the use of one resource type by some owners together."""
     used = sum_of(parts)
     whole = permille_by_interval(used, capacity, end_ns=end_ns, intervals=1)
     return Utilization(
         resource=name,
         mean_permille=whole[0],
-        peak_permille=used.peak * 1000 // capacity.peak if capacity.peak else 0,
+        peak_permille=permille(used.peak, capacity.peak),
         series_permille=permille_by_interval(used, capacity, end_ns=end_ns, intervals=_INTERVALS),
     )
 
@@ -201,15 +222,24 @@ def document_of(report: SimulationReport) -> JsonDocument:
         "nodes": report.nodes,
         "capacity": dict(report.capacity),
         "end_ns": report.end_ns,
+        "interrupted": report.is_interrupted,
         "decisions": report.decisions,
         "wall_seconds": round(report.wall_seconds, 3),
         "decisions_per_second": report.decisions_per_second,
         "total": _tally_document(report.total),
-        "queues": [{"queue": name, **_tally_document(tally)} for name, tally in report.queues.items()],
+        "queues": _tallies_document("queue", report.queues),
+        "users": _tallies_document("user", report.users),
+        "groups": _tallies_document("group", report.groups),
         "rejections": _notes_document(report.rejections),
+        "refusals": _notes_document(report.refusals),
         "surprises": _notes_document(report.surprises),
         "notes": _notes_document(report.notes),
     }
+
+
+def _tallies_document(kind: str, tallies: Mapping[str, TallyReport]) -> JsonDocument:
+    """Return tallies with their names."""
+    return [{kind: name, **_tally_document(tally)} for name, tally in tallies.items()]
 
 
 def _tally_document(tally: TallyReport) -> dict[str, JsonDocument]:

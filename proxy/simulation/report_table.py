@@ -1,4 +1,8 @@
-"""Show a report to a person: a table of the queues, a chart of the use over time, and what stands out."""
+"""Show a report: tables of the queues, users and groups, the use over time, and what stands out.
+
+At a terminal they are as wide as that, with a chart. In a pipe each row is one line with whole names, and
+all columns are there.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,10 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
+from ..tables import counted, print_table
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import Console
 
@@ -21,6 +27,7 @@ __all__ = ["chart_line", "format_duration", "print_report"]
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS: Final = " .:-=+*#@"
 _LINES_OF_NOTES_MAX: Final = 8
+_ROWS_MAX: Final = 20
 _SECOND: Final = 10**9
 _UNITS_NS: Final = (
     ("d", 86_400 * _SECOND),
@@ -31,25 +38,56 @@ _UNITS_NS: Final = (
     ("us", 10**3),
     ("ns", 1),
 )
-# Counts that are zero in most simulations: a column of zeros tells nothing.
-_RARE_COLUMNS: Final = ("running", "rejected", "withdrawn", "preempted")
+_COUNTS: Final = (
+    "submitted",
+    "placed",
+    "waiting",
+    "running",
+    "completed",
+    "rejected",
+    "withdrawn",
+    "preempted",
+)
+_RARE: Final = frozenset({"waiting", "running", "rejected", "withdrawn", "preempted"})
+"""Counts that are zero in many simulations: a column of zeros tells nobody anything."""
 
 
-def print_report(report: SimulationReport, console: Console) -> None:
-    """Print the whole report."""
-    console.print(_headline(report))
-    console.print(_table(report))
-    _print_chart(report, console)
+def print_report(report: SimulationReport, console: Console, *, plain: bool = False) -> None:
+    """Print the whole report.
+
+    Args:
+        report: What was found.
+        console: Where it goes.
+        plain: For programs: without a chart, and with all users and groups.
+    """
+    console.print(_headline(report), soft_wrap=plain)
+    counts = [name for name in _COUNTS if plain or name not in _RARE or getattr(report.total, name)]
+    queues = _table("queue", report.queues, counts, plain=plain, total=report.total)
+    print_table(queues, console, plain=plain)
+    use = _use(report)
+    if plain:
+        print_table(_use_table(use), console, plain=plain)
+    else:
+        _print_chart(use, report.end_ns, console)
+    for kind, tallies in (("user", report.users), ("group", report.groups)):
+        if len(tallies) > 1:
+            shown = tallies if plain else _largest(tallies)
+            print_table(_table(kind, shown, counts, plain=plain), console, plain=plain)
+            if len(shown) < len(tallies):
+                rest = counted(len(tallies) - len(shown), f"more {kind}")
+                console.print(f"and {rest}, all of them in a pipe or with --json", highlight=False)
     for title, notes in (
         ("rejected, and why", report.rejections),
-        ("the scheduler said what does not fit the books", report.surprises),
+        ("refused by the scheduler, and why", report.refusals),
+        ("the scheduler said what does not fit the books: please report", report.surprises),
         ("about the input", report.notes),
     ):
         _print_notes(title, notes, console)
     console.print(
-        f"{report.decisions:,} decisions in {report.wall_seconds:.2f} s: "
+        f"{counted(report.decisions, 'decision')} in {report.wall_seconds:.2f} s: "
         f"{report.decisions_per_second:,.0f} decisions per second",
         highlight=False,
+        soft_wrap=plain,
     )
 
 
@@ -88,37 +126,56 @@ def chart_line(series_permille: Sequence[int], columns: int, *, is_ascii: bool =
 def _headline(report: SimulationReport) -> Text:
     """Return what was simulated, in one line."""
     text = Text(report.workload, style="bold")
-    text.append(
-        f": {report.nodes:,} nodes, {report.total.submitted:,} tasks, {len(report.queues):,} queues, "
-        f"{format_duration(report.end_ns)} of virtual time, engine {report.engine}",
-        style="not bold",
-    )
+    sizes = [
+        counted(report.nodes, "node"),
+        counted(report.total.submitted, "task"),
+        counted(len(report.queues), "queue"),
+    ]
+    time = f"{format_duration(report.end_ns)} of virtual time"
+    if report.is_interrupted:
+        time = f"interrupted after {time}"
+    text.append(f": {', '.join(sizes)}, {time}, engine {report.engine}", style="not bold")
     return text
 
 
-def _table(report: SimulationReport) -> Table:
-    """Return the figures by queue and in total."""
-    rare = [name for name in _RARE_COLUMNS if getattr(report.total, name)]
-    counts = ["submitted", "placed", "waiting", "completed", *rare]
-    table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=len(report.queues) > 1)
-    table.add_column("\nqueue", "total", overflow="fold")
-    for name, footer in zip(counts, _counts(report.total, counts), strict=True):
+def _largest(tallies: Mapping[str, TallyReport]) -> Mapping[str, TallyReport]:
+    """Return those with the most work, as many as somebody looks at, by name."""
+    if len(tallies) <= _ROWS_MAX:
+        return tallies
+    names = sorted(tallies, key=lambda name: (-tallies[name].submitted, name))[:_ROWS_MAX]
+    return {name: tallies[name] for name in sorted(names)}
+
+
+def _table(
+    kind: str,
+    tallies: Mapping[str, TallyReport],
+    counts: Sequence[str],
+    *,
+    plain: bool,
+    total: TallyReport | None = None,
+) -> Table:
+    """Return the figures by queue, user or group, and in total where that is one of the rows."""
+    show_total = total is not None and len(tallies) > 1
+    separator, wait = ("", "wait-") if plain else (",", "wait\n")
+    table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=show_total)
+    table.add_column(f"\n{kind}", "total", overflow="fold")
+    for name, footer in zip(counts, _counts(total, counts, separator), strict=True):
         table.add_column(f"\n{name}", footer, justify="right")
-    for name, footer in zip(("median", "p95", "max"), _waits(report.total), strict=True):
-        table.add_column(f"wait\n{name}", footer, justify="right")
-    for queue, tally in report.queues.items():
-        table.add_row(Text(queue), *_counts(tally, counts), *_waits(tally))
+    for name, footer in zip(("median", "p95", "max"), _waits(total), strict=True):
+        table.add_column(f"{wait}{name}", footer, justify="right")
+    for name, tally in tallies.items():
+        table.add_row(Text(name), *_counts(tally, counts, separator), *_waits(tally))
     return table
 
 
-def _counts(tally: TallyReport, names: list[str]) -> list[str]:
-    """Return counts as text."""
-    return [f"{getattr(tally, name):,}" for name in names]
+def _counts(tally: TallyReport | None, names: Sequence[str], separator: str) -> list[str]:
+    """Return counts as text, with a separator between thousands."""
+    return [format(getattr(tally, name, 0), separator) for name in names]
 
 
-def _waits(tally: TallyReport) -> list[str]:
+def _waits(tally: TallyReport | None) -> list[str]:
     """Return the waiting times as text."""
-    if tally.waits is None:
+    if tally is None or tally.waits is None:
         return ["-", "-", "-"]
     return [
         format_duration(wait_ns)
@@ -126,20 +183,36 @@ def _waits(tally: TallyReport) -> list[str]:
     ]
 
 
-def _print_chart(report: SimulationReport, console: Console) -> None:
-    """Print the use of each resource type, then of each queue the type that it uses most."""
+def _use(report: SimulationReport) -> list[tuple[str, Utilization]]:
+    """Return the use of each resource type, then of each queue the type that it uses most."""
     lines = [("total", one) for one in report.total.utilization]
     if len(report.queues) > 1:
         dominant = ((queue, _dominant(tally)) for queue, tally in report.queues.items())
         lines += [(queue, one) for queue, one in dominant if one is not None]
+    return lines
+
+
+def _use_table(lines: Sequence[tuple[str, Utilization]]) -> Table:
+    """Return mean and peak for programs."""
+    table = Table()
+    for heading in ("use-of", "resource"):
+        table.add_column(heading)
+    for heading in ("mean", "peak"):
+        table.add_column(heading, justify="right")
+    for label, one in lines:
+        shares = (_percent(one.mean_permille), _percent(one.peak_permille))
+        table.add_row(Text(label), Text(one.resource), *(share.replace(" ", "") for share in shares))
+    return table
+
+
+def _print_chart(lines: Sequence[tuple[str, Utilization]], end_ns: int, console: Console) -> None:
+    """Print the use over time, a line for each."""
     if not lines:
         return
     label_width = min(max(len(label) for label, _ in lines), max(console.width // 3, 8))
     columns = max(console.width - label_width - 22 - max(len(one.resource) for _, one in lines), 8)
     is_ascii = not console.encoding.lower().startswith("utf")
-    console.print(
-        f"use of the cluster over {format_duration(report.end_ns)}, mean and peak:", highlight=False
-    )
+    console.print(f"use of the cluster over {format_duration(end_ns)}, mean and peak:", highlight=False)
     for label, one in lines:
         line = chart_line(one.series_permille, columns, is_ascii=is_ascii)
         shares = f"{_percent(one.mean_permille)} {_percent(one.peak_permille)}"
@@ -165,8 +238,10 @@ def _print_notes(title: str, notes: Iterable[InputNote], console: Console) -> No
     notes = list(notes)
     if not notes:
         return
-    console.print(f"{title}:", highlight=False)
+    console.print(f"{title}:", highlight=False, soft_wrap=True)
     for note in notes[:_LINES_OF_NOTES_MAX]:
-        console.print(Text(f"  {note.count:,} {note.text}"), soft_wrap=True)
+        times = "once" if note.count == 1 else f"{note.count:,} times"
+        console.print(Text(f"  {times}: {note.text}"), soft_wrap=True)
     if len(notes) > _LINES_OF_NOTES_MAX:
-        console.print(f"  and {len(notes) - _LINES_OF_NOTES_MAX:,} more kinds", highlight=False)
+        rest = counted(len(notes) - _LINES_OF_NOTES_MAX, "more kind")
+        console.print(f"  and {rest}", highlight=False)

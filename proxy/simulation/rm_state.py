@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..si import si_pb2 as si
+    from .accounts import Account
     from .workload import SimulatedApplication, SimulatedTask
 
 __all__ = ["ApplicationState", "Stage", "Work"]
@@ -28,9 +29,13 @@ class Stage(Enum):
 
 @dataclass(slots=True)
 class ApplicationState:
-    """One application; `held` are the keys of the tasks that are held back, `reason` why it is over."""
+    """One application and its account; `held` are the keys of the tasks that are held back.
+
+    `reason` is why it is over.
+    """
 
     application: SimulatedApplication
+    account: Account
     stage: Stage = Stage.SUBMITTED
     held: list[str] = field(default_factory=list)
     reason: str = ""

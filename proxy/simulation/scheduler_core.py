@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 from ..scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from ..questions import QueueAndUser
     from ..resolvers.resolver import UserResolver
     from ..scheduler import EngineName
     from ..si.api import SchedulerAPI
@@ -48,6 +49,10 @@ class SchedulerCore:
     def next_deadline_ns(self) -> int | None:
         """Return when something is due next, `None` if nothing is."""
         return self._scheduler.next_deadline_ns()
+
+    def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
+        """Return where an application was placed and whose it is, `None` if it is not known."""
+        return self._scheduler.queue_and_user(application_id, rm_id=rm_id)
 
     def advance_to(self, now_ns: int) -> None:
         """Move the clock, firing everything that is due on the way."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
+from .accounts import Owner
 from .agenda import Agenda
 from .books import AskEntry
 from .callback_guard import CallbackGuard
@@ -32,6 +33,7 @@ from .si_messages import (
 )
 
 if TYPE_CHECKING:
+    from .accounts import Accounts
     from .books import Books
     from .core import Core
     from .workload import SimulatedApplication, SimulatedTask, Workload
@@ -62,6 +64,7 @@ class SimulatedRM(ResourceManager):
         self._configuration = configuration
         self._origin_ns = core.now_ns()
         self._tasks_total = workload.task_count()
+        self._steps_done = 0
         self._nodes = {node.node_id: node for node in workload.nodes}
         self._applications: dict[str, ApplicationState] = {}
         self._work: dict[str, Work] = {}
@@ -90,7 +93,7 @@ class SimulatedRM(ResourceManager):
         while (submission := self._agenda.pop_submission(now_ns)) is not None:
             application, task = submission
             if task is None:
-                self._applications[application.application_id] = ApplicationState(application)
+                self._applications[application.application_id] = _opened(application, self._books.accounts)
                 self._outbox.add_application(new_application_message(application))
             else:
                 self._submit_task(application, task, now_ns)
@@ -110,9 +113,7 @@ class SimulatedRM(ResourceManager):
 
     def progress(self) -> tuple[int, int]:
         """Return the tasks that were submitted and that ended, of twice their number."""
-        tallies = self._books.tallies.values()
-        done = sum(tally.submitted + tally.completed + tally.rejected for tally in tallies)
-        return done, 2 * self._tasks_total
+        return self._steps_done, 2 * self._tasks_total
 
     # --------------------------------------------------------------------------------- callbacks
 
@@ -121,7 +122,8 @@ class SimulatedRM(ResourceManager):
         for accepted in response.accepted:
             self._books.capacity_changed(self._now_ns(), self._nodes[accepted.nodeID].resources, 1)
         for rejected in response.rejected:
-            self._books.surprised(f"node rejected: {without_names(rejected.reason, rejected.nodeID)}")
+            reason = without_names(rejected.reason, rejected.nodeID)
+            self._books.remarks.refusals[f"node rejected: {reason}"] += 1
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Ask for the tasks of accepted applications; give up those of rejected and failed ones."""
@@ -154,7 +156,7 @@ class SimulatedRM(ResourceManager):
     def _submit_task(self, application: SimulatedApplication, task: SimulatedTask, now_ns: int) -> None:
         """Write every piece of a task into the books, and ask for it or hold it back."""
         entry = AskEntry(
-            queue=application.queue,
+            account=self._applications[application.application_id].account,
             application_id=application.application_id,
             resources=task.resources,
             asked_at_ns=now_ns,
@@ -163,6 +165,7 @@ class SimulatedRM(ResourceManager):
         group = task.key if application.gang is not None and is_first else ""
         message = resource_message(task.resources)
         for key in task.allocation_keys():
+            self._steps_done += 1
             self._ask(Work(base_key=key, task=task, message=message, task_group=group), entry)
 
     def _ask(self, work: Work, entry: AskEntry) -> None:
@@ -192,7 +195,10 @@ class SimulatedRM(ResourceManager):
         self._outbox.add_ask(message)
 
     def _accepted(self, state: ApplicationState) -> None:
-        """Ask for the tasks of an application, or for the placeholders of a gang."""
+        """Count an application where it was placed, and ask for its tasks, or the placeholders of a gang."""
+        found = self._core.queue_and_user(state.application.application_id, RM_ID)
+        if found is not None:
+            self._books.accounts.settled(state.account, Owner.of(found))
         if state.application.gang is None:
             self._ask_for_held(state)
             return
@@ -227,13 +233,14 @@ class SimulatedRM(ResourceManager):
 
     def _drop(self, key: str, reason: str) -> None:
         """Write that an ask is refused."""
+        self._steps_done += 1
         self._books.rejected(key, self._now_ns(), reason)
         del self._work[key]
 
     def _placed(self, key: str) -> None:
         """Start a task; a placeholder only stands."""
         if key not in self._books.waiting:
-            self._books.surprised("placement of something that does not wait")
+            self._books.remarks.surprises["placement of something that does not wait"] += 1
             return
         now_ns = self._now_ns()
         entry = self._books.placed(key, now_ns)
@@ -245,6 +252,7 @@ class SimulatedRM(ResourceManager):
         """End a task whose time is over, if it still runs under this key."""
         entry = self._books.running.get(key)
         if entry is not None:
+            self._steps_done += 1
             self._books.completed(key, now_ns)
             self._outbox.add_release(release_message(key, entry.application_id))
             del self._work[key]
@@ -276,6 +284,12 @@ class SimulatedRM(ResourceManager):
         """Give up an ask that the scheduler refuses."""
         key = rejection.allocationKey
         if key not in self._books.waiting:
-            self._books.surprised("rejection of something that does not wait")
+            self._books.remarks.surprises["rejection of something that does not wait"] += 1
             return
         self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
+
+
+def _opened(application: SimulatedApplication, accounts: Accounts) -> ApplicationState:
+    """Return the state of an application that is submitted now, with an account for what it asks for."""
+    asked = Owner(queue=application.queue, user=application.user, groups=application.groups)
+    return ApplicationState(application, accounts.opened(asked))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .books import Books
 from .driver import Driver
+from .interruption import never
 from .report import build_report
 from .simulated_rm import SimulatedRM
 from .transcript_input import Transcript
@@ -36,8 +37,9 @@ def simulate(
     configuration: str | None,
     progress: Progress,
     stopwatch: Callable[[], float],
+    is_interrupted: Callable[[], bool] = never,
 ) -> SimulationReport:
-    """Simulate a workload or a transcript to its end.
+    """Simulate a workload or a transcript to its end, or until it is interrupted.
 
     Args:
         work: What is simulated.
@@ -46,6 +48,7 @@ def simulate(
         configuration: The queue YAML; `None` for the one that the input brings along.
         progress: Who is told how far it is.
         stopwatch: Real time in seconds, from any start.
+        is_interrupted: Tells whether to stop, with a report of what is known so far.
 
     Raises:
         LicorneError: The scheduler refuses the configuration.
@@ -58,7 +61,10 @@ def simulate(
         else:
             text = work.default_configuration if configuration is None else configuration
             traffic = SimulatedRM(work, core, books, text)
-        result = Driver(core, traffic, books, progress=progress, stopwatch=stopwatch).run()
+        driver = Driver(
+            core, traffic, books, progress=progress, stopwatch=stopwatch, is_interrupted=is_interrupted
+        )
+        result = driver.run()
     return build_report(
         books, result, workload=work.name, engine=engine, nodes=books.nodes, notes=_notes(work)
     )

@@ -15,6 +15,7 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from ..si.constants import FOREIGN
 from ..transcript import PredicateTable
+from .accounts import Owner
 from .books import AskEntry
 from .reasons import without_names
 from .si_messages import quantities
@@ -22,11 +23,12 @@ from .si_messages import quantities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..questions import QueueAndUser
+    from .accounts import Account
     from .books import Books
 
 __all__ = ["Ledger", "PlacementRefusedError", "Rules"]
 
-_NO_QUEUE: Final = "(no queue)"
 _NEW_NODE_ACTIONS: Final = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN})
 
 
@@ -52,14 +54,23 @@ class Ledger(ResourceManager):
         books: What it writes into.
         rules: How it behaves.
         now_ns: The virtual time from the start.
+        find: Tells where an application of a resource manager was placed, and whose it is.
     """
 
-    def __init__(self, rm_id: str, books: Books, rules: Rules, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        rm_id: str,
+        books: Books,
+        rules: Rules,
+        now_ns: Callable[[], int],
+        find: Callable[[str, str], QueueAndUser | None],
+    ) -> None:
         self._rm_id = rm_id
         self._books = books
         self._rules = rules
         self._now_ns = now_ns
-        self._queues: dict[str, str] = {}
+        self._find = find
+        self._accounts: dict[str, Account] = {}
         self._nodes: dict[str, dict[str, int]] = {}
         self._offered_nodes: dict[str, dict[str, int]] = {}
 
@@ -80,9 +91,11 @@ class Ledger(ResourceManager):
                 self._node_gone(node.nodeID)
 
     def says_applications(self, request: si.ApplicationRequest) -> None:
-        """Write which queue applications want; asks of removed ones are withdrawn."""
+        """Open accounts for new applications; asks of removed ones are withdrawn."""
         for application in request.new:
-            self._queues[application.applicationID] = application.queueName or _NO_QUEUE
+            user = application.ugi
+            asked = Owner(queue=application.queueName, user=user.user, groups=tuple(user.groups))
+            self._accounts[application.applicationID] = self._books.accounts.opened(asked)
         for removed in request.remove:
             for key in self._keys_of(removed.applicationID):
                 if key in self._books.waiting:
@@ -137,6 +150,16 @@ class Ledger(ResourceManager):
         """Write the capacity of accepted nodes."""
         for accepted in response.accepted:
             self._node_there(accepted.nodeID, self._offered_nodes.pop(accepted.nodeID, {}))
+        for rejected in response.rejected:
+            reason = without_names(rejected.reason, rejected.nodeID)
+            self._books.remarks.refusals[f"node rejected: {reason}"] += 1
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Count accepted applications where they were placed."""
+        for accepted in response.accepted:
+            found = self._find(accepted.applicationID, self._rm_id)
+            if found is not None:
+                self._books.accounts.settled(self._account(accepted.applicationID), Owner.of(found))
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Write placements, ends and rejections; keep the confirmations that are due."""
@@ -183,13 +206,21 @@ class Ledger(ResourceManager):
     def _entry(self, allocation: si.Allocation, resources: dict[str, int]) -> AskEntry:
         """Return the entry of an ask, or of an allocation that it brings along."""
         return AskEntry(
-            queue=self._queues.get(allocation.applicationID, _NO_QUEUE),
+            account=self._account(allocation.applicationID),
             application_id=allocation.applicationID,
             resources=resources,
             asked_at_ns=self._now_ns(),
             is_placeholder=allocation.placeholder,
             is_recovered=bool(allocation.nodeID),
         )
+
+    def _account(self, application_id: str) -> Account:
+        """Return the account of an application, one of nobody if it was never submitted."""
+        account = self._accounts.get(application_id)
+        if account is None:
+            nobody = self._books.accounts.opened(Owner(queue="", user=""))
+            account = self._accounts[application_id] = nobody
+        return account
 
     def _ends(self, key: str, termination: si.TerminationType) -> None:
         """Write how an allocation on a node ends."""

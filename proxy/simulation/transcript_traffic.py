@@ -67,7 +67,7 @@ class TranscriptTraffic:
                 self._say(step.line)
             except LicorneError as error:
                 # As in a replay, the transcript goes on after a refusal.
-                self._books.surprised(f"line {step.line.number}, {step.line.verb}: {error}")
+                self._books.remarks.refusals[f"line {step.line.number}, {step.line.verb}: {error}"] += 1
 
     def has_to_send(self) -> bool:
         """Return whether a release is to be confirmed; raise what went wrong in a callback."""
@@ -121,7 +121,7 @@ class TranscriptTraffic:
             replaced.config = self._configuration
             request = replaced
         known = self._ledgers.get(request.rmID)
-        ledger = Ledger(request.rmID, self._books, self._rules, self._now_ns)
+        ledger = Ledger(request.rmID, self._books, self._rules, self._now_ns, self._core.queue_and_user)
         guard = CallbackGuard(ledger)
         self._guards.append(guard)
         self._core.api.register_resource_manager(request, guard)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["StepFunction", "permille_by_interval", "sum_of"]
+__all__ = ["StepFunction", "permille", "permille_by_interval", "sum_of"]
 
 
 @final
@@ -96,8 +96,13 @@ def permille_by_interval(
     A simulation that ends at the moment it began has one interval without length: its use at that moment.
     """
     if end_ns == 0:
-        return (used.value * 1000 // capacity.value if capacity.value else 0,)
+        return (permille(used.value, capacity.value),)
     intervals = min(intervals, end_ns)
     borders_ns = [end_ns * number // intervals for number in range(intervals + 1)]
     pairs = zip(used.integrals(borders_ns), capacity.integrals(borders_ns), strict=True)
-    return tuple(part * 1000 // whole if whole else 0 for part, whole in pairs)
+    return tuple(permille(part, whole) for part, whole in pairs)
+
+
+def permille(part: int, whole: int) -> int:
+    """Return a part in thousandths of the whole, rounded to the nearest, half up; 0 of nothing."""
+    return (part * 2000 + whole) // (whole * 2) if whole else 0

@@ -216,3 +216,18 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
 
     assert 2 == status
     assert "none.yaml" in errors
+
+
+@pytest.mark.parametrize("command", [["replay"], ["simulate"], ["explain", "app", "-i"], ["validate"]])
+def test_a_command_that_is_interrupted_ends_with_130(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a traceback, wherever it was."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "open", interrupted)
+    status, output, errors = run(*command, "any.jsonl")
+
+    assert (130, "", f"licorne {command[0]}: interrupted\n") == (status, output, errors)

@@ -172,3 +172,21 @@ def test_a_predicate_cannot_ask_for_an_explanation(engine: EngineName, *, steppe
         assert done.wait(timeout=10)
 
     assert "an explanation inside a predicate is refused" in refused[0]
+
+
+@pytest.mark.parametrize(("engine", "stepped"), [("direct", True), ("actors", False), ("threads", False)])
+def test_a_scheduler_says_where_an_application_is_and_whose(engine: EngineName, *, stepped: bool) -> None:
+    """The queue that the rules found, and nothing where no partition has the application."""
+    rules = "placementrules: [{name: user, create: true}]"
+    queues = f"partitions: [{{name: default, {rules}, queues: [{{name: root, submitacl: '*'}}]}}]"
+    with Scheduler(engine=engine, stepped=stepped) as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=queues)
+        new = si.AddApplicationRequest(applicationID="app", queueName="root.other")
+        new.ugi.CopyFrom(si.UserGroupInformation(user="ada", groups=["a", "b"]))
+        scheduler.update_application(si.ApplicationRequest(rmID="rm", new=[new]))
+        found = scheduler.queue_and_user("app", rm_id="rm", partition="default")
+
+        assert ("root.ada", "ada", ("a", "b")) == found
+        assert None is scheduler.queue_and_user("unknown")
+        with pytest.raises(RequestError, match="there is no partition"):
+            scheduler.queue_and_user("app", partition="second")

@@ -2,24 +2,27 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulation_builders import tally_of
 
+from licorne.proxy.simulation.accounts import Owner
 from licorne.proxy.simulation.books import AskEntry, Books
 
 
-def _entry(asked_at_ns: int = 0, **flags: bool) -> AskEntry:
+def _entry(books: Books, asked_at_ns: int = 0, **flags: bool) -> AskEntry:
+    account = books.accounts.opened(Owner(queue="root.q", user="u"))
     return AskEntry(
-        queue="root.q", application_id="a", resources={"vcore": 2}, asked_at_ns=asked_at_ns, **flags
+        account=account, application_id="a", resources={"vcore": 2}, asked_at_ns=asked_at_ns, **flags
     )
 
 
 def test_work_is_followed_from_its_submission_to_its_end() -> None:
     """It waits, runs and is completed, and its wait is from asking to placing."""
     books = Books()
-    books.asked("k", _entry(5), 5)
+    books.asked("k", _entry(books, 5), 5)
     books.placed("k", 8)
     books.completed("k", 20)
 
-    tally = books.tallies["root.q"]
+    tally = tally_of(books)
 
     assert (1, 1, 0, 0, 1) == (tally.submitted, tally.placed, tally.waiting, tally.running, tally.completed)
     assert [3] == tally.waits_ns
@@ -28,13 +31,13 @@ def test_work_is_followed_from_its_submission_to_its_end() -> None:
 def test_work_that_is_asked_for_again_is_submitted_and_placed_once() -> None:
     """A preempted task waits again, but not for its first node."""
     books = Books()
-    books.asked("k", _entry(), 0)
+    books.asked("k", _entry(books), 0)
     books.placed("k", 1)
     books.preempted("k", 5)
-    books.asked("k-r1", _entry(is_repeated=True, was_placed=True), 5)
+    books.asked("k-r1", _entry(books, is_repeated=True, was_placed=True), 5)
     books.placed("k-r1", 9)
 
-    tally = books.tallies["root.q"]
+    tally = tally_of(books)
 
     assert (1, 1, 1, 1) == (tally.submitted, tally.placed, tally.preempted, tally.running)
     assert [1] == tally.waits_ns
@@ -43,10 +46,10 @@ def test_work_that_is_asked_for_again_is_submitted_and_placed_once() -> None:
 def test_a_placeholder_uses_room_and_counts_as_no_work() -> None:
     """What is reserved is in use."""
     books = Books()
-    books.asked("ph", _entry(is_placeholder=True), 0)
+    books.asked("ph", _entry(books, is_placeholder=True), 0)
     books.placed("ph", 1)
 
-    tally = books.tallies["root.q"]
+    tally = tally_of(books)
 
     assert (0, 0, 0) == (tally.submitted, tally.placed, tally.running)
     assert 2 == tally.used["vcore"].value
@@ -55,7 +58,7 @@ def test_a_placeholder_uses_room_and_counts_as_no_work() -> None:
 def test_a_placeholder_on_a_node_keeps_the_books_open() -> None:
     """A timer of the scheduler may still take it away."""
     books = Books()
-    books.asked("ph", _entry(is_placeholder=True), 0)
+    books.asked("ph", _entry(books, is_placeholder=True), 0)
     books.placed("ph", 1)
     assert books.is_anything_open()
 
@@ -67,21 +70,21 @@ def test_a_placeholder_on_a_node_keeps_the_books_open() -> None:
 def test_nobody_waited_for_an_allocation_that_was_brought_along() -> None:
     """It is placed, and its wait would say nothing."""
     books = Books()
-    books.asked("k", _entry(is_recovered=True), 0)
+    books.asked("k", _entry(books, is_recovered=True), 0)
     books.placed("k", 0)
 
-    assert (1, []) == (books.tallies["root.q"].placed, books.tallies["root.q"].waits_ns)
+    assert (1, []) == (tally_of(books).placed, tally_of(books).waits_ns)
 
 
 def test_a_new_size_changes_what_is_in_use_from_then_on() -> None:
     """The peak is that of the larger size."""
     books = Books()
-    books.asked("k", _entry(), 0)
+    books.asked("k", _entry(books), 0)
     books.placed("k", 0)
     books.resized("k", {"vcore": 7}, 10)
     books.completed("k", 20)
 
-    used = books.tallies["root.q"].used["vcore"]
+    used = tally_of(books).used["vcore"]
 
     assert (7, 0, [2 * 10 + 7 * 10]) == (used.peak, used.value, used.integrals([0, 20]))
 
@@ -93,7 +96,7 @@ def test_submitted_work_is_always_somewhere(steps: list[tuple[int, str]]) -> Non
     books = Books()
     for moment, (number, step) in enumerate(steps):
         _take(books, f"k{number}", step, moment)
-        tallies = list(books.tallies.values())
+        tallies = list(books.accounts.tallies().values())
 
         expected = sum(t.waiting + t.running + t.completed + t.rejected + t.withdrawn for t in tallies)
         in_use = sum(t.used["vcore"].value for t in tallies if t.used)
@@ -105,7 +108,7 @@ def test_submitted_work_is_always_somewhere(steps: list[tuple[int, str]]) -> Non
 def _take(books: Books, key: str, step: str, moment: int) -> None:
     """Write one step if it is possible for that key."""
     if step == "a" and key not in books.waiting and key not in books.running:
-        books.asked(key, _entry(moment), moment)
+        books.asked(key, _entry(books, moment), moment)
     elif key in books.waiting and step in "prt":
         if step == "p":
             books.placed(key, moment)
@@ -120,5 +123,5 @@ def _take(books: Books, key: str, step: str, moment: int) -> None:
             books.given_up(books.stopped(key, moment))
         else:
             books.preempted(key, moment)
-            again = _entry(moment, is_repeated=True, was_placed=True)
+            again = _entry(books, moment, is_repeated=True, was_placed=True)
             books.asked(key, again, moment)

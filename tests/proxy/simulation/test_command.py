@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from simulation_builders import written
 from typer.testing import CliRunner, Result
 
 from licorne.proxy.simulation.command import simulate_command
+from licorne.proxy.simulation.interruption import interruption_noted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +38,7 @@ def test_a_scenario_is_simulated_and_reported(tmp_path: Path) -> None:
     result = _simulate(written(tmp_path / "s.yaml", _SCENARIO), core=core)
 
     assert (0, "") == (result.exit_code, result.stderr)
-    assert result.stdout.startswith("s: 1 nodes, 3 tasks, 1 queues")
+    assert result.stdout.startswith("s: 1 node, 3 tasks, 1 queue, ")
     assert core.is_closed
 
 
@@ -110,6 +112,65 @@ def test_a_refused_registration_ends_with_two_and_closes_the_core(tmp_path: Path
     assert 2 == result.exit_code
     assert "is refused" in result.stderr
     assert core.is_closed
+
+
+def _interrupting_core(*seconds: int) -> FakeCore:
+    """Return a core at which somebody presses Ctrl-C at these moments."""
+    core = FakeCore()
+    for second in seconds:
+        core.at(second * 10**9, lambda: signal.raise_signal(signal.SIGINT))
+    return core
+
+
+def test_an_interrupted_simulation_reports_what_is_known(tmp_path: Path) -> None:
+    """And ends with the status that says so; the books stand at a moment at which all had come to rest."""
+    path = written(tmp_path / "s.yaml", _SCENARIO)
+    whole = json.loads(_simulate(path, "--json").stdout)
+    core = _interrupting_core(80)
+
+    result = _simulate(path, "--json", core=core)
+
+    document = json.loads(result.stdout)
+    assert (130, "licorne simulate: interrupted; this is what was known\n") == (
+        result.exit_code,
+        result.stderr,
+    )
+    assert (False, True) == (whole["interrupted"], document["interrupted"])
+    assert (3, 2) == (document["total"]["submitted"], document["total"]["placed"])
+    assert document["end_ns"] < whole["end_ns"]
+    assert core.is_closed
+
+
+def test_an_interrupted_simulation_says_so_in_its_table(tmp_path: Path) -> None:
+    """In the headline."""
+    result = _simulate(written(tmp_path / "s.yaml", _SCENARIO), core=_interrupting_core(80))
+
+    assert ": 1 node, 3 tasks, 1 queue, interrupted after " in result.stdout
+
+
+def test_a_second_interruption_ends_it_at_once(tmp_path: Path) -> None:
+    """Nothing is reported then."""
+    core = _interrupting_core(80, 80)
+
+    result = _simulate(written(tmp_path / "s.yaml", _SCENARIO), core=core)
+
+    assert (130, "") == (result.exit_code, result.stdout)
+    assert core.is_closed
+    assert signal.default_int_handler is signal.getsignal(signal.SIGINT)
+
+
+def test_a_signal_that_somebody_else_handles_is_left_to_them() -> None:
+    """As in a program that embeds the simulation."""
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        with interruption_noted() as is_interrupted:
+            signal.raise_signal(signal.SIGINT)
+            assert not is_interrupted()
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    assert [signal.SIGINT] == heard
 
 
 def test_pods_are_packed_or_replayed(tmp_path: Path) -> None:

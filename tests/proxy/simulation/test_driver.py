@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fake_core import FakeCore
-from simulation_builders import SECOND, a_task, a_workload, an_application, drive, run
+from simulation_builders import SECOND, a_task, a_workload, an_application, drive, run, tally_of
 
 from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.driver import QUIET_LIMIT_NS, Driver, SimulationError
@@ -92,7 +92,7 @@ def test_the_same_workload_gives_the_same_books() -> None:
 
     first, second = (run(FakeCore(), *applications) for _ in range(2))
 
-    assert first.tallies["root.q"].waits_ns == second.tallies["root.q"].waits_ns
+    assert tally_of(first).waits_ns == tally_of(second).waits_ns
     assert first.last_change_ns == second.last_change_ns
 
 

@@ -97,7 +97,7 @@ def test_the_books_agree_with_the_scheduler_in_the_end() -> None:
     core._scheduler.validate()
     assert (len(books.waiting), len(books.running)) == _in_the_scheduler(core)
     assert min(len(books.waiting), len(books.running)) > 5
-    assert {} == books.surprises
+    assert not books.remarks.surprises
     core.close()
 
 
@@ -128,6 +128,40 @@ def test_a_queue_that_does_not_exist_rejects_its_applications() -> None:
 
     assert (4, 4) == (report.total.submitted, report.total.rejected)
     assert 4 == report.rejections[0].count
+
+
+_BY_USER = """
+partitions:
+  - name: default
+    placementrules:
+      - {name: user, create: true, parent: {name: fixed, value: root.people, create: true}}
+    queues:
+      - {name: root, submitacl: "*", queues: [{name: people, parent: true}]}
+"""
+
+
+@pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
+def test_work_counts_where_the_rules_put_it(engine: EngineName) -> None:
+    """That is the answer to "what if" where the rules, and not the applications, name the queue."""
+    applications = (
+        an_application(a_task("t1"), name="a1"),
+        replace(an_application(a_task("t2", pieces=2), name="a2"), user="v", groups=("g", "h")),
+    )
+    report = _simulated(replace(a_workload(*applications), default_configuration=_BY_USER), engine)
+
+    assert {"root.people.u": 1, "root.people.v": 2} == {
+        name: tally.completed for name, tally in report.queues.items()
+    }
+    assert {"u": 1, "v": 2} == {name: tally.completed for name, tally in report.users.items()}
+    assert {"g": 3, "h": 2} == {name: tally.completed for name, tally in report.groups.items()}
+    assert 3 == report.total.completed
+
+
+def test_a_transcript_counts_where_the_rules_put_it() -> None:
+    """It names no queue, and the scheduler is asked for it."""
+    report = _simulated(read_timed_transcript(_CONFORMANCE / "dynamic-queues" / "quota-tags.jsonl"))
+
+    assert ["root.p.dev"] == list(report.queues)
 
 
 @pytest.mark.parametrize("name", ["gang/replace", "nodes/grow", "preemption/basic", "mixes/mix-4"])

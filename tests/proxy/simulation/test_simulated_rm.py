@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from fake_core import FakeCore
-from simulation_builders import SECOND, a_node, a_task, a_workload, an_application, drive, run
+from simulation_builders import SECOND, a_node, a_task, a_workload, an_application, drive, run, tally_of
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.simulation.books import Books, QueueTally
+from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.simulation.workload import GangStyle
 
+if TYPE_CHECKING:
+    from licorne.proxy.simulation.accounts import Tally
 
-def _tally(books: Books, queue: str = "root.q") -> QueueTally:
-    return books.tallies[queue]
+
+def _tally(books: Books, queue: str = "root.q") -> Tally:
+    return tally_of(books, queue)
 
 
 def _releases(core: FakeCore) -> list[tuple[str, int]]:
@@ -93,7 +98,7 @@ def test_tasks_of_a_rejected_application_are_rejected() -> None:
     books = run(core, an_application(a_task("t", pieces=2), a_task("late", at=9), name="app-7"))
 
     assert (3, 3) == (_tally(books).submitted, _tally(books).rejected)
-    assert {"no queue for ...": 3} == books.reasons
+    assert {"no queue for ...": 3} == books.remarks.rejections
     assert [] == _asks(core)
 
 
@@ -146,7 +151,7 @@ def test_a_failed_application_gives_up_what_waits() -> None:
     books = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
 
     assert (1, 1) == (_tally(books).completed, _tally(books).rejected)
-    assert {"application Failing: because": 1} == books.reasons
+    assert {"application Failing: because": 1} == books.remarks.rejections
 
 
 def test_an_ask_of_an_unknown_application_is_rejected_with_its_reason() -> None:
@@ -155,7 +160,7 @@ def test_an_ask_of_an_unknown_application_is_rejected_with_its_reason() -> None:
     core.at(SECOND, core._applications.clear)
     books = run(core, an_application(a_task("t1"), a_task("t2", at=2), a_task("t3", at=3)))
 
-    assert {"failed to find application ...": 2} == books.reasons
+    assert {"failed to find application ...": 2} == books.remarks.rejections
 
 
 def test_a_gang_starts_when_all_its_placeholders_are_placed() -> None:
@@ -214,7 +219,7 @@ def test_a_placement_that_nobody_waits_for_is_a_surprise() -> None:
     placed = si.AllocationResponse(new=[si.Allocation(allocationKey="x", applicationID="a", nodeID="n1")])
     core.at(SECOND, lambda: core._tell(placed))
 
-    assert {"placement of something that does not wait": 1} == run(core, an_application()).surprises
+    assert {"placement of something that does not wait": 1} == run(core, an_application()).remarks.surprises
 
 
 def test_an_error_inside_a_callback_ends_the_simulation() -> None:
@@ -248,3 +253,30 @@ def test_priorities_and_permissions_stand_in_the_asks() -> None:
         asks[0].preemptionPolicy.allowPreemptSelf,
         asks[0].preemptionPolicy.allowPreemptOther,
     )
+
+
+def test_work_counts_for_the_queue_that_placement_put_it_in() -> None:
+    """Not for the one that was asked for; what is rejected has no other."""
+    core = FakeCore(queues_instead={"root.asked": "root.real"}, refused_queues={"root.none"})
+    books = run(
+        core,
+        an_application(a_task("t1"), name="a1", queue="root.asked"),
+        an_application(a_task("t2"), name="a2", queue="root.real"),
+        an_application(a_task("t3"), name="a3", queue="root.none"),
+    )
+
+    assert {"root.real": 2, "root.none": 1} == {
+        owner.queue: tally.submitted for owner, tally in books.accounts.tallies().items()
+    }
+
+
+def test_a_node_that_is_refused_is_no_surprise() -> None:
+    """The reason stands with what was refused."""
+    core = FakeCore()
+    books, workload = Books(), a_workload(an_application())
+    rm = SimulatedRM(workload, core, books, "queues")
+
+    rm.update_node(si.NodeResponse(rejected=[si.RejectedNode(nodeID="n1", reason="n1 is known")]))
+
+    assert {"node rejected: ... is known": 1} == books.remarks.refusals
+    assert not books.remarks.surprises

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fake_core import FakeCore
-from simulation_builders import SECOND, drive, written
+from simulation_builders import SECOND, drive, tally_of, written
 
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.simulation.books import Books, QueueTally
+from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.input_errors import InputError
 from licorne.proxy.simulation.transcript_input import read_timed_transcript
 from licorne.proxy.simulation.transcript_traffic import TranscriptTraffic
@@ -17,6 +17,8 @@ from licorne.proxy.transcript import TranscriptError
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from licorne.proxy.simulation.accounts import Tally
 
 _NODE = {
     "nodeID": "n",
@@ -49,8 +51,8 @@ def _play(folder: Path, core: FakeCore, *lines: Mapping[str, object]) -> Books:
     return books
 
 
-def _tally(books: Books) -> QueueTally:
-    return books.tallies["root.q"]
+def _tally(books: Books) -> Tally:
+    return tally_of(books)
 
 
 def test_lines_have_the_time_that_was_advanced_before_them(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_foreign_allocations_are_not_in_the_books(tmp_path: Path) -> None:
     """They belong to no application and no queue."""
     books = _play(tmp_path, FakeCore(), _ask("f", nodeID="n", allocationTags={"foreign": "static"}))
 
-    assert {} == books.tallies
+    assert {} == books.accounts.tallies()
 
 
 def test_nodes_that_change_or_go_change_the_capacity(tmp_path: Path) -> None:
@@ -204,7 +206,8 @@ def test_a_refused_request_is_told_and_the_transcript_goes_on(tmp_path: Path) ->
     core = FakeCore(refused_configuration="bad")
     books = _play(tmp_path, core, {"register": {"rmID": "rm", "config": "bad"}}, _ask("k"))
 
-    assert {"line 4, register: the configuration 'bad' is refused": 1} == books.surprises
+    assert {"line 4, register: the configuration 'bad' is refused": 1} == books.remarks.refusals
+    assert not books.remarks.surprises
     assert 1 == _tally(books).placed
 
 
@@ -218,3 +221,20 @@ def test_a_configuration_may_take_the_place_of_the_recorded_one(tmp_path: Path) 
 
     assert isinstance(request, si.RegisterResourceManagerRequest)
     assert ("rm", "mine") == (request.rmID, request.config)
+
+
+def test_what_a_transcript_asks_counts_where_it_was_placed(tmp_path: Path) -> None:
+    """Also asks in the moment of the application, before there is an answer."""
+    core = FakeCore(queues_instead={"root.q": "root.real"})
+    books = _play(tmp_path, core, _ask("k1"), {"schedule": "all"}, _ask("k2"))
+
+    assert ["root.real"] == [owner.queue for owner in books.accounts.tallies()]
+    assert 2 == tally_of(books, "root.real").submitted
+
+
+def test_an_application_that_was_never_submitted_has_an_account_of_nobody(tmp_path: Path) -> None:
+    """Its asks are counted all the same."""
+    ask = {"allocationKey": "k", "applicationID": "unknown"}
+    books = _play(tmp_path, FakeCore(), {"allocation": {"rmID": "rm", "allocations": [ask]}})
+
+    assert [("", "")] == [(owner.queue, owner.user) for owner in books.accounts.tallies()]

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.proxy.simulation.usage import StepFunction, permille_by_interval, sum_of
+from licorne.proxy.simulation.usage import StepFunction, permille, permille_by_interval, sum_of
 
 
 def _steps(*changes: tuple[int, int]) -> StepFunction:
@@ -77,3 +77,10 @@ def test_a_sum_has_the_sum_of_the_integrals(
     expected = sum(part.integrals([3, 40])[0] for part in parts)
 
     assert [expected] == sum_of(parts).integrals([3, 40])
+
+
+def test_shares_are_rounded() -> None:
+    """To the nearest thousandth, half of one up; of nothing there is no share."""
+    assert [333, 667, 1, 0, 0] == [permille(*pair) for pair in ((1, 3), (2, 3), (1, 2000), (1, 2001), (1, 0))]
+    assert (667,) == permille_by_interval(_steps((0, 2)), _steps((0, 3)), end_ns=10, intervals=1)
+    assert (667,) == permille_by_interval(_steps((0, 2)), _steps((0, 3)), end_ns=0, intervals=1)

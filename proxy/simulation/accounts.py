@@ -1,0 +1,130 @@
+"""For whom work counts: what becomes of the asks of an application, for its queue, user and groups.
+
+Where an application is, and whose, is known once the scheduler has placed it. Until then what it has is
+counted apart; an application that is never placed counts as what it asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+from .usage import StepFunction, sum_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..questions import QueueAndUser
+
+__all__ = ["Account", "Accounts", "Owner", "Remarks", "Tally"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose work something is: the queue that it is in, the user, and the groups of the user."""
+
+    queue: str
+    user: str
+    groups: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, found: QueueAndUser) -> Owner:
+        """Return the owner that the scheduler found."""
+        return cls(queue=found.queue, user=found.user, groups=found.groups)
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """The counts of one owner, or of several.
+
+    Each piece of work counts once as submitted, however often it is asked for again after a preemption.
+    Submitted is always the sum of waiting, running, completed, rejected and withdrawn; placed are those
+    that got a node at least once, and `waits_ns` holds how long each of them waited for the first one.
+    """
+
+    submitted: int = 0
+    placed: int = 0
+    waiting: int = 0
+    running: int = 0
+    completed: int = 0
+    rejected: int = 0
+    withdrawn: int = 0
+    preempted: int = 0
+    waits_ns: list[int] = field(default_factory=list)
+    used: dict[str, StepFunction] = field(default_factory=dict)
+
+    def add(self, other: Tally) -> None:
+        """Count all that another one has counted too; that one keeps what it has."""
+        self.submitted += other.submitted
+        self.placed += other.placed
+        self.waiting += other.waiting
+        self.running += other.running
+        self.completed += other.completed
+        self.rejected += other.rejected
+        self.withdrawn += other.withdrawn
+        self.preempted += other.preempted
+        self.waits_ns += other.waits_ns
+        for name, used in other.used.items():
+            self.used[name] = sum_of([self.used[name], used] if name in self.used else [used])
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """An application that work is counted for; `owner` is what it asked for until it has been placed."""
+
+    owner: Owner
+    tally: Tally = field(default_factory=Tally)
+    is_settled: bool = False
+
+
+@final
+class Accounts:
+    """The accounts of one simulation."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[Owner, Tally] = {}
+        self._open: dict[int, Account] = {}
+
+    def opened(self, asked: Owner) -> Account:
+        """Open the account of an application that is submitted, and return it.
+
+        Args:
+            asked: The queue that it asks for, and whose it says it is.
+        """
+        account = Account(asked)
+        self._open[id(account)] = account
+        return account
+
+    def settled(self, account: Account, owner: Owner) -> None:
+        """Count an application from now on, and what it has had, for the owner that it was found to have."""
+        if account.is_settled:
+            return
+        shared = self._tallies.setdefault(owner, Tally())
+        shared.add(account.tally)
+        account.owner, account.tally, account.is_settled = owner, shared, True
+        del self._open[id(account)]
+
+    def tallies(self) -> Mapping[Owner, Tally]:
+        """Return the counts of all that had work or used something."""
+        found: dict[Owner, Tally] = {}
+        counted = [*self._tallies.items(), *((one.owner, one.tally) for one in self._open.values())]
+        for owner, tally in counted:
+            if tally.submitted or tally.used:
+                found.setdefault(owner, Tally()).add(tally)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What the scheduler said that is to be told, each text with how often it was said.
+
+    Attributes:
+        rejections: Why work was rejected.
+        refusals: Why requests and nodes were refused as a whole.
+        surprises: What does not fit the books: a bug of somebody.
+    """
+
+    rejections: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    surprises: Counter[str] = field(default_factory=Counter)
