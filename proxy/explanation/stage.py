@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from ...model.clock import EPOCH_2000_NS
 from ...model.configuration.durations import DurationError, parse_duration_ns
-from ...model.configuration.reader import load
 from ...model.errors import LicorneError
 from ..engine_names import engine_named
 from ..replay import Replay
 from ..si import si_pb2 as si
 from ..simulation.books import Books
 from ..simulation.driver import Driver, NoProgress
+from ..simulation.given_queues import partitions_in, read_queues
 from ..simulation.input_files import read_text
 from ..simulation.inputs import InputKind, InputOptions, kind_of_input, load_input
 from ..simulation.located_yaml import read_located_yaml
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ...model.configuration.schema import Position
     from ..resolvers.resolver import UserResolver
     from ..scheduler import EngineName, Scheduler
+    from ..simulation.given_queues import GivenQueues
     from ..transcript import Line
     from .words import Where
 
@@ -132,13 +133,10 @@ def stage_for(options: StageOptions) -> Iterator[Stage]:
     """
     if options.at_ns is not None and options.after_line is not None:
         raise LicorneError("a moment (--at) and a line (--after) are two ends: name one of them")
-    configuration = None
-    if options.config_path is not None:
-        configuration = read_text(options.config_path)
-        load(configuration, source=str(options.config_path))
+    given = None if options.config_path is None else read_queues(options.config_path)
     resolver = None if options.users_path is None else read_users(options.users_path)
     if kind_of_input(options.input.path) is InputKind.TRANSCRIPT:
-        played = _Replayed(options, configuration, resolver)
+        played = _Replayed(options, given, resolver)
         with played.replay.scheduler:
             yield played.play()
     elif options.after_line is not None:
@@ -146,7 +144,7 @@ def stage_for(options: StageOptions) -> Iterator[Stage]:
     else:
         core = SchedulerCore(options.engine, resolver, options.threads)
         with core.scheduler:
-            yield _simulated(options, core, configuration)
+            yield _simulated(options, core, given)
 
 
 # --------------------------------------------------------------------------------------- transcripts
@@ -161,12 +159,14 @@ class _Replayed:
     """A replay that knows which line configured each resource manager."""
 
     def __init__(
-        self, options: StageOptions, configuration: str | None, resolver: UserResolver | None
+        self, options: StageOptions, given: GivenQueues | None, resolver: UserResolver | None
     ) -> None:
         path = options.input.path
         self._options = options
-        self._configuration = configuration
+        self._given = given
         self._lines = read_transcript(read_text(path), str(path))
+        if given is not None:
+            given.check_partitions(partitions_in(self._lines))
         self._configured: dict[str, int] = {}
         self.replay = Replay(options.engine, _say_nothing, resolver, threads=options.threads)
 
@@ -200,10 +200,10 @@ class _Replayed:
         return False, replace(line, body=left_ns) if left_ns else None
 
     def _play(self, line: Line) -> None:
-        if self._configuration is not None and line.verb == "register":
+        if self._given is not None and line.verb == "register":
             request = si.RegisterResourceManagerRequest()
             request.CopyFrom(line.message(si.RegisterResourceManagerRequest))
-            request.config = self._configuration
+            request.config = self._given.text
             line = replace(line, body=request)
         self.replay.run([line])
         if line.number in self.replay.refused:
@@ -225,13 +225,15 @@ class _Replayed:
 # --------------------------------------------------------------------------------------- simulations
 
 
-def _simulated(options: StageOptions, core: SchedulerCore, configuration: str | None) -> Stage:
+def _simulated(options: StageOptions, core: SchedulerCore, given: GivenQueues | None) -> Stage:
     """Simulate a workload up to the moment."""
     work = load_input(options.input)
+    if given is not None:
+        given.check_partitions()
     assert not isinstance(work, Transcript), "transcripts are replayed"
     books = Books()
     origin_ns = core.now_ns()
-    text = work.default_configuration if configuration is None else configuration
+    text = work.default_configuration if given is None else given.text
     manager = SimulatedRM(work, core, books, text)
     driver = Driver(core, manager, books, progress=NoProgress(), stopwatch=lambda: 0.0)
     driver.run(until_ns=options.at_ns)

@@ -100,24 +100,25 @@ def _run(
     options: InputOptions, config: Path | None, engine: EngineName, open_core: CoreFactory
 ) -> SimulationReport:
     """Load everything, and only then simulate."""
-    from ...model.configuration.reader import load
-    from .input_files import read_text
+    from .given_queues import partitions_in, read_queues
     from .inputs import load_input
     from .interruption import interruption_noted
     from .progress import progress_on
     from .simulation import simulate
+    from .transcript_input import Transcript
 
-    configuration = None
-    if config is not None:
-        configuration = read_text(config)
-        load(configuration, source=str(config))
+    given = None if config is None else read_queues(config)
     work = load_input(options)
+    if given is not None and isinstance(work, Transcript):
+        given.check_partitions(partitions_in(step.line for step in work.steps))
+    elif given is not None:
+        given.check_partitions()
     with progress_on(sys.stderr, work.name) as progress, interruption_noted() as is_interrupted:
         return simulate(
             work,
             open_core,
             engine=engine,
-            configuration=configuration,
+            configuration=None if given is None else given.text,
             progress=progress,
             stopwatch=time.perf_counter,
             is_interrupted=is_interrupted,

@@ -13,9 +13,19 @@ from .input_errors import InputError
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["NANOSECONDS_IN_SECOND", "read_standard_input", "read_text", "virtual_ns", "whole_number"]
+__all__ = [
+    "NANOSECONDS_IN_SECOND",
+    "NODES_MAX",
+    "check_node_count",
+    "read_standard_input",
+    "read_text",
+    "virtual_ns",
+    "whole_number",
+]
 
 NANOSECONDS_IN_SECOND: Final = 10**9
+NODES_MAX: Final = 1_000_000
+"""How many nodes a simulation has at most, whatever file they come from."""
 
 # Only these digits: `int` would also take underscores, blanks and the digits of other scripts.
 _WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,40}")
@@ -90,6 +100,16 @@ def whole_number(text: str, *, path: Path, line: int, name: str, scale: int = 1)
     if value > INT64_MAX:
         raise InputError(path, f"{name}: {text!r} is too large", line=line)
     return value
+
+
+def check_node_count(path: Path, count: int) -> None:
+    """Refuse more nodes than a simulation has, before any of them is made.
+
+    Raises:
+        InputError: There are too many.
+    """
+    if count > NODES_MAX:
+        raise InputError(path, f"there are {count:,} nodes, more than {NODES_MAX:,}")
 
 
 def virtual_ns(text: str, *, path: Path, line: int, name: str) -> int:

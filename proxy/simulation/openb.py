@@ -26,7 +26,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from .input_errors import InputError
-from .input_files import NANOSECONDS_IN_SECOND, read_text, virtual_ns, whole_number
+from .input_files import NANOSECONDS_IN_SECOND, check_node_count, read_text, virtual_ns, whole_number
 from .queue_tree import configuration_for, queue_name
 from .workload import InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
 
@@ -36,20 +36,15 @@ if TYPE_CHECKING:
 
 __all__ = ["POD_COLUMNS", "OpenbMode", "read_openb"]
 
-NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-POD_COLUMNS: Final = (
-    "name",
-    "cpu_milli",
-    "memory_mib",
-    "num_gpu",
-    "gpu_milli",
-    "gpu_spec",
-    "qos",
-    "pod_phase",
-    "creation_time",
-    "deletion_time",
-    "scheduled_time",
-)
+NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu")
+"""What a file of nodes must have; the `model` of their devices becomes an attribute where it stands there."""
+
+POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "qos")
+"""What a file of pods must have; `gpu_spec` is counted where it stands there, and all else is passed over."""
+
+TIME_COLUMNS: Final = ("creation_time", "deletion_time")
+"""What it must have besides where pods have their own times; `scheduled_time` counts where it is there."""
+
 _BYTES_IN_MIB: Final = 2**20
 _MILLI: Final = 1000
 _USER: Final = "openb"
@@ -74,9 +69,13 @@ class _Row:
 
     def text(self, name: str) -> str:
         """Return a field that must not be empty."""
-        if not self.fields[name]:
+        if not self.fields.get(name):
             raise InputError(self.path, f"{name}: the field is empty", line=self.line)
         return self.fields[name]
+
+    def optional(self, name: str) -> str:
+        """Return a field that may be empty or not there."""
+        return self.fields.get(name, "")
 
     def number(self, name: str, scale: int = 1) -> int:
         """Return a whole number times a scale."""
@@ -89,12 +88,18 @@ class _Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pod:
-    """One pod, with its life in the trace."""
+    """One pod."""
 
     name: str
     queue: str
     resources: dict[str, int]
     node_model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Life:
+    """When a pod was in the trace."""
+
     created_at_ns: int
     duration_ns: int
 
@@ -106,12 +111,19 @@ def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PA
         InputError: A file cannot be read or a value in it is wrong; nothing is returned then.
     """
     nodes = _read_nodes(nodes_path)
-    pods = _read_pods(pods_path)
-    notes = [InputNote(sum(bool(pod.node_model) for pod in pods), "pods name a device model: it is ignored")]
+    columns = POD_COLUMNS if mode is OpenbMode.PACKING else (*POD_COLUMNS, *TIME_COLUMNS)
+    rows = _read_rows(pods_path, columns)
+    pods = [_pod(row) for row in rows]
+    notes = [
+        InputNote(
+            sum(bool(pod.node_model) for pod in pods), "pod that names a device model: the model is ignored"
+        )
+    ]
     if mode is OpenbMode.OWN_TIMES:
-        instant = sum(pod.duration_ns == 0 for pod in pods)
-        notes.append(InputNote(instant, "pods ended in the second they started: taken as 1 s"))
-        applications = _with_own_times(pods)
+        lives = [_life(row) for row in rows]
+        instant = sum(life.duration_ns == 0 for life in lives)
+        notes.append(InputNote(instant, "pod that ended in the second it started: taken as 1 s"))
+        applications = _with_own_times(pods, lives)
     else:
         applications = tuple(
             _application(pod, number * NANOSECONDS_IN_SECOND, None) for number, pod in enumerate(pods)
@@ -127,13 +139,13 @@ def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PA
     )
 
 
-def _with_own_times(pods: list[_Pod]) -> tuple[SimulatedApplication, ...]:
+def _with_own_times(pods: list[_Pod], lives: list[_Life]) -> tuple[SimulatedApplication, ...]:
     """Return the pods with the times of the trace, from its first second on."""
-    start_ns = min((pod.created_at_ns for pod in pods), default=0)
-    ordered = sorted(pods, key=lambda pod: pod.created_at_ns)
+    start_ns = min((life.created_at_ns for life in lives), default=0)
+    ordered = sorted(zip(pods, lives, strict=True), key=lambda pair: pair[1].created_at_ns)
     return tuple(
-        _application(pod, pod.created_at_ns - start_ns, pod.duration_ns or NANOSECONDS_IN_SECOND)
-        for pod in ordered
+        _application(pod, life.created_at_ns - start_ns, life.duration_ns or NANOSECONDS_IN_SECOND)
+        for pod, life in ordered
     )
 
 
@@ -154,7 +166,9 @@ def _application(pod: _Pod, submit_at_ns: int, duration_ns: int | None) -> Simul
 
 def _read_nodes(path: Path) -> tuple[SimulatedNode, ...]:
     """Return the nodes of the file, in its order."""
-    return tuple(_node(row) for row in _read_rows(path, NODE_COLUMNS))
+    rows = _read_rows(path, NODE_COLUMNS)
+    check_node_count(path, len(rows))
+    return tuple(_node(row) for row in rows)
 
 
 def _node(row: _Row) -> SimulatedNode:
@@ -164,17 +178,12 @@ def _node(row: _Row) -> SimulatedNode:
         "memory": row.number("memory_mib", _BYTES_IN_MIB),
         "gpu": row.number("gpu", _MILLI),
     }
-    model = row.fields["model"]
+    model = row.optional("model")
     return SimulatedNode(
         node_id=row.text("sn"),
         resources={name: quantity for name, quantity in resources.items() if quantity},
         attributes={"model": model} if model else {},
     )
-
-
-def _read_pods(path: Path) -> list[_Pod]:
-    """Return the pods of the file, in its order."""
-    return [_pod(row) for row in _read_rows(path, POD_COLUMNS)]
 
 
 def _pod(row: _Row) -> _Pod:
@@ -184,24 +193,27 @@ def _pod(row: _Row) -> _Pod:
         "memory": row.number("memory_mib", _BYTES_IN_MIB),
         "gpu": row.number("num_gpu") * row.number("gpu_milli"),
     }
-    created_at_ns = row.time_ns("creation_time")
-    started_at_ns = row.time_ns("scheduled_time") if row.fields["scheduled_time"] else created_at_ns
-    duration_ns = row.time_ns("deletion_time") - started_at_ns
-    if started_at_ns < created_at_ns or duration_ns < 0:
-        raise InputError(
-            row.path,
-            f"the times are not in order: creation_time {row.fields['creation_time']!r}, scheduled_time "
-            f"{row.fields['scheduled_time']!r}, deletion_time {row.fields['deletion_time']!r}",
-            line=row.line,
-        )
     return _Pod(
         name=row.text("name"),
         queue=f"root.{queue_name(row.text('qos'))}",
         resources={name: quantity for name, quantity in resources.items() if quantity},
-        node_model=row.fields["gpu_spec"],
-        created_at_ns=created_at_ns,
-        duration_ns=duration_ns,
+        node_model=row.optional("gpu_spec"),
     )
+
+
+def _life(row: _Row) -> _Life:
+    """Return when a pod was in the trace."""
+    created_at_ns = row.time_ns("creation_time")
+    started_at_ns = row.time_ns("scheduled_time") if row.optional("scheduled_time") else created_at_ns
+    duration_ns = row.time_ns("deletion_time") - started_at_ns
+    if started_at_ns < created_at_ns or duration_ns < 0:
+        raise InputError(
+            row.path,
+            f"the times are not in order: creation_time {row.text('creation_time')!r}, scheduled_time "
+            f"{row.optional('scheduled_time')!r}, deletion_time {row.text('deletion_time')!r}",
+            line=row.line,
+        )
+    return _Life(created_at_ns=created_at_ns, duration_ns=duration_ns)
 
 
 def _read_rows(path: Path, columns: tuple[str, ...]) -> list[_Row]:

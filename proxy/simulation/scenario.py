@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from ...model.configuration.reader import inspect
 from ...model.configuration.words import did_you_mean
+from .input_files import NODES_MAX
 from .located_yaml import LocatedYaml, read_located_yaml
 from .queue_tree import configuration_for
 from .scenario_documents import ApplicationsDocument, NodesDocument, ScenarioDocument, TasksDocument
@@ -29,7 +30,6 @@ __all__ = ["read_scenario"]
 
 _PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "queues")
 _TASKS_MAX: Final = 1_000_000
-_NODES_MAX: Final = 1_000_000
 _SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "nodes": NodesDocument,
     "applications": ApplicationsDocument,
@@ -101,11 +101,12 @@ def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterato
     yield from _repeated(located, "applications", "name", [one.name for one in document.applications])
     if document.queues is None:
         yield from _queues_in_queues(document, located)
-    if sum(nodes.count for nodes in document.nodes) > _NODES_MAX:
-        yield located.finding(["nodes"], f"there are more than {_NODES_MAX} nodes")
+    count = sum(nodes.count for nodes in document.nodes)
+    if count > NODES_MAX:
+        yield located.finding(["nodes"], f"there are {count:,} nodes, more than {NODES_MAX:,}")
     tasks = sum(one.count * sum(task.count for task in one.tasks) for one in document.applications)
     if tasks > _TASKS_MAX:
-        yield located.finding(["applications"], f"there are {tasks} tasks, more than {_TASKS_MAX}")
+        yield located.finding(["applications"], f"there are {tasks:,} tasks, more than {_TASKS_MAX:,}")
 
 
 def _repeated(located: LocatedYaml, section: str, key: str, names: list[str]) -> Iterator[Finding]:

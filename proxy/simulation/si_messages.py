@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..si import si_pb2 as si
+from ..si.constants import NODE_PARTITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,7 +43,7 @@ def node_request(rm_id: str, nodes: Iterable[SimulatedNode]) -> si.NodeRequest:
         si.NodeInfo(
             nodeID=node.node_id,
             action=si.NodeInfo.CREATE,
-            attributes={"si/node-partition": PARTITION, **node.attributes},
+            attributes={NODE_PARTITION: PARTITION, **node.attributes},
             schedulableResource=resource_message(node.resources),
         )
         for node in nodes
@@ -59,11 +60,7 @@ def new_application_message(application: SimulatedApplication) -> si.AddApplicat
         ugi=si.UserGroupInformation(user=application.user, groups=application.groups),
     )
     if application.gang is not None:
-        total: dict[str, int] = {}
-        for task in application.first_tasks():
-            for name, quantity in task.resources.items():
-                total[name] = total.get(name, 0) + quantity * task.count
-        message.placeholderAsk.CopyFrom(resource_message(total))
+        message.placeholderAsk.CopyFrom(resource_message(application.gang_resources()))
         message.gangSchedulingStyle = application.gang.value
     return message
 

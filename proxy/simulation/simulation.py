@@ -12,7 +12,7 @@ from .report import build_report
 from .simulated_rm import SimulatedRM
 from .transcript_input import Transcript
 from .transcript_traffic import TranscriptTraffic
-from .workload import InputNote, count_tasks_larger_than_every_node
+from .workload import InputNote, count_gangs_larger_than_the_cluster, count_tasks_larger_than_every_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,8 +74,14 @@ def _notes(work: Workload | Transcript) -> tuple[InputNote, ...]:
     """Return what the report has to say about the input."""
     if isinstance(work, Transcript):
         return ()
-    too_large = count_tasks_larger_than_every_node(work)
-    if not too_large:
-        return work.notes
-    text = "tasks are larger than every node: submitted all the same, never placed"
-    return (*work.notes, InputNote(too_large, text))
+    notes = (
+        InputNote(
+            count_tasks_larger_than_every_node(work),
+            "task larger than every node: submitted all the same, never placed",
+        ),
+        InputNote(
+            count_gangs_larger_than_the_cluster(work),
+            "gang larger than the whole cluster: never starts as one",
+        ),
+    )
+    return (*work.notes, *(note for note in notes if note.count))

@@ -14,7 +14,9 @@ The rules, each counted in the notes of the workload where it was used:
 * Tasks start one by one as room is found and each runs as long as the job did: a job is not a gang.
 * Memory is what was requested. By the standard that is kB a processor. A log with request texts is one of
   MetaCentrum, and has bytes for each node of the request.
-* Users are `u<id>`, groups `g<id>`. The queue is the extra column, else `queue<number>`, else `default`.
+* Users are `u<id>`, groups `g<id>`. The queue is the extra column, else the name that the header has for its
+  number, else `queue<number>`, else `default`.
+* A job with more processors than the whole machine is not left out: its tasks run as there is room.
 * Dependencies between jobs (preceding job, think time) are ignored.
 """
 
@@ -26,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ...model.quantities import INT64_MAX
+from ..tables import counted
 from .input_errors import InputError
 from .input_files import NANOSECONDS_IN_SECOND
 from .queue_tree import configuration_for, queue_name
@@ -63,10 +66,25 @@ class _Chunk:
 class _Reading:
     """What is needed to turn jobs into applications, and the notes taken on the way."""
 
-    path: Path
+    log: SwfLog
     start_ns: int
-    smallest: Machine
+    machines: tuple[Machine, ...]
     notes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def path(self) -> Path:
+        """The file of the log."""
+        return self.log.path
+
+    @property
+    def smallest(self) -> Machine:
+        """The machine with the fewest processors."""
+        return min(self.machines, key=lambda machine: machine.processors)
+
+    @property
+    def processors(self) -> int:
+        """How many processors there are in all."""
+        return sum(machine.nodes * machine.processors for machine in self.machines)
 
 
 def read_swf(path: Path, machines_path: Path | None = None) -> Workload:
@@ -81,31 +99,37 @@ def read_swf(path: Path, machines_path: Path | None = None) -> Workload:
             returned then.
     """
     log = read_swf_log(path)
-    machines = _machines(path, log, machines_path)
-    reading = _Reading(path, _start_ns(log), min(machines, key=lambda machine: machine.processors))
+    origin, machines = _machines(path, log, machines_path)
+    nodes = nodes_of(origin, machines)
+    reading = _Reading(log, _start_ns(log), machines)
+    unused = log.processors_max - reading.processors if origin == path else 0
+    if unused > 0:
+        reading.notes["processor of the header that is left out: they do not divide by the nodes"] += unused
     ordered = sorted(log.jobs, key=lambda job: job.submit_ns)
     applications = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
     return Workload(
         name=path.name,
-        nodes=nodes_of(machines),
+        nodes=nodes,
         applications=tuple(applications),
         default_configuration=configuration_for(application.queue for application in applications),
         notes=tuple(InputNote(count, text) for text, count in reading.notes.items()),
     )
 
 
-def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Machine, ...]:
-    """Return the machines: from the file that was named, the one beside the log, or the header."""
+def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Path, tuple[Machine, ...]]:
+    """Return the machines, and the file they are from: the one that was named, the one beside, or the log."""
     beside = path.with_name(path.name + MACHINES_SUFFIX)
     if machines_path is not None or beside.exists():
-        return read_machines(machines_path or beside)
+        named = machines_path or beside
+        return named, read_machines(named)
     machines = machines_of_header(log)
     if not machines:
         message = (
-            f"no machines: the header has no MaxNodes and MaxProcs, and there is no {beside.name!r} beside it"
+            "no machines: the header has neither MaxNodes nor MaxProcs, "
+            f"there is no {beside.name!r} beside it, and no other file was named (--nodes)"
         )
         raise InputError(path, message)
-    return machines
+    return path, machines
 
 
 def _start_ns(log: SwfLog) -> int:
@@ -114,10 +138,10 @@ def _start_ns(log: SwfLog) -> int:
 
 
 def _is_skipped(job: SwfJob, reading: _Reading) -> bool:
-    """Tell whether a job is left out, and note why."""
+    """Return whether a job is left out, and note why."""
     reason = _reason_to_skip(job)
     if reason:
-        reading.notes[f"jobs skipped: {reason}"] += 1
+        reading.notes[f"job skipped: {reason}"] += 1
     return bool(reason)
 
 
@@ -128,7 +152,7 @@ def _reason_to_skip(job: SwfJob) -> str:
     if job.run_ns == UNKNOWN:
         return "run time unknown"
     if job.run_ns == 0 and job.status == CANCELLED:
-        return "cancelled before they ran"
+        return "cancelled before it ran"
     if job.processors <= 0 and job.requested_processors <= 0:
         return "number of processors unknown"
     return ""
@@ -137,9 +161,12 @@ def _reason_to_skip(job: SwfJob) -> str:
 def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
     """Return the application of one job."""
     if job.run_ns == 0:
-        reading.notes["jobs with a run time of 0: taken as 1 s"] += 1
+        reading.notes["job with a run time of 0: taken as 1 s"] += 1
     submit_at_ns = job.submit_ns - reading.start_ns
     processors = _processors(job, reading)
+    if processors > reading.processors:
+        text = f"job larger than the machine, which has {counted(reading.processors, 'processor')}"
+        reading.notes[f"{text}: its tasks never run all at once"] += 1
     chunks = _requested_chunks(job, processors, reading) or _grouped_chunks(job, processors, reading)
     tasks = tuple(
         SimulatedTask(
@@ -153,7 +180,7 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
     )
     return SimulatedApplication(
         application_id=f"job-{job.number}",
-        queue=_queue(job),
+        queue=_queue(job, reading.log),
         user=f"u{job.user}" if job.user >= 0 else "unknown",
         groups=(f"g{job.group}" if job.group >= 0 else "unknown",),
         submit_at_ns=submit_at_ns,
@@ -161,10 +188,11 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
     )
 
 
-def _queue(job: SwfJob) -> str:
+def _queue(job: SwfJob, log: SwfLog) -> str:
     """Return the full path of a job's queue."""
-    if job.queue_name:
-        return f"root.{queue_name(job.queue_name)}"
+    name = job.queue_name or log.queue_names.get(job.queue, "")
+    if name:
+        return f"root.{queue_name(name)}"
     return f"root.queue{job.queue}" if job.queue >= 0 else "root.default"
 
 
@@ -172,7 +200,7 @@ def _processors(job: SwfJob, reading: _Reading) -> int:
     """Return the processors of a job: what it got, else what it asked for."""
     processors = job.processors
     if processors <= 0:
-        reading.notes["jobs with unknown processors: taken from what they requested"] += 1
+        reading.notes["job of unknown processors: taken from what it requested"] += 1
         processors = job.requested_processors
     if processors > _PROCESSORS_MAX:
         message = f"processors: {processors} are more than {_PROCESSORS_MAX}"
@@ -186,10 +214,10 @@ def _requested_chunks(job: SwfJob, processors: int, reading: _Reading) -> list[_
         return []
     chunks, ignored = _parse_request(job.request)
     if sum(chunk.count * chunk.processors for chunk in chunks) != processors:
-        reading.notes["jobs whose request does not add up to their processors: grouped instead"] += 1
+        reading.notes["job whose request does not add up to its processors: grouped instead"] += 1
         return []
     if ignored:
-        reading.notes["jobs that ask for properties of nodes: ignored"] += 1
+        reading.notes["job that asks for properties of nodes: ignored"] += 1
     return chunks
 
 
@@ -233,7 +261,7 @@ def _resources(job: SwfJob, chunk: _Chunk, reading: _Reading) -> dict[str, int]:
     if job.requested_memory <= 0:
         return resources
     if not reading.smallest.memory:
-        reading.notes["tasks that request memory on machines of unknown memory: ignored"] += chunk.count
+        reading.notes["task that requests memory on machines of unknown memory: ignored"] += chunk.count
         return resources
     memory = _memory_of_processor(job) * chunk.processors or job.requested_memory
     if memory > INT64_MAX:

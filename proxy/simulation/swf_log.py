@@ -1,8 +1,9 @@
 """Read a log in the standard workload format (SWF): one job a line, 18 numbers, `-1` for unknown.
 
-Lines that start with `;` are comments; of the header in them only the size of the machine is used. Up to
-three extra columns are understood, as the logs of MetaCentrum have them: the nodes a job ran on (in
-braces; ignored), the name of its queue, and the text of its request.
+Lines that start with `;` are comments; of the header in them the size of the machine (`MaxNodes`, `MaxProcs`)
+and the names of queues (`Queue: 3 batch`) are used. Up to three extra columns are understood, as the logs of
+MetaCentrum have them: the nodes a job ran on (in braces; ignored), the name of its queue, and the text of its
+request.
 
 This module only reads; what a job means for a simulation is decided in `swf`.
 """
@@ -10,7 +11,7 @@ This module only reads; what a job means for a simulation is decided in `swf`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from .input_errors import InputError
 from .input_files import NANOSECONDS_IN_SECOND, read_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = ["CANCELLED", "UNKNOWN", "SwfJob", "SwfLog", "read_swf_log"]
@@ -48,7 +50,8 @@ _COLUMNS: Final = (
 )
 _EXTRA_COLUMNS_MAX: Final = 3
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
-_HEADER: Final = re.compile(r";\s*(MaxNodes|MaxProcs):\s*([0-9]{1,9})\s*")
+_SIZE: Final = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*([0-9]{1,9})\b.*")
+_QUEUE: Final = re.compile(r";\s*Queue\s*:\s*([0-9]{1,9})\s+(\S+).*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +78,13 @@ class SwfJob:
 
 @dataclass(frozen=True, slots=True)
 class SwfLog:
-    """A whole log; the sizes are 0 where the header does not tell them."""
+    """A whole log; the sizes are 0 and names of queues are missing where the header does not tell them."""
 
+    path: Path
     jobs: tuple[SwfJob, ...]
-    nodes_max: int
-    processors_max: int
+    nodes_max: int = 0
+    processors_max: int = 0
+    queue_names: Mapping[int, str] = field(default_factory=dict)
 
 
 def read_swf_log(path: Path) -> SwfLog:
@@ -90,12 +95,14 @@ def read_swf_log(path: Path) -> SwfLog:
             or a job number stands there twice.
     """
     sizes = {"MaxNodes": 0, "MaxProcs": 0}
+    queue_names: dict[int, str] = {}
     jobs: dict[int, SwfJob] = {}
     for line, text in enumerate(read_text(path).split("\n"), start=1):
         if text.startswith(";"):
-            header = _HEADER.fullmatch(text)
-            if header is not None:
-                sizes[header[1]] = int(header[2])
+            if size := _SIZE.fullmatch(text):
+                sizes[size[1]] = int(size[2])
+            elif queue := _QUEUE.fullmatch(text):
+                queue_names[int(queue[1])] = queue[2]
         elif text.strip():
             job = _read_job(_Line(path, line, text))
             if job.number in jobs:
@@ -104,7 +111,7 @@ def read_swf_log(path: Path) -> SwfLog:
             jobs[job.number] = job
     if not jobs:
         raise InputError(path, "there is no job in the file")
-    return SwfLog(tuple(jobs.values()), sizes["MaxNodes"], sizes["MaxProcs"])
+    return SwfLog(path, tuple(jobs.values()), sizes["MaxNodes"], sizes["MaxProcs"], queue_names)
 
 
 class _Line:

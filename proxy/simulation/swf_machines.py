@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .input_errors import InputError
-from .input_files import read_text, whole_number
+from .input_files import check_node_count, read_text, whole_number
 from .workload import SimulatedNode
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ __all__ = [
 MACHINES_SUFFIX: Final = ".machines"
 BYTES_IN_KILOBYTE: Final = 1024
 _COLUMNS: Final = "id, name, nodes, processors, speed, memory in kB"
-_NODES_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +77,41 @@ def _read_machine(path: Path, line: int, text: str) -> Machine:
         processors=number(3, "processors"),
         memory=number(5, "memory", BYTES_IN_KILOBYTE) if len(fields) == 6 else 0,
     )
-    if not 0 < machine.nodes <= _NODES_MAX or machine.processors == 0:
+    if machine.nodes == 0 or machine.processors == 0:
         message = f"{fields[2]!r} nodes with {fields[3]!r} processors are no cluster"
         raise InputError(path, message, line=line)
     return machine
 
 
 def machines_of_header(log: SwfLog) -> tuple[Machine, ...]:
-    """Return the machines that the header of a log tells of, none where it does not."""
+    """Return the machines that the header of a log tells of, none where it does not.
+
+    Without a number of processors each node has one, and without one of nodes each processor is a node.
+
+    Raises:
+        InputError: There are fewer processors than nodes.
+    """
     nodes = log.nodes_max or log.processors_max
-    if nodes == 0 or log.processors_max < nodes:
+    processors = log.processors_max or nodes
+    if nodes == 0:
         return ()
-    return (Machine(name="node", nodes=nodes, processors=log.processors_max // nodes, memory=0),)
+    if processors < nodes:
+        message = f"the header has fewer processors (MaxProcs {processors}) than nodes (MaxNodes {nodes})"
+        raise InputError(log.path, message)
+    return (Machine(name="node", nodes=nodes, processors=processors // nodes, memory=0),)
 
 
-def nodes_of(machines: tuple[Machine, ...]) -> tuple[SimulatedNode, ...]:
-    """Return every single node: `seth-001`, `seth-002`, ..."""
+def nodes_of(path: Path, machines: tuple[Machine, ...]) -> tuple[SimulatedNode, ...]:
+    """Return every single node: `seth-001`, `seth-002`, ...
+
+    Args:
+        path: The file that tells of the machines, for errors.
+        machines: The machines.
+
+    Raises:
+        InputError: There are too many nodes.
+    """
+    check_node_count(path, sum(machine.nodes for machine in machines))
     nodes = []
     for machine in machines:
         resources = {"vcore": machine.processors * 1000}

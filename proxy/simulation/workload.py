@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "SimulatedNode",
     "SimulatedTask",
     "Workload",
+    "count_gangs_larger_than_the_cluster",
     "count_tasks_larger_than_every_node",
 ]
 
@@ -87,6 +89,11 @@ class SimulatedApplication:
         """Return the tasks that are submitted together with the application."""
         return tuple(task for task in self.tasks if task.submit_at_ns == self.submit_at_ns)
 
+    def gang_resources(self) -> dict[str, int]:
+        """Return what all placeholders of a gang ask for together."""
+        tasks = self.first_tasks()
+        return _sum((task.resources for task in tasks), (task.count for task in tasks))
+
 
 @dataclass(frozen=True, slots=True)
 class InputNote:
@@ -123,6 +130,25 @@ def count_tasks_larger_than_every_node(workload: Workload) -> int:
                 answers[shape] = any(_fits(task.resources, node) for node in shapes)
             count += 0 if answers[shape] else task.count
     return count
+
+
+def count_gangs_larger_than_the_cluster(workload: Workload) -> int:
+    """Return how many gangs ask for more of something than all nodes have together."""
+    there = _sum(node.resources for node in workload.nodes)
+    return sum(
+        not _fits(application.gang_resources(), there)
+        for application in workload.applications
+        if application.gang is not None
+    )
+
+
+def _sum(resources: Iterable[Mapping[str, int]], counts: Iterable[int] = repeat(1)) -> dict[str, int]:
+    """Return the sum of resources, each as often as its count says."""
+    total: dict[str, int] = {}
+    for one, count in zip(resources, counts, strict=False):
+        for name, quantity in one.items():
+            total[name] = total.get(name, 0) + quantity * count
+    return total
 
 
 def _distinct_shapes(resources: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:

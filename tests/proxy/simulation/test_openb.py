@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from simulation_builders import SECOND, shared_data, written
 
+from licorne.proxy.simulation import input_files
 from licorne.proxy.simulation.input_errors import InputError
 from licorne.proxy.simulation.openb import OpenbMode, read_openb
 from licorne.proxy.simulation.workload import InputNote, Workload
@@ -66,7 +67,7 @@ def test_a_replay_has_the_times_of_the_trace(tmp_path: Path) -> None:
 
 def test_what_is_ignored_is_told(tmp_path: Path) -> None:
     """The model of a device that a pod wants is not looked at."""
-    assert (InputNote(1, "pods name a device model: it is ignored"),) == _read(tmp_path).notes
+    assert (InputNote(1, "pod that names a device model: the model is ignored"),) == _read(tmp_path).notes
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,6 @@ def test_what_is_ignored_is_told(tmp_path: Path) -> None:
         ("p1,", "p0,", "pods.csv:3: name: 'p0' stands already in line 2"),
         ("BE", "", "pods.csv:3: qos: the field is empty"),
         (",LS", "", "pods.csv:2: 10 fields where the header has 11: 'p0' ..."),
-        ("100,160,110", "100,160,200", "pods.csv:2: the times are not in order: creation_time '100'"),
         ("qos,", "kind,", "pods.csv:1: the header 'name,cpu_milli,"),
         ("gpu_spec", "qos", "pods.csv:1: the header"),
         ("LS", '"LS" ', "pods.csv:2: no CSV: "),
@@ -87,10 +87,50 @@ def test_a_wrong_pod_is_named_with_its_line(tmp_path: Path, old: str, new: str, 
     assert _refused(tmp_path, pods=_PODS.replace(old, new, 1)).startswith(expected)
 
 
+def test_times_that_are_not_in_order_are_refused_where_they_count(tmp_path: Path) -> None:
+    """Where pods are packed, nobody looks at them."""
+    pods = _PODS.replace("100,160,110", "100,160,200")
+
+    assert 2 == len(_read(tmp_path, pods).applications)
+    with pytest.raises(InputError, match=r"pods\.csv:2: the times are not in order: creation_time '100'"):
+        _read(tmp_path, pods, mode=OpenbMode.OWN_TIMES)
+
+
+_SHORT_NODES = "sn,cpu_milli,memory_mib,gpu\nn0,32000,1024,2\n"
+_SHORT_PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,qos{}\np0,12000,16,1,460,LS{}\n"
+
+
+def test_columns_that_are_ignored_may_be_missing(tmp_path: Path) -> None:
+    """Those of the model, the phase, and the times where pods are packed."""
+    packed = _read(tmp_path, _SHORT_PODS.format("", ""), _SHORT_NODES)
+    replayed = _read(
+        tmp_path,
+        _SHORT_PODS.format(",creation_time,deletion_time", ",100,160"),
+        _SHORT_NODES,
+        OpenbMode.OWN_TIMES,
+    )
+
+    assert ({}, ()) == (packed.nodes[0].attributes, packed.notes)
+    assert [None, 60 * SECOND] == [one.applications[0].tasks[0].duration_ns for one in (packed, replayed)]
+
+
+def test_times_are_needed_where_pods_have_their_own(tmp_path: Path) -> None:
+    """The column that is missing is named."""
+    with pytest.raises(InputError, match="lacks the column 'creation_time'"):
+        _read(tmp_path, _SHORT_PODS.format("", ""), _SHORT_NODES, OpenbMode.OWN_TIMES)
+
+
+def test_there_is_a_limit_to_the_nodes_of_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of every input."""
+    monkeypatch.setattr(input_files, "NODES_MAX", 1)
+
+    assert "nodes.csv: there are 2 nodes, more than 1" == _refused(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
-        ("", "nodes.csv: the file is empty; its first line must be 'sn,cpu_milli,memory_mib,gpu,model'"),
+        ("", "nodes.csv: the file is empty; its first line must be 'sn,cpu_milli,memory_mib,gpu'"),
         (_NODES.splitlines()[0], "nodes.csv: there is no record below the header"),
         (_NODES.replace("512", "9" * 15), "nodes.csv:3: memory_mib: '999999999999999' is too large"),
     ],

@@ -249,7 +249,7 @@ def test_too_many_tasks_are_refused(tmp_path: Path) -> None:
         "      - count: 2", "      - count: 1000000"
     )
 
-    assert "there are 1000001000000 tasks, more than 1000000" in _problems(tmp_path, text)[0]
+    assert "there are 1,000,001,000,000 tasks, more than 1,000,000" in _problems(tmp_path, text)[0]
 
 
 def test_the_bundled_example_is_a_scenario() -> None:

@@ -121,7 +121,7 @@ def test_memory_is_bytes_a_node_beside_a_request_text(tmp_path: Path) -> None:
         (_job(2, run=-1), "run time unknown"),
         (_job(2, submit=-1), "submit time unknown"),
         (_job(2, processors=-1, requested=-1), "number of processors unknown"),
-        (_job(2, run=0, status=5), "cancelled before they ran"),
+        (_job(2, run=0, status=5), "cancelled before it ran"),
     ],
 )
 def test_a_job_that_cannot_be_run_is_skipped_and_counted(tmp_path: Path, job: str, reason: str) -> None:
@@ -129,17 +129,17 @@ def test_a_job_that_cannot_be_run_is_skipped_and_counted(tmp_path: Path, job: st
     workload = _read(tmp_path, _job(1), job)
 
     assert ["job-1"] == [one.application_id for one in workload.applications]
-    assert (InputNote(1, f"jobs skipped: {reason}"),) == workload.notes
+    assert (InputNote(1, f"job skipped: {reason}"),) == workload.notes
 
 
 @pytest.mark.parametrize(
     ("job", "note"),
     [
-        (_job(run=0), "jobs with a run time of 0: taken as 1 s"),
-        (_job(processors=-1), "jobs with unknown processors: taken from what they requested"),
-        (_job(extra="q 1:ppn=1:fast"), "jobs that ask for properties of nodes: ignored"),
-        (_job(extra="q 1:ppn=1#excl"), "jobs that ask for properties of nodes: ignored"),
-        (_job(extra="q 9:ppn=9"), "jobs whose request does not add up to their processors: grouped instead"),
+        (_job(run=0), "job with a run time of 0: taken as 1 s"),
+        (_job(processors=-1), "job of unknown processors: taken from what it requested"),
+        (_job(extra="q 1:ppn=1:fast"), "job that asks for properties of nodes: ignored"),
+        (_job(extra="q 1:ppn=1#excl"), "job that asks for properties of nodes: ignored"),
+        (_job(extra="q 9:ppn=9"), "job whose request does not add up to its processors: grouped instead"),
     ],
 )
 def test_a_job_that_is_taken_otherwise_is_counted(tmp_path: Path, job: str, note: str) -> None:
@@ -154,7 +154,7 @@ def test_memory_is_left_out_where_machines_have_none(tmp_path: Path) -> None:
     workload = _read(tmp_path, _job(memory=5), machines="0 node 1 4\n")
 
     assert {"vcore": 1000} == workload.applications[0].tasks[0].resources
-    text = "tasks that request memory on machines of unknown memory: ignored"
+    text = "task that requests memory on machines of unknown memory: ignored"
     assert (InputNote(1, text),) == workload.notes
 
 
@@ -194,7 +194,7 @@ def test_the_log_of_hpc2n_is_read() -> None:
     workload = read_swf(shared_data("swf/hpc2n.swf"))
 
     assert (120, 3145) == (len(workload.nodes), len(workload.applications))
-    assert (InputNote(25, "jobs skipped: run time unknown"),) == workload.notes
+    assert (InputNote(25, "job skipped: run time unknown"),) == workload.notes
     assert 0 == count_tasks_larger_than_every_node(workload)
 
 

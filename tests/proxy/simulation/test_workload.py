@@ -2,7 +2,11 @@ from __future__ import annotations
 
 from simulation_builders import a_node, a_task, a_workload, an_application
 
-from licorne.proxy.simulation.workload import count_tasks_larger_than_every_node
+from licorne.proxy.simulation.workload import (
+    GangStyle,
+    count_gangs_larger_than_the_cluster,
+    count_tasks_larger_than_every_node,
+)
 
 
 def test_each_piece_of_a_task_has_a_key_of_its_own() -> None:
@@ -28,3 +32,14 @@ def test_the_first_tasks_are_those_submitted_with_the_application() -> None:
     application = an_application(a_task("now", at=5), a_task("later", at=6), at=5)
 
     assert ["now"] == [task.key for task in application.first_tasks()]
+
+
+def test_a_gang_is_larger_than_the_cluster_if_all_nodes_together_lack_something() -> None:
+    """Only what starts together counts, and only of gangs."""
+    tasks = (a_task("t1", cores=6, pieces=2), a_task("t2", cores=9, at=1))
+    fits = an_application(*tasks, name="fits", gang=GangStyle.SOFT)
+    larger = an_application(a_task("t3", cores=7, pieces=3), name="larger", gang=GangStyle.HARD)
+    alone = an_application(a_task("t4", cores=7, pieces=3), name="alone")
+    workload = a_workload(fits, larger, alone, nodes=(a_node("n1"), a_node("n2")))
+
+    assert 1 == count_gangs_larger_than_the_cluster(workload)

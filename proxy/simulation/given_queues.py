@@ -1,0 +1,70 @@
+"""A queue configuration that is given beside the input: whether it fits is known before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...model.configuration.reader import load
+from ...model.configuration.words import did_you_mean
+from ...model.messages import short_partition_name
+from ..si import si_pb2 as si
+from ..si.constants import NODE_PARTITION
+from .input_errors import InputError
+from .input_files import read_text
+from .si_messages import PARTITION
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+    from ...model.configuration.schema import SchedulerConfig
+    from ..transcript import Line
+
+__all__ = ["GivenQueues", "partitions_in", "read_queues"]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenQueues:
+    """The configuration of a file, as text and as it was read."""
+
+    path: Path
+    text: str
+    config: SchedulerConfig
+
+    def check_partitions(self, wanted: Collection[str] = (PARTITION,)) -> None:
+        """Refuse a configuration with none of the partitions that nodes come to.
+
+        Args:
+            wanted: These partitions; by default the one of all workloads that are no transcripts.
+
+        Raises:
+            InputError: There is none of them.
+        """
+        there = [partition.name for partition in self.config.partitions]
+        if wanted and not set(wanted) & set(there):
+            name = min(wanted)
+            message = f"there is no partition {name!r}, to which the nodes of the input come"
+            known = f"; the partitions are: {', '.join(there) or 'none'}"
+            raise InputError(self.path, f"{message}{known}{did_you_mean(name, there)}")
+
+
+def read_queues(path: Path) -> GivenQueues:
+    """Read a configuration.
+
+    Raises:
+        InputError: The file cannot be read.
+        ConfigurationError: It is no configuration; all that is wrong is told.
+    """
+    text = read_text(path)
+    return GivenQueues(path, text, load(text, source=str(path)))
+
+
+def partitions_in(lines: Iterable[Line]) -> set[str]:
+    """Return the partitions that the nodes of a transcript come to."""
+    return {
+        short_partition_name(node.attributes.get(NODE_PARTITION, "") or PARTITION)
+        for line in lines
+        if line.verb == "node"
+        for node in line.message(si.NodeRequest).nodes
+    }

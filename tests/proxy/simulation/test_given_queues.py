@@ -1,0 +1,85 @@
+"""A queue configuration that is given beside the input."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from simulation_builders import written
+from typer.testing import CliRunner
+
+from licorne.proxy.command_line import application
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SCENARIO = """\
+nodes: [{prefix: n, resources: {vcore: 2}}]
+applications: [{name: a, queue: root.q, user: u, tasks: [{resources: {vcore: 1}, duration: 1m}]}]
+"""
+
+
+def _transcript(*partitions: str) -> str:
+    """Return a transcript with a node for each of some partitions."""
+    nodes = [
+        {
+            "nodeID": f"n{number}",
+            "action": "CREATE",
+            "attributes": {"si/node-partition": name} if name else {},
+        }
+        for number, name in enumerate(partitions)
+    ]
+    lines = [{"register": {"rmID": "rm"}}, {"node": {"rmID": "rm", "nodes": nodes}}]
+    return "\n".join(map(json.dumps, lines))
+
+
+def _ran(folder: Path, command: list[str], name: str, text: str, partition: str) -> tuple[int, str, str]:
+    path = written(folder / name, text)
+    root = "{name: root, submitacl: '*', queues: [{name: q}]}"
+    queues = f"partitions: [{{name: {partition}, queues: [{root}]}}]"
+    config = written(folder / "queues.yaml", queues)
+    result = CliRunner().invoke(application, [*command, str(path), "--config", str(config)])
+    return result.exit_code, result.stdout, result.stderr.replace(f"{folder}/", "")
+
+
+@pytest.mark.parametrize("command", [["simulate"], ["explain", "a-1", "--input"]])
+def test_a_configuration_without_the_partition_is_refused_before_anything_runs(
+    command: list[str], tmp_path: Path
+) -> None:
+    """The partitions that there are, are named."""
+    said = (
+        f"licorne {command[0]}: queues.yaml: there is no partition 'default', to which the nodes of the "
+        "input come; the partitions are: defaults; did you mean 'defaults'?\n"
+    )
+
+    assert (2, "", said) == _ran(tmp_path, command, "s.yaml", _SCENARIO, "defaults")
+
+
+@pytest.mark.parametrize("command", [["simulate"], ["explain", "a-1", "--input"]])
+@pytest.mark.parametrize("partitions", [("",), ("[rm]gpu", "gpu")])
+def test_a_transcript_needs_one_of_the_partitions_that_its_nodes_come_to(
+    command: list[str], partitions: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Whatever way it writes them."""
+    status, _, errors = _ran(tmp_path, command, "t.jsonl", _transcript(*partitions), "other")
+
+    assert 2 == status
+    assert "queues.yaml: there is no partition" in errors
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "partition"),
+    [
+        ("s.yaml", _SCENARIO, "default"),
+        ("t.jsonl", _transcript(""), "default"),
+        ("t.jsonl", _transcript("[rm]gpu"), "gpu"),
+        ("t.jsonl", _transcript("other", "gpu"), "gpu"),
+        ("t.jsonl", _transcript(), "other"),
+    ],
+)
+def test_a_configuration_with_the_partition_is_used(
+    name: str, text: str, partition: str, tmp_path: Path
+) -> None:
+    """One of several is enough: a transcript may say what is refused."""
+    assert 0 == _ran(tmp_path, ["simulate"], name, text, partition)[0]
