@@ -10,6 +10,7 @@ from .checksum import checksum
 from .composing import compose
 from .effects_placement import rule_effects, unusable_rules
 from .effects_queues import queue_effects
+from .effects_resources import type_effects
 from .problems import ConfigurationError, Finding, Problem
 from .schema import SchedulerConfig
 from .shapes import read_document
@@ -17,7 +18,7 @@ from .validation import validate_documents, validate_partition
 from .words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from .schema import PartitionConfig
 
@@ -75,16 +76,18 @@ def load(text: str, *, source: str = DEFAULT_SOURCE) -> SchedulerConfig:
     return report.config
 
 
-def inspect(text: str, source: str = DEFAULT_SOURCE) -> Report:
+def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[str] | None = None) -> Report:
     """Read a configuration and report everything about it, also what is allowed and probably not meant.
 
     Args:
         text: The YAML text; documents after the first are ignored.
         source: The name of the file, for messages.
+        node_types: The resource types that nodes have, if that is known; they are no spelling errors.
     """
     errors: list[Finding] = []
     warnings: list[Finding] = []
     partitions = _read(text, errors, warnings)
+    warnings.extend(type_effects(partitions, node_types))
     told = _problems(warnings, source)
     config = None
     if not errors:

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from ..engine_names import EngineName
     from ..resolvers.resolver import UserResolver
     from .core import Core
+    from .given_queues import GivenQueues
     from .inputs import InputOptions
     from .report import SimulationReport
     from .simulation import CoreFactory
+    from .transcript_input import Transcript
+    from .workload import InputNote, Workload
 
 __all__ = ["simulate_command"]
 
@@ -100,19 +103,15 @@ def _run(
     options: InputOptions, config: Path | None, engine: EngineName, open_core: CoreFactory
 ) -> SimulationReport:
     """Load everything, and only then simulate."""
-    from .given_queues import partitions_in, read_queues
+    from .given_queues import read_queues
     from .inputs import load_input
     from .interruption import interruption_noted
     from .progress import progress_on
     from .simulation import simulate
-    from .transcript_input import Transcript
 
     given = None if config is None else read_queues(config)
     work = load_input(options)
-    if given is not None and isinstance(work, Transcript):
-        given.check_partitions(partitions_in(step.line for step in work.steps))
-    elif given is not None:
-        given.check_partitions()
+    notes = () if given is None else _notes_of(given, work)
     with progress_on(sys.stderr, work.name) as progress, interruption_noted() as is_interrupted:
         return simulate(
             work,
@@ -122,7 +121,21 @@ def _run(
             progress=progress,
             stopwatch=time.perf_counter,
             is_interrupted=is_interrupted,
+            configuration_notes=notes,
         )
+
+
+def _notes_of(given: GivenQueues, work: Workload | Transcript) -> tuple[InputNote, ...]:
+    """Refuse a configuration that does not fit the work; return what is probably not meant in it."""
+    from .given_queues import node_types_in, partitions_in
+    from .workload import Workload
+
+    if isinstance(work, Workload):
+        given.check_partitions()
+        return given.notes(work.node_types())
+    lines = [step.line for step in work.steps]
+    given.check_partitions(partitions_in(lines))
+    return given.notes(node_types_in(lines))
 
 
 def _print(report: SimulationReport, *, as_json: bool) -> None:

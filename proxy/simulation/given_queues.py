@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...model.configuration.reader import load
+from ...model.configuration.reader import inspect, load
 from ...model.configuration.words import did_you_mean
 from ...model.messages import short_partition_name
 from ..si import si_pb2 as si
@@ -13,15 +13,16 @@ from ..si.constants import NODE_PARTITION
 from .input_errors import InputError
 from .input_files import read_text
 from .si_messages import PARTITION
+from .workload import InputNote
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from ...model.configuration.schema import SchedulerConfig
     from ..transcript import Line
 
-__all__ = ["GivenQueues", "partitions_in", "read_queues"]
+__all__ = ["GivenQueues", "node_types_in", "partitions_in", "read_queues"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class GivenQueues:
             known = f"; the partitions are: {', '.join(there) or 'none'}"
             raise InputError(self.path, f"{message}{known}{did_you_mean(name, there)}")
 
+    def notes(self, node_types: Collection[str]) -> tuple[InputNote, ...]:
+        """Return what is allowed and probably not meant, given what the nodes have."""
+        warnings = inspect(self.text, str(self.path), node_types=node_types).warnings
+        return tuple(InputNote(1, str(warning)) for warning in warnings)
+
 
 def read_queues(path: Path) -> GivenQueues:
     """Read a configuration.
@@ -60,11 +66,19 @@ def read_queues(path: Path) -> GivenQueues:
     return GivenQueues(path, text, load(text, source=str(path)))
 
 
+def node_types_in(lines: Iterable[Line]) -> set[str]:
+    """Return the resource types that some node of a transcript has."""
+    return {name for node in _nodes(lines) for name in node.schedulableResource.resources}
+
+
 def partitions_in(lines: Iterable[Line]) -> set[str]:
     """Return the partitions that the nodes of a transcript come to."""
     return {
-        short_partition_name(node.attributes.get(NODE_PARTITION, "") or PARTITION)
-        for line in lines
-        if line.verb == "node"
-        for node in line.message(si.NodeRequest).nodes
+        short_partition_name(node.attributes.get(NODE_PARTITION, "") or PARTITION) for node in _nodes(lines)
     }
+
+
+def _nodes(lines: Iterable[Line]) -> Iterator[si.NodeInfo]:
+    for line in lines:
+        if line.verb == "node":
+            yield from line.message(si.NodeRequest).nodes

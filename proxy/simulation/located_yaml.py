@@ -63,8 +63,12 @@ class LocatedYaml:
 
     def error(self, findings: Iterable[Finding]) -> ConfigurationError:
         """Return the error that carries findings, in order of the file."""
+        return ConfigurationError(self.problems(findings))
+
+    def problems(self, findings: Iterable[Finding]) -> tuple[Problem, ...]:
+        """Return findings with the name of the file, in its order."""
         ordered = sorted(findings, key=lambda finding: (finding.position.line, finding.position.column))
-        return ConfigurationError(tuple(Problem.of(finding, str(self.path)) for finding in ordered))
+        return tuple(Problem.of(finding, str(self.path)) for finding in ordered)
 
 
 def read_located_yaml(path: Path) -> LocatedYaml:

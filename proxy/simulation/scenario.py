@@ -15,15 +15,15 @@ from .located_yaml import LocatedYaml, read_located_yaml
 from .queue_tree import configuration_for
 from .scenario_documents import ApplicationsDocument, NodesDocument, ScenarioDocument, TasksDocument
 from .scenario_words import text_of
-from .workload import GangStyle, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
+from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pydantic_core import ErrorDetails
 
-    from ...model.configuration.problems import Finding
+    from ...model.configuration.problems import Finding, Problem
     from .located_yaml import YamlValue
 
 __all__ = ["read_scenario"]
@@ -53,13 +53,14 @@ def read_scenario(path: Path, seed: int = 1) -> Workload:
     findings = list(_contradictions(document, located))
     if findings:
         raise located.error(findings)
-    configuration = _configuration(document, located)
+    configuration, notes = _configuration(document, located)
     random = Random(seed)  # noqa: S311 - a simulation has no secrets
     return Workload(
         name=document.name or path.stem,
         nodes=tuple(_nodes(document)),
         applications=tuple(_applications(document, random)),
         default_configuration=configuration,
+        configuration_notes=notes,
     )
 
 
@@ -126,10 +127,11 @@ def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Itera
             yield located.finding(["applications", index, "queue"], text)
 
 
-def _configuration(document: ScenarioDocument, located: LocatedYaml) -> str:
-    """Return the queue YAML: what the scenario says, else one leaf for each queue that is used.
+def _configuration(document: ScenarioDocument, located: LocatedYaml) -> tuple[str, tuple[InputNote, ...]]:
+    """Return the queue YAML, and what is allowed in it and probably not meant.
 
-    It is checked here, where the places of the scenario are known.
+    It is what the scenario says, else one leaf for each queue that is used. It is checked here, where the
+    places of the scenario are known.
     """
     value = located.value
     assert isinstance(value, dict), "a scenario that is valid is a mapping"
@@ -138,13 +140,20 @@ def _configuration(document: ScenarioDocument, located: LocatedYaml) -> str:
         paths = (one.queue.lower() for one in document.applications)
         parts = {**yaml.safe_load(configuration_for(paths))["partitions"][0], **parts}
     text: str = yaml.safe_dump({"partitions": [{"name": "default", **parts}]}, sort_keys=False)
-    problems = inspect(text).errors
-    if problems:
-        raise located.error(
-            located.finding_at(problem.path.removeprefix("partitions[0]").removeprefix("."), problem.text)
-            for problem in problems
-        )
-    return text
+    node_types = {name for nodes in document.nodes for name in nodes.resources}
+    report = inspect(text, node_types=node_types)
+    if report.errors:
+        raise located.error(_findings(report.errors, located))
+    warnings = located.problems(_findings(report.warnings, located))
+    return text, tuple(InputNote(1, str(warning)) for warning in warnings)
+
+
+def _findings(problems: Iterable[Problem], located: LocatedYaml) -> list[Finding]:
+    """Return what was found in the queue YAML at the places of the scenario."""
+    return [
+        located.finding_at(problem.path.removeprefix("partitions[0]").removeprefix("."), problem.text)
+        for problem in problems
+    ]
 
 
 def _nodes(document: ScenarioDocument) -> Iterator[SimulatedNode]:

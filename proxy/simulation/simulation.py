@@ -38,6 +38,7 @@ def simulate(
     progress: Progress,
     stopwatch: Callable[[], float],
     is_interrupted: Callable[[], bool] = never,
+    configuration_notes: tuple[InputNote, ...] = (),
 ) -> SimulationReport:
     """Simulate a workload or a transcript to its end, or until it is interrupted.
 
@@ -49,6 +50,7 @@ def simulate(
         progress: Who is told how far it is.
         stopwatch: Real time in seconds, from any start.
         is_interrupted: Tells whether to stop, with a report of what is known so far.
+        configuration_notes: What is to be told about that queue YAML.
 
     Raises:
         LicorneError: The scheduler refuses the configuration.
@@ -65,9 +67,10 @@ def simulate(
             core, traffic, books, progress=progress, stopwatch=stopwatch, is_interrupted=is_interrupted
         )
         result = driver.run()
-    return build_report(
-        books, result, workload=work.name, engine=engine, nodes=books.nodes, notes=_notes(work)
-    )
+    if configuration is None and not isinstance(work, Transcript):
+        configuration_notes = work.configuration_notes
+    notes = (*_notes(work), *configuration_notes)
+    return build_report(books, result, workload=work.name, engine=engine, nodes=books.nodes, notes=notes)
 
 
 def _notes(work: Workload | Transcript) -> tuple[InputNote, ...]:

@@ -105,13 +105,21 @@ class InputNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A whole simulation: a cluster, what is submitted to it, and a queue configuration that fits."""
+    """A whole simulation: a cluster, what is submitted to it, and a queue configuration that fits.
+
+    `configuration_notes` are about that configuration, and matter where no other takes its place.
+    """
 
     name: str
     nodes: tuple[SimulatedNode, ...]
     applications: tuple[SimulatedApplication, ...]
     default_configuration: str
     notes: tuple[InputNote, ...] = ()
+    configuration_notes: tuple[InputNote, ...] = ()
+
+    def node_types(self) -> set[str]:
+        """Return the resource types that some node has."""
+        return {name for node in self.nodes for name in node.resources}
 
     def task_count(self) -> int:
         """Return the number of asks that will be submitted."""

@@ -83,3 +83,46 @@ def test_a_configuration_with_the_partition_is_used(
 ) -> None:
     """One of several is enough: a transcript may say what is refused."""
     assert 0 == _ran(tmp_path, ["simulate"], name, text, partition)[0]
+
+
+_MISSPELT = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: q, resources: {max: {vcroe: 4, tokens: 4}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("s.yaml", _SCENARIO), ("t.jsonl", '{"register": {"rmID": "rm"}}\n')]
+)
+def test_what_is_probably_not_meant_in_a_configuration_is_told(name: str, text: str, tmp_path: Path) -> None:
+    """Types that no node has among it: a simulation knows the nodes."""
+    config = written(tmp_path / "queues.yaml", _MISSPELT)
+    arguments = ["simulate", "--json", "--config", str(config), str(written(tmp_path / name, text))]
+    notes = json.loads(CliRunner().invoke(application, arguments).stdout)["notes"]
+
+    path = f"{config}:6:{{}}: partitions[0].queues[0].queues[0].resources.max"
+    assert [
+        f"{path.format(53)}.vcroe: the resource type 'vcroe' is not known; did you mean 'vcore'?",
+        f"{path.format(64)}.tokens: the resource type 'tokens' is not known: no node has it",
+    ] == [note["text"] for note in notes]
+
+
+def test_what_is_probably_not_meant_in_a_scenario_is_told_at_its_place(tmp_path: Path) -> None:
+    """Unless another configuration takes the place of its own; its nodes say which types there are."""
+    queues = (
+        "queues: [{name: root, submitacl: '*', queues: [{name: q, resources: {max: {vcroe: 4, tpu: 4}}}]}]\n"
+    )
+    scenario = written(tmp_path / "s.yaml", queues + _SCENARIO.replace("vcore: 2", "vcore: 2, tpu: 1"))
+    config = written(tmp_path / "queues.yaml", _MISSPELT.replace("vcroe: 4, tokens: 4", "vcore: 4"))
+
+    def notes(*arguments: str) -> list[str]:
+        ran = CliRunner().invoke(application, ["simulate", "--json", str(scenario), *arguments])
+        return [note["text"] for note in json.loads(ran.stdout)["notes"]]
+
+    place = f"{scenario}:1:83: queues[0].queues[0].resources.max.vcroe"
+    assert [f"{place}: the resource type 'vcroe' is not known; did you mean 'vcore'?"] == notes()
+    assert [] == notes("--config", str(config))

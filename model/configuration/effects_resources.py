@@ -1,0 +1,84 @@
+"""Warnings about resource types: a misspelled one limits nothing, since nothing and nobody has it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from .problems import Finding
+from .words import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from .schema import PartitionConfig, Position, QueueConfig
+
+__all__ = ["KNOWN_TYPES", "type_effects"]
+
+KNOWN_TYPES: Final = ("vcore", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
+"""The types that resource managers commonly have; others are known where a file names them twice."""
+
+_OTHER_NAMES: Final = {"cpu": "vcore", "mem": "memory"}
+_LIKENESS_MIN: Final = 0.75
+"""`amd.com/gpu` is no spelling of `nvidia.com/gpu`."""
+
+
+def type_effects(
+    partitions: Collection[PartitionConfig], node_types: Collection[str] | None = None
+) -> Iterator[Finding]:
+    """Warn of types that stand in one place only, and are not known but like one that is.
+
+    Args:
+        partitions: All partitions of a file.
+        node_types: What the nodes have, if that is known: then also types that are like no other are told.
+    """
+    places: defaultdict[str, set[Position]] = defaultdict(set)
+    for partition in partitions:
+        for name, position in _types_of(partition):
+            places[name].add(position)
+    known = {*KNOWN_TYPES, *(node_types or ()), *(name for name, found in places.items() if len(found) > 1)}
+    for name in sorted(places.keys() - known):
+        (position,) = places[name]
+        hint = _hint(name, known)
+        if hint or node_types is not None:
+            yield Finding(position, f"the resource type {name!r} is not known{hint or ': no node has it'}")
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    """Return the end of a message that names the nearest known type, or nothing."""
+    other = _OTHER_NAMES.get(name.lower())
+    if other is not None:
+        return f"; did you mean {other!r}?"
+    return did_you_mean(name, sorted(known), likeness=_LIKENESS_MIN)
+
+
+def _types_of(partition: PartitionConfig) -> Iterator[tuple[str, Position]]:
+    """Yield all resource types of a partition with their places; what was made by no file has none."""
+    weights = partition.node_sort_policy.resource_weights
+    yield from _placed("nodesortpolicy.resourceweights", weights, partition.positions)
+    for limit in partition.limits:
+        yield from _placed("maxresources", limit.max_resources_texts, limit.positions)
+    yield from _types_of_queue(partition.root)
+
+
+def _types_of_queue(queue: QueueConfig) -> Iterator[tuple[str, Position]]:
+    """Yield the types of a queue and all below it."""
+    yield from _placed("guaranteed", queue.guaranteed_texts, queue.positions)
+    yield from _placed("max", queue.max_texts, queue.positions)
+    template = queue.child_template
+    if template is not None:
+        yield from _placed("guaranteed", template.guaranteed, template.positions)
+        yield from _placed("max", template.max, template.positions)
+    for limit in queue.limits:
+        yield from _placed("maxresources", limit.max_resources_texts, limit.positions)
+    for child in queue.queues:
+        yield from _types_of_queue(child)
+
+
+def _placed(
+    prefix: str, names: Collection[str], positions: Mapping[str, Position]
+) -> Iterator[tuple[str, Position]]:
+    for name in names:
+        position = positions.get(f"{prefix}.{name}")
+        if position is not None:
+            yield name, position
