@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -140,25 +141,57 @@ def test_the_facade_imports_by_full_name() -> None:
     assert [] == [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
 
 
-# ----------------------------------------------------------------------------------------- the wheel
+# ---------------------------------------------------------------------------------- what is released
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy of the checkout, so that neither leaves anything in the other."""
-    folder = tmp_path_factory.mktemp("wheel")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the source distribution and from that the wheel, from a copy of the checkout; return where."""
+    folder = tmp_path_factory.mktemp("built")
     shutil.copytree(ROOT, folder / "checkout", ignore=_NO_SOURCES)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist")]
-    built = subprocess.run(  # noqa: S603 - setuptools is in the dev group, by way of grpcio-tools
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
+    ran = subprocess.run(  # noqa: S603 - setuptools is in the dev group, by way of grpcio-tools
         [*command, str(folder / "checkout")],
         capture_output=True,
         text=True,
         timeout=BUILD_SECONDS_MAX,
         check=False,
     )
-    assert built.returncode == 0, built.stdout + built.stderr
-    (path,) = (folder / "dist").glob("*.whl")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return folder / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    """Return the wheel."""
+    (path,) = built.glob("*.whl")
     return path
+
+
+@pytest.fixture(scope="module")
+def sources(built: Path) -> set[str]:
+    """Return the files of the source distribution, without its own folder."""
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        return {member.name.partition("/")[2] for member in archive if member.isfile()}
+
+
+def test_the_source_distribution_holds_what_a_reader_needs(sources: set[str]) -> None:
+    """The package, the pages, the examples, the changes and the licence."""
+    files = [path for room in ("docs", "examples", "changelog.d") for path in (ROOT / room).iterdir()]
+    modules = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    wanted = {str(path.relative_to(ROOT)) for path in (*files, *modules)}
+
+    assert set() == wanted - sources
+    assert {"CHANGELOG.md", "LICENSE", "README.md", "__init__.py", "__main__.py", "py.typed"} <= sources
+
+
+def test_the_source_distribution_holds_nothing_else(sources: set[str]) -> None:
+    """No tests, not even those that setuptools takes along by their names, and nothing compiled."""
+    rooms = {name.partition("/")[0] for name in sources if "/" in name}
+
+    assert {"changelog.d", "docs", "examples", "licorne.egg-info", *ROOMS} == rooms
+    assert [] == [name for name in sources if name.endswith((".pyc", ".pyo", ".lct", ".log"))]
 
 
 def test_the_wheel_holds_the_package_and_nothing_beside_it(wheel: Path) -> None:
