@@ -86,7 +86,8 @@ class Certificate:
             return "Nothing is declared."
         if self.cycle:
             return "What is declared allows a deadlock: " + ", then ".join(map(str, self.cycle)) + "."
-        return f"What is declared allows no deadlock: {len(self.declared)} nestings close no strong path."
+        nestings = "1 nesting closes" if len(self.declared) == 1 else f"{len(self.declared)} nestings close"
+        return f"What is declared allows no deadlock: {nestings} no strong path."
 
 
 def _never(done: str, rest: Sequence[object]) -> str:

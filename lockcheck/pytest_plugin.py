@@ -25,6 +25,7 @@ from .gathering import Gathered
 from .levels import Level, level_of, max_hold_of
 from .order import Order
 from .pytest_confirm import Confirming
+from .report import counted
 from .running import named_order
 from .sessions import NOTE_ALL, Session
 from .witness_file import FOLDER
@@ -272,7 +273,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
     terminalreporter.section("lockcheck", sep="-")
     terminalreporter.line(
-        f"level {outer.level.name.lower()}: {len(nestings)} kinds of nestings, found {counts or 'nothing'}"
+        f"level {outer.level.name.lower()}: {counted(len(nestings), 'kind')} of nestings, "
+        f"found {counts or 'nothing'}"
     )
     if apart:
         terminalreporter.line(f"{len(apart)} of them over several tests")

@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from .findings import Edge, Finding, Frame
     from .summaries import Summary
 
-__all__ = ["FRAMES_MAX", "closing", "finding_text", "scenario", "suggested", "suggestion", "text_report"]
+__all__ = [
+    "FRAMES_MAX",
+    "closing",
+    "counted",
+    "finding_text",
+    "scenario",
+    "suggested",
+    "suggestion",
+    "text_report",
+]
 
 FRAMES_MAX: Final = 8
 
@@ -123,22 +132,29 @@ def _row(cells: list[str], widths: list[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number with what it counts: `1 nesting`, `2 nestings`; `many` where it is no `s` more."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def closing(summary: Summary) -> str:
     """Say how much was found and looked at, and what was left out."""
     counts = {rung: sum(finding.rung is rung for finding in summary.findings) for rung in Rung}
     found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count) or "nothing"
+    kinds = counted(len(summary.nestings), "kind")
     lines = [
         f"lockcheck, level {summary.level}: found {found}.",
-        f"Looked at: {summary.dependencies} nestings, {len(summary.nestings)} kinds of them by class.",
+        f"Looked at: {counted(summary.dependencies, 'nesting')}, {kinds} of them by class.",
     ]
     if summary.skipped:
-        lines.append(f"Not looked at: {summary.skipped} acquisitions that the checker itself had triggered.")
+        skipped = counted(summary.skipped, "acquisition")
+        lines.append(f"Not looked at: {skipped} that the checker itself had triggered.")
     if summary.unexamined:
-        lines.append(
-            f"Not looked at: {summary.unexamined} repetitions of known nestings by short-lived threads."
-        )
+        unexamined = counted(summary.unexamined, "repetition")
+        lines.append(f"Not looked at: {unexamined} of known nestings by short-lived threads.")
     if summary.searches_given_up:
-        lines.append(f"Given up: {summary.searches_given_up} searches for closed paths that took too long.")
+        given_up = counted(summary.searches_given_up, "search", "searches")
+        lines.append(f"Given up: {given_up} for closed paths that took too long.")
     if summary.faults:
         lines.append(f"Faults of the checker: {len(summary.faults)}, the first: {summary.faults[0]}")
     return "\n".join(lines)

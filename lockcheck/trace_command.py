@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from .bulk import collector_paused
 from .findings import Edge, Finding, Kind, Rung, fingerprint_of
 from .prediction import predict
-from .report import finding_text
+from .report import counted, finding_text
 from .running import execute
 from .trace import NOWHERE, EventKind
 from .trace_file import read_trace
@@ -70,7 +70,9 @@ def _analyze(given: argparse.Namespace) -> int:
         witness = witness_of(finding)
         if given.witness is not None and witness is not None:
             sys.stdout.write(f"  witness: {write_witness(given.witness, witness)}\n")
-    sys.stdout.write(f"{len(trace.events)} events, {len(findings)} deadlocks predicted\n")
+    sys.stdout.write(
+        f"{counted(len(trace.events), 'event')}, {counted(len(findings), 'deadlock')} predicted\n"
+    )
     return FINDINGS if findings else CLEAN
 
 

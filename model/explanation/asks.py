@@ -138,8 +138,8 @@ def _waits_for_placeholder(ask: Ask, report: ApplicationReport) -> Blocker:
         kind=SubjectKind.TASK_GROUP,
         subject=counts.name,
         detail=(
-            f"of {counts.placeholders} placeholders {counts.waiting} wait, {counts.placed} are placed, "
-            f"{counts.replaced} were replaced and {counts.ended} ended"
+            f"{counts.waiting} of {counts.placeholders} placeholders waiting, {counts.placed} placed, "
+            f"{counts.replaced} replaced, {counts.ended} ended"
         ),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...model.configuration.durations import duration_text
 from ...model.explanation import AskStatus
 from ...model.quantity_texts import resource_text
+from ..tables import counted
 from .words import changes_of, lack_line, miss_line, place_line, place_of, tally_line, what_blocks
 
 if TYPE_CHECKING:
@@ -103,9 +104,10 @@ def _gang_lines(explanation: Explanation) -> Iterator[Line]:
     text = f"gang ({style}): {resource_text(gang.placed)} placed of {resource_text(gang.announced)} announced"
     yield Line(text, 1)
     for group in gang.task_groups:
+        placeholders = counted(group.placeholders, "placeholder")
         yield Line(
-            f"task group {group.name}: {group.placeholders} placeholders, {group.waiting} wait, "
-            f"{group.placed} are placed, {group.replaced} were replaced, {group.ended} ended",
+            f"task group {group.name}: {placeholders}, {group.waiting} waiting, {group.placed} placed, "
+            f"{group.replaced} replaced, {group.ended} ended",
             2,
         )
 

@@ -65,7 +65,7 @@ def test_a_process_records_itself_until_it_ends(tmp_path: Path, capsys: pytest.C
     assert f"locks are recorded to {path.name}" in said
     assert FOUND == main(["analyze", str(path)])
     told = capsys.readouterr().out
-    assert "1 deadlocks predicted" in told
+    assert "1 deadlock predicted" in told
     assert "note:" not in told
 
 

@@ -139,7 +139,7 @@ def test_what_fails_outside_of_tests_fails_the_run(tmp_path: Path) -> None:
     said = run(tmp_path, "--lockcheck=full", module=AT_IMPORT, code=pytest.ExitCode.TESTS_FAILED)
 
     assert "1 passed" in said
-    assert "level full: 1 kinds of nestings, found 1 at R0" in said
+    assert "level full: 1 kind of nestings, found 1 at R0" in said
     assert "outside of tests: R0 contract: test_locks.call: excludes all locks, but held #" in said
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, Order, Rung, RWLock, session, unit
+from licorne.lockcheck.report import counted
 
 if TYPE_CHECKING:
     from licorne.lockcheck.rwlock import PlainRWLock
@@ -92,3 +93,9 @@ def test_at_the_level_order_the_place_is_shown_and_older_stacks_are_not_kept() -
     assert Rung.R0 is finding.rung
     assert finding.edges[0].want_stack
     assert "(no stack: the level `order` keeps none)" in opened.report_text()
+
+
+def test_one_of_something_is_singular() -> None:
+    """Whatever it is."""
+    assert ["1 nesting", "2 nestings", "0 nestings"] == [counted(count, "nesting") for count in (1, 2, 0)]
+    assert ["1 search", "2 searches"] == [counted(count, "search", "searches") for count in (1, 2)]

@@ -354,7 +354,7 @@ def test_a_member_waits_for_its_placeholders() -> None:
     blocker = only_blocker(a_gang(), "other")
 
     assert (RefusalReason.WAITS_FOR_PLACEHOLDER, "g") == (blocker.reason, blocker.subject)
-    assert "of 2 placeholders 1 wait, 1 are placed, 0 were replaced and 0 ended" == blocker.detail
+    assert "1 of 2 placeholders waiting, 1 placed, 0 replaced, 0 ended" == blocker.detail
 
 
 def test_a_gang_is_told_with_what_it_announced() -> None:

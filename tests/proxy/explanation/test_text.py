@@ -57,7 +57,7 @@ def test_a_gang_is_told_with_its_task_groups() -> None:
     text = lines(h)
 
     assert "gang (Hard): memory 10 placed of memory 20 announced" in text
-    assert "task group g: 2 placeholders, 1 wait, 1 are placed, 0 were replaced, 0 ended" in text
+    assert "task group g: 2 placeholders, 1 waiting, 1 placed, 0 replaced, 0 ended" in text
     assert any(line.startswith("ph2 waits for 0s: memory 10; priority 0; placeholder") for line in text)
     assert any(line.endswith("has confirmed its end: member on n1") for line in text)
     gang = document_of(explained(h), place_in_file)["gang"]

@@ -130,8 +130,10 @@ def a_blocker(
             ["the reservation of n1 must go"],
         ),
         (
-            a_blocker(REASON.WAITS_FOR_PLACEHOLDER, KIND.TASK_GROUP, "g", detail="of 2 placeholders 2 wait"),
-            "it waits to replace a placeholder of task group g: of 2 placeholders 2 wait",
+            a_blocker(
+                REASON.WAITS_FOR_PLACEHOLDER, KIND.TASK_GROUP, "g", detail="2 of 2 placeholders waiting"
+            ),
+            "it waits to replace a placeholder of task group g: 2 of 2 placeholders waiting",
             ["a placeholder must be placed, or all of them must end"],
         ),
         (
