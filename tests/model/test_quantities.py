@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.errors import LicorneError
+from licorne.model.errors import LicorneError, shortened
 from licorne.model.quantities import (
     INT64_MAX,
     INT64_MIN,
@@ -141,7 +141,7 @@ def test_a_plain_quantity_beyond_64_bits_overflows(text: str) -> None:
     with pytest.raises(QuantityError) as caught:
         parse_quantity(text)
 
-    assert f"invalid quantity: overflow: {text!r}" == str(caught.value)
+    assert shortened(f"invalid quantity: overflow: {text!r}") == str(caught.value)
 
 
 def test_a_vcore_quantity_overflows_after_the_whole_multiplication() -> None:
