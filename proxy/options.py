@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
 from .engine_names import ENGINES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "AfterOption",
@@ -23,7 +27,27 @@ __all__ = [
     "SeedOption",
     "ThreadsOption",
     "UsersOption",
+    "whole_number",
 ]
+
+_WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+
+
+def whole_number(option: str, at_least: int | None = None) -> Callable[[str | int], int]:
+    """Return what reads the value of an option: typer's own reader refuses one in words for programmers."""
+
+    def read(value: str | int) -> int:
+        text = str(value)
+        number = int(text) if _WHOLE_NUMBER.fullmatch(text) else None
+        if number is None or (at_least is not None and number < at_least):
+            least = "" if at_least is None else f" from {at_least:,} on"
+            raise typer.BadParameter(
+                f"a whole number{least} is wanted, not {text!r}", param_hint=f"'{option}'"
+            )
+        return number
+
+    return read
+
 
 InputOption: TypeAlias = Annotated[
     Path,
@@ -39,7 +63,13 @@ AtOption: TypeAlias = Annotated[
     typer.Option("--at", metavar="DURATION", help="Stop at this virtual time, such as 90s; else at the end."),
 ]
 AfterOption: TypeAlias = Annotated[
-    int | None, typer.Option("--after", metavar="LINE", help="Stop after this line of a transcript.")
+    int | None,
+    typer.Option(
+        "--after",
+        metavar="LINE",
+        parser=whole_number("--after"),
+        help="Stop after this line of a transcript.",
+    ),
 ]
 NodesOption: TypeAlias = Annotated[
     Path | None, typer.Option("--nodes", help="The nodes of openb pods (.csv), or the machines of a log.")
@@ -58,6 +88,8 @@ ThreadsOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--threads",
+        metavar="NUMBER",
+        parser=whole_number("--threads"),
         help="How many threads the engine `threads` has; the cycles of as many partitions run at once.",
     ),
 ]
@@ -65,7 +97,13 @@ OwnTimesOption: TypeAlias = Annotated[
     bool, typer.Option("--own-times", help="Replay openb pods by their own times, instead of packing them.")
 ]
 SeedOption: TypeAlias = Annotated[
-    int, typer.Option("--seed", help="What durations of a scenario are drawn with.")
+    int,
+    typer.Option(
+        "--seed",
+        metavar="NUMBER",
+        parser=whole_number("--seed"),
+        help="What durations of a scenario are drawn with.",
+    ),
 ]
 PartitionOption: TypeAlias = Annotated[
     str | None, typer.Option("--partition", help="The partition, where several have the application.")

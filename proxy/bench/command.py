@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ..bad_input import ends_on, say
+from ..options import whole_number
 from ..standard_output import write_line
 from .engine import Engine
 from .errors import BenchError, UnknownWorkloadError
@@ -26,22 +27,44 @@ _NAMES = " ".join(workload.name for workload in WORKLOADS)
 _TRACE_EVENTS: Final = 50_000
 
 
+def _engine(value: str | Engine) -> Engine:
+    """Return the engine of that name."""
+    try:
+        return Engine(value)
+    except ValueError:
+        names = ", ".join(engine.value for engine in Engine)
+        raise typer.BadParameter(
+            f"{value!r} is unknown, there are {names}", param_hint="'--engine'"
+        ) from None
+
+
 def bench(
     workloads: Annotated[
         list[str] | None,
         typer.Argument(help=f"What to run: {_NAMES}. Without names: {' '.join(DEFAULT_NAMES)}."),
     ] = None,
     *,
-    engine: Annotated[Engine, typer.Option(help="The engine to run on.")] = Engine.ACTORS,
+    engine: Annotated[
+        Engine, typer.Option(metavar="NAME", parser=_engine, help="The engine to run on.")
+    ] = Engine.ACTORS,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="How many scheduling threads the engine `threads` has; by default two."),
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number("--threads", 1),
+            help="How many scheduling threads the engine `threads` has; by default two.",
+        ),
     ] = None,
     all_engines: Annotated[bool, typer.Option("--all-engines", help="Run on every engine.")] = False,
     all_workloads: Annotated[bool, typer.Option("--all", help="Run every workload.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
     repeat: Annotated[
-        int, typer.Option(min=1, help="Run each so often, and report the run in the middle.")
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number("--repeat", 1),
+            help="Run each so often, and report the run in the middle.",
+        ),
     ] = 1,
     locks: Annotated[
         bool,
@@ -52,7 +75,8 @@ def bench(
     trace_events: Annotated[
         int | None,
         typer.Option(
-            min=1_000,
+            metavar="NUMBER",
+            parser=whole_number("--trace-events", 1_000),
             help=f"With --locks: events in the trace that is analysed; by default {_TRACE_EVENTS:,}.",
         ),
     ] = None,

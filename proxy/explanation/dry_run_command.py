@@ -22,6 +22,7 @@ from ..options import (
     SeedOption,
     ThreadsOption,
     UsersOption,
+    whole_number,
 )
 
 __all__ = ["dry_run"]
@@ -48,7 +49,15 @@ def dry_run(
             "--resource", "-r", metavar="TYPE=QUANTITY", help="What an ask wants, such as vcore=500m."
         ),
     ] = None,
-    priority: Annotated[int, typer.Option("--priority", help="The priority of the ask.")] = 0,
+    priority: Annotated[
+        int,
+        typer.Option(
+            "--priority",
+            metavar="NUMBER",
+            parser=whole_number("--priority"),
+            help="The priority of the ask.",
+        ),
+    ] = 0,
     required_node: Annotated[str, typer.Option("--required-node", help="The one node for the ask.")] = "",
     at: AtOption = None,
     after: AfterOption = None,

@@ -71,7 +71,8 @@ def load_input(options: InputOptions) -> Workload | Transcript:
         case InputKind.OPENB:
             if options.nodes_path is None:
                 raise InputError(
-                    options.path, "the nodes of an openb trace stand in a file of their own: name it"
+                    options.path,
+                    "the nodes of an openb trace stand in a file of their own: name it (--nodes)",
                 )
             return read_openb(options.nodes_path, options.path, options.openb_mode)
         case InputKind.SWF:
@@ -104,4 +105,6 @@ def _kind_of_text(path: Path, text: str) -> InputKind:
         return InputKind.SWF
     if ":" in first:
         return InputKind.SCENARIO
+    if not first:
+        raise InputError(path, "there is nothing in the file but comments")
     raise InputError(path, f"neither openb pods, SWF, a transcript nor a scenario starts with {first[:60]!r}")

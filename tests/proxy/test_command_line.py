@@ -231,3 +231,33 @@ def test_a_command_that_is_interrupted_ends_with_130(
     status, output, errors = run(*command, "any.jsonl")
 
     assert (130, "", f"licorne {command[0]}: interrupted\n") == (status, output, errors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["replay", "-", "--threads", "x"], "'--threads': a whole number is wanted, not 'x'"),
+        (["simulate", "a", "--threads", "1_0"], "'--threads': a whole number is wanted, not '1_0'"),
+        (["simulate", "a", "--seed", "1.5"], "'--seed': a whole number is wanted, not '1.5'"),
+        (["explain", "a", "-i", "b", "--after", "x"], "'--after': a whole number is wanted, not 'x'"),
+        (["dry-run", "-i", "b", "--priority", "high"], "'--priority': a whole number is wanted, not 'high'"),
+        (["bench", "--repeat", "0"], "'--repeat': a whole number from 1 on is wanted, not '0'"),
+        (["bench", "--threads", "9" * 99], "'--threads': a whole number from 1 on is wanted, not '9"),
+        (
+            ["bench", "--trace-events", "5"],
+            "'--trace-events': a whole number from 1,000 on is wanted, not '5'",
+        ),
+        (["bench", "--engine", "warp"], "'--engine': 'warp' is unknown, there are actors, direct, threads"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_told_in_our_words(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its name and its value, and not as a library says it."""
+    monkeypatch.setattr(application, "rich_markup_mode", None)
+
+    status, output, errors = run(*arguments)
+
+    assert (2, "") == (status, output)
+    assert f"Error: Invalid value for {said}" in errors
+    assert "nput" not in errors

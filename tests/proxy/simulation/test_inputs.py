@@ -44,6 +44,8 @@ def test_a_file_that_is_nothing_known_is_refused(tmp_path: Path) -> None:
     """With its beginning."""
     path = written(tmp_path / "file", "hello\n")
 
+    with pytest.raises(InputError, match="there is nothing in the file but comments"):
+        kind_of_input(written(tmp_path / "empty", "# none\n"))
     with pytest.raises(InputError, match="starts with 'hello'"):
         kind_of_input(path)
 
