@@ -110,7 +110,7 @@ class Accounts:
         found: dict[Owner, Tally] = {}
         counted = [*self._tallies.items(), *((one.owner, one.tally) for one in self._open.values())]
         for owner, tally in counted:
-            if tally.submitted or tally.used:
+            if tally != Tally():
                 found.setdefault(owner, Tally()).add(tally)
         return found
 

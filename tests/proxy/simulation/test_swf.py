@@ -189,6 +189,54 @@ def test_a_job_beyond_all_bounds_is_refused(tmp_path: Path, job: str, expected: 
     assert f"{tmp_path}/log.swf:1: {expected}" == str(caught.value)
 
 
+def test_a_queue_has_the_name_that_the_header_gives_its_number(tmp_path: Path) -> None:
+    """The name in the line of a job counts before that."""
+    workload = _read(
+        tmp_path,
+        "; Queues: two\n; Queue: 3 Batch (nights only)\n;Queue: 4  short\n",
+        _job(1, queue=3),
+        _job(2, queue=4),
+        _job(3, queue=5),
+        _job(4, queue=3, extra="{1} Q_2h 1:ppn=1"),
+    )
+
+    assert ["root.batch", "root.short", "root.queue5", "root.q_2h"] == [
+        application.queue for application in workload.applications
+    ]
+
+
+def test_a_header_with_nodes_alone_is_enough(tmp_path: Path) -> None:
+    """Words behind the number do not matter."""
+    log = written(tmp_path / "log.swf", "; MaxNodes: 3 (of a kind)\n" + _job())
+
+    assert ["node-1", "node-2", "node-3"] == [node.node_id for node in read_swf(log).nodes]
+
+
+def test_processors_that_no_node_has_are_told(tmp_path: Path) -> None:
+    """They do not divide by the nodes."""
+    log = written(tmp_path / "log.swf", "; MaxNodes: 3\n; MaxProcs: 8\n" + _job())
+    text = "processor of the header that is left out: they do not divide by the nodes"
+
+    assert (InputNote(2, text),) == read_swf(log).notes
+
+
+def test_a_job_larger_than_the_machine_is_told(tmp_path: Path) -> None:
+    """It is submitted all the same, and its tasks run as there is room."""
+    workload = _read(tmp_path, _job(1, processors=24), _job(2, processors=25), _job(3, processors=99))
+    text = "job larger than the machine, which has 24 processors: its tasks never run all at once"
+
+    assert (InputNote(2, text),) == workload.notes
+    assert 3 == len(workload.applications)
+
+
+def test_a_log_without_machines_says_where_they_could_stand(tmp_path: Path) -> None:
+    """In the header, beside it, or in a file that is named."""
+    with pytest.raises(
+        InputError, match=r"no machines: .*MaxNodes nor MaxProcs.*'log.swf.machines'.*--nodes"
+    ):
+        read_swf(written(tmp_path / "log.swf", "; MaxNodes: unknown\n" + _job()))
+
+
 def test_the_log_of_hpc2n_is_read() -> None:
     """3,170 jobs on 120 nodes with two processors; 25 have no run time."""
     workload = read_swf(shared_data("swf/hpc2n.swf"))
