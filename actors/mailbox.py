@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections import deque
 from threading import Lock, get_ident
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, TypeAlias
 
 from pykka._envelope import Envelope
@@ -197,17 +198,23 @@ class Mailbox:
         finally:
             self._release()
 
-    def serve(self, budget: int) -> None:
-        """As a worker that took the mailbox off the run queue, handle at most `budget` messages."""
+    def serve(self, budget: int, limit_ns: int | None = None) -> None:
+        """As a worker that took the mailbox off the run queue, handle at most `budget` messages.
+
+        After the message with which `limit_ns` have passed it is the next actor's turn.
+        """
         with self._lock:
             self._queued = False
             if self._owner is not None or self._closed or self.empty():
                 return
             self._owner = get_ident()
+        end_ns = None if limit_ns is None else perf_counter_ns() + limit_ns
         try:
             while not (budget == 0 or self._closed or self.empty()):
                 self._handle(self.get())
                 budget -= 1
+                if end_ns is not None and perf_counter_ns() > end_ns:
+                    return
         finally:
             self._release()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["WorkerPool", "asleep"]
 
+TURN_NS: Final = 5_000_000
+"""How long a worker serves one mailbox while others wait; a calling thread serves whatever time it takes."""
+
 
 class Runnable(Protocol):
     """What stands in a run queue: a mailbox with messages."""
 
-    def serve(self, budget: int) -> None:
-        """Handle at most `budget` messages, unless another thread does so already."""
+    def serve(self, budget: int, limit_ns: int | None = None) -> None:
+        """Handle messages, `budget` or for `limit_ns` at most, unless another thread does so already."""
 
 
 class Worker(Thread):
@@ -133,7 +136,7 @@ class WorkerPool:
         """Serve the run queue; the body of a worker."""
         while (runnable := self._ready.get()) is not None:
             try:
-                runnable.serve(self._budget)
+                runnable.serve(self._budget, TURN_NS)
             except BaseException:  # noqa: BLE001 - handlers' errors are dealt with below; a worker outlives ours
                 self._log.exception("{}: a turn failed inside the runtime, please report", self._name)
             if self._leave_if_surplus():

@@ -24,7 +24,7 @@ class Work:
         self.over = threading.Event()
         self._body = body
 
-    def serve(self, budget: int) -> None:
+    def serve(self, budget: int, limit_ns: int | None = None) -> None:  # noqa: ARG002 - a fake
         assert budget > 0
         self.begun.set()
         try:
