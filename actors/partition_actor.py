@@ -11,7 +11,7 @@ next request.
 
 from __future__ import annotations
 
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from .breakage import what_broke
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["CYCLES_PER_SLICE", "REQUESTS_NS", "TURNS_PER_FLUSH", "PartitionActor", "PartitionRef"]
 
 CYCLES_PER_SLICE: Final = 64
+CYCLES_PER_SHARE: Final = 16
+"""Of a slice between requests: others wait."""
+RUN_NS: Final = 1_000_000
+PAUSE_SECONDS: Final = 100e-6
+"""While messages keep coming, the partition pauses so long after each `RUN_NS`."""
 REQUESTS_NS: Final = 2_000_000
 TURNS_PER_FLUSH: Final = 8
 """How many turns an announcement may wait while messages keep coming: a flush may switch threads."""
@@ -55,6 +60,8 @@ class PartitionActor(EntityActor):
         """Since the RM was last made to hear."""
         self._requests_ns = 0
         """How long requests have taken since the partition last worked."""
+        self._let_run_ns = 0
+        """When other threads were last let run."""
 
     def _handle_receive(self, message: object) -> object:
         if type(message) is not Invocation or message.method is PartitionActor.work:
@@ -69,8 +76,10 @@ class PartitionActor(EntityActor):
             self._actor_ref.inflow.remove(message.entries)
             self._wake()
             self._requests_ns += perf_counter_ns() - began_ns
-            if self._requests_ns > REQUESTS_NS and self.actor_inbox.waiting() > 1:  # one is its own, to work
-                self._take_share()
+            if self.actor_inbox.waiting() > 1:  # one is its own, to work
+                if self._requests_ns > REQUESTS_NS:
+                    self._take_share()
+                self._let_others_run()
             self._flush_in_time()
 
     def _take_share(self) -> None:
@@ -78,10 +87,16 @@ class PartitionActor(EntityActor):
         end_ns = perf_counter_ns() + self._requests_ns
         self._requests_ns = 0
         try:
-            while self.entity.work(CYCLES_PER_SLICE) and perf_counter_ns() < end_ns:
-                pass
+            while self.entity.work(CYCLES_PER_SHARE) and perf_counter_ns() < end_ns:
+                self._let_others_run()
         except BaseException as error:  # noqa: BLE001 - it is none of who sent the message
             self._fail(error, None)
+
+    def _let_others_run(self) -> None:
+        """Pause for a moment: threads that wait for the interpreter get it after 5 ms and more otherwise."""
+        if perf_counter_ns() - self._let_run_ns > RUN_NS:
+            sleep(PAUSE_SECONDS)
+            self._let_run_ns = perf_counter_ns()
 
     def on_withdrawn(self) -> None:
         """Flush behind the last message, also if it is one that nobody wants any more."""
