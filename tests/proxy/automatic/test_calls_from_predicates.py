@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from listening import WAIT_SECONDS, Gate, Judge, Listener, once
@@ -90,11 +90,11 @@ def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(sched
     begin(scheduler, judge)
     scheduler.update_allocation(ask_request("ask"))
     assert gate.reached.wait(WAIT_SECONDS)
+    before = scheduler._managers.find("rm")
     again = threading.Thread(target=register, daemon=True)
     again.start()
-    registering = cast("threading.Lock", scheduler._registrations._lock)
-    while again.is_alive() and not registering.locked():
-        again.join(timeout=0.001)  # On threads nothing waits for a predicate: it may be over at once.
+    while again.is_alive() and scheduler._managers.find("rm") is before:
+        again.join(timeout=0.001)  # On actors it waits then for the partition that asks the predicate to end.
     gate.open()
     again.join(WAIT_SECONDS)
 
