@@ -55,11 +55,10 @@ LOCK_ORDER: Final = Order(
         "registration -> cluster[R]",
         "registration -> partition[R]",
         "registration -> queue[R]",
-        *(f"registration -> {inner}" for inner in (*_CONTENT, "application-actor", "node-actor")),
+        *(f"registration -> {inner}" for inner in _CONTENT),
         "cluster -> partition[R]",
         "cluster -> queue[R]",
         *(f"cluster -> {inner}" for inner in _CONTENT),
-        *(f"cluster-actor -> {inner}" for inner in ("application-actor", "node-actor")),
         "partition[R] -> queue[R]",
         "partition[R] -> application[R]",
         "partition[R] -> node[R]",
@@ -69,7 +68,6 @@ LOCK_ORDER: Final = Order(
             for inner in ("partition", "queue", "application", "node", "limits", "node-order", "counts")
         ),
         "cluster -> link",
-        "cluster-actor -> link",
     ],
     walks=[
         "cluster -> partition",

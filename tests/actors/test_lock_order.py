@@ -12,7 +12,9 @@ from manager_requests import ONE, TWO, application_request, ask_request, configu
 from running_scheduler import begin, reserved_in, running
 
 from licorne import Scheduler
+from licorne.actors.engine import ActorsEngine
 from licorne.actors.guards import LOCK_ORDER
+from licorne.actors.partition_actor import TURNS_PER_FLUSH
 from licorne.lockcheck import session
 from licorne.lockcheck.certificate import certify
 
@@ -31,6 +33,7 @@ def test_every_declared_nesting_is_made() -> None:
             end_a_partition_with_a_reservation(engine)
             reload_while_something_runs(engine)
             explain_while_something_waits(engine)
+        reload_while_no_worker_has_time()
         place_in_a_partition_that_threads_share()
         reload_while_something_runs("threads", share_partitions=True)
         explain_while_something_waits("threads", share_partitions=True)
@@ -66,6 +69,23 @@ def reload_while_something_runs(engine: EngineName, *, share_partitions: bool = 
         listener.wait_for("placed ask")
         scheduler.update_configuration(configuration_request(TWO))
         scheduler.register("rm", listener, configuration=ONE)
+
+
+def reload_while_no_worker_has_time() -> None:
+    """The thread that asks a partition does then what the partition was told before: it places an ask."""
+    listener = Listener()
+    with running("actors") as scheduler:
+        begin(scheduler, listener)
+        engine = scheduler._engine
+        assert isinstance(engine, ActorsEngine)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine.dispatcher, "push", lambda _: None)
+            scheduler.update_allocation(ask_request("ask"))
+            scheduler.snapshot()  # The ask is taken in, and the partition tells itself to work.
+            scheduler.update_configuration(configuration_request(TWO))
+            for _ in range(TURNS_PER_FLUSH):  # Each look is one more turn.
+                scheduler.snapshot()
+        listener.wait_for("placed ask")
 
 
 def explain_while_something_waits(engine: EngineName, *, share_partitions: bool = False) -> None:
