@@ -15,7 +15,7 @@ from .. import lockcheck
 from ..lockcheck import DeadlockError
 from ..lockcheck.answering import Answerer, await_answer
 from ..lockcheck.stacks import Runtimes
-from .pool import Worker
+from .pool import on_worker
 
 if TYPE_CHECKING:
     from .direction import AskRule
@@ -41,7 +41,7 @@ def checked_asks(name: str, key: object, rank: int | None, direction: AskRule | 
         rank: where it stands in the order of asks.
         direction: what refuses asks of it that go up, if the dispatcher wants that.
     """
-    asks = CheckedAsks(name, _RUNTIMES, key=key, rank=rank, serves=_serves)
+    asks = CheckedAsks(name, _RUNTIMES, key=key, rank=rank, serves=on_worker)
     return asks if direction is None else DirectedCheckedAsks(direction, asks)
 
 
@@ -85,8 +85,3 @@ class DirectedCheckedAsks:
         """Count the thread as running the actor no more."""
         self._direction.leave()
         self._asks.leave()
-
-
-def _serves() -> bool:
-    """Tell whether the calling thread is a worker, which does nothing but to run actors."""
-    return isinstance(threading.current_thread(), Worker)

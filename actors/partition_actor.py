@@ -18,6 +18,7 @@ from .breakage import what_broke
 from .handles import EntityActor
 from .inflow import Inflow
 from .invocation import Invocation
+from .pool import on_worker
 from .reference import PooledRef
 
 if TYPE_CHECKING:
@@ -93,8 +94,11 @@ class PartitionActor(EntityActor):
             self._fail(error, None)
 
     def _let_others_run(self) -> None:
-        """Pause for a moment: threads that wait for the interpreter get it after 5 ms and more otherwise."""
-        if perf_counter_ns() - self._let_run_ns > RUN_NS:
+        """Pause for a moment: threads that wait for the interpreter get it after 5 ms and more otherwise.
+
+        A thread that helps while it waits for an answer does not pause: it may hold locks.
+        """
+        if perf_counter_ns() - self._let_run_ns > RUN_NS and on_worker():
             sleep(PAUSE_SECONDS)
             self._let_run_ns = perf_counter_ns()
 

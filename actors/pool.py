@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .log import Log
 
-__all__ = ["WorkerPool", "asleep"]
+__all__ = ["WorkerPool", "asleep", "on_worker"]
 
 TURN_NS: Final = 5_000_000
 """How long a worker serves one mailbox while others wait; a calling thread serves whatever time it takes."""
@@ -180,6 +180,11 @@ def _this_worker() -> Worker:
     worker = current_thread()
     assert isinstance(worker, Worker)
     return worker
+
+
+def on_worker() -> bool:
+    """Return whether the calling thread is a worker, which does nothing but to run actors."""
+    return isinstance(current_thread(), Worker)
 
 
 @contextmanager
