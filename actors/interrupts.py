@@ -10,7 +10,8 @@ import signal
 import threading
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["Uninterrupted", "run_whole", "start_thread"]
 
 T = TypeVar("T")
+_signal: Final = import_module("_signal")
+"""What `signal` wraps. To turn results into members of enumerations, as it does, takes ten times as long as
+all else here, and a section is entered with every request."""
 
 
 def run_whole(function: Callable[[], T]) -> T:
@@ -76,12 +80,12 @@ class Uninterrupted:
     def __enter__(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        handler = signal.getsignal(signal.SIGINT)
+        handler = _signal.getsignal(signal.SIGINT)
         if not callable(handler) or isinstance(getattr(handler, "__self__", None), Uninterrupted):
             return
         self._handler = handler
         try:
-            signal.signal(signal.SIGINT, self._put_off)
+            _signal.signal(signal.SIGINT, self._put_off)
         except ValueError:  # the main thread of another interpreter than the first has no signals
             self._handler = None
 
@@ -99,6 +103,6 @@ class Uninterrupted:
     ) -> None:
         if self._handler is None:
             return
-        signal.signal(signal.SIGINT, self._handler)
+        _signal.signal(signal.SIGINT, self._handler)
         if self._interrupted:
             self._handler(signal.SIGINT, self._frame)

@@ -82,7 +82,7 @@ class RealClock:
             _, _, partition, action = entry
             try:
                 self._fire(partition, action)
-            except Exception:  # noqa: BLE001 - a timer that fails must not stop the others
+            except BaseException:  # noqa: BLE001 - a timer that fails must not stop the others
                 self._log.exception("timer {} of partition {} failed", action, partition)
 
     def _next(self) -> DueTimer | None:

@@ -124,7 +124,7 @@ class Registrations:
         )
 
     def _abandon(self, change: _Change, joining: Manager | None) -> None:
-        """Let go of what was made for a change that does not happen."""
+        """End what was made for a change that does not happen."""
         for partition in change.dropped:
             self._attempt(partial(self._managers.retire, partition))
         if joining is not None:
@@ -181,7 +181,7 @@ class _Change:
         """The RM, with its partitions of before if it has any; set before the change is begun."""
         self._resolvers: Mapping[str, PartitionResolver] | None = None
         self.dropped: list[Partition] = []
-        """Partitions that were made in vain."""
+        """Partitions that were made and are not wanted."""
 
     @property
     def rm_id(self) -> str:

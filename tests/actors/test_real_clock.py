@@ -126,12 +126,15 @@ def test_actions_of_one_time_need_not_be_comparable(timers: Timers) -> None:
     assert [("same", QueueCleaning()), ("same", LookAgain())] == timers.fired[1:]
 
 
-def test_a_timer_that_fails_is_logged_and_stops_no_other(timers: Timers, records: list[Record]) -> None:
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_a_timer_that_fails_is_logged_and_stops_no_other(
+    timers: Timers, records: list[Record], error: type[BaseException]
+) -> None:
     """The clock goes on."""
 
     def fail(partition: str) -> None:
         if partition == "bad":
-            raise ValueError("on purpose")
+            raise error("on purpose")
 
     timers.react = fail
     timers.call_on(1, "bad")
