@@ -16,15 +16,15 @@ from .messages import (
 from .object_state import ObjectState
 from .quarantine import BrokenKind
 from .quota_preemption_timer import usage_raised
-from .resource_comparisons import equals, has_negative
-from .resources import strictly_greater_than_zero
+from .resources.comparisons import equals, has_negative
+from .resources.resource import strictly_greater_than_zero
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .messages import AllocationSubmission
     from .partition_state import PartitionState
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]

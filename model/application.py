@@ -28,8 +28,8 @@ from .application_views import (
 from .effects import Answer, TimerKind
 from .explanation.application_report import application_report
 from .marks import reads, writes
-from .resources import EMPTY
-from .tracked_resource import TrackedResource
+from .resources.resource import EMPTY
+from .resources.resource_seconds import TrackedResource
 
 if TYPE_CHECKING:
     from .application_views import ShownApplication

@@ -10,14 +10,14 @@ from .application_state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 from .effects import Answer, TimerKind
 from .marks import reads, writes
 from .messages import TerminationType
-from .resource_combinations import prune
-from .resources import EMPTY, add, subtract
+from .resources.combinations import prune
+from .resources.resource import EMPTY, add, subtract
 
 if TYPE_CHECKING:
     from .allocation import Allocation
     from .effects import Effect
     from .placed import Placed
-    from .resources import Resource
+    from .resources.resource import Resource
 
 
 __all__ = ["AllocationSide"]

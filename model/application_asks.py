@@ -10,8 +10,8 @@ from .application_state import ApplicationEvent, ApplicationState
 from .ask_walk import next_candidate
 from .marks import reads, writes
 from .reservations import Reservation
-from .resource_combinations import prune
-from .resources import total_of
+from .resources.combinations import prune
+from .resources.resource import total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .effects import Answer, Effect
     from .pending_asks import AskRecord
     from .refusals import Refusal
-    from .resources import Resource
+    from .resources.resource import Resource
 
 
 __all__ = ["AskSide"]

@@ -16,11 +16,11 @@ from .effects import Answer, TimerKind
 from .pending_asks import PendingAsks
 from .placed import Placed
 from .reservations import Reservation, Reservations
-from .resource_combinations import component_wise_max
-from .resource_comparisons import is_zero
-from .resources import EMPTY, add, fits, take_away
+from .resources.combinations import component_wise_max
+from .resources.comparisons import is_zero
+from .resources.resource import EMPTY, add, fits, take_away
+from .resources.resource_seconds import TrackedResource
 from .task_groups import TaskGroups
-from .tracked_resource import TrackedResource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .messages import TerminationType
     from .pending_asks import AskRecord
     from .refusals import Refusal
-    from .resources import Resource
+    from .resources.resource import Resource
     from .users import User
 
 

@@ -17,9 +17,9 @@ from .quarantine import forget_quarantined
 from .queue_properties import SortPolicy
 from .queue_quota import maximum_below_root
 from .queue_tree import RECOVERY_QUEUE
-from .resource_comparisons import is_zero
-from .resource_texts import describe, resource_from_json
-from .resources import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
+from .resources.comparisons import is_zero
+from .resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
+from .resources.texts import describe, resource_from_json
 from .user_resolution import resolve
 from .users import User
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .partition_state import PartitionState
     from .placement.requests import Placed, RuleOutcome
     from .queue import Queue
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = [
     "Decided",

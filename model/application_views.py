@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .effects import ApplicationFacts
-from .priorities import INT32_MIN
-from .resource_comparisons import equals
-from .resources import total_of
+from .resources.comparisons import equals
+from .resources.priorities import INT32_MIN
+from .resources.resource import total_of
 from .views import compact, quantities_shown
 
 if TYPE_CHECKING:

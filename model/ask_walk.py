@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from .queue_preemption_attempts import EVER_NS, has_own_answer
 from .refusals import Refusal, RefusalReason
-from .resources import fits_undefined_unlimited
+from .resources.resource import fits_undefined_unlimited
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .allocation import Ask
     from .pending_asks import AskGroup, AskOrder, AskRecord, PendingAsks
     from .reservations import Reservations
-    from .resources import Resource
+    from .resources.resource import Resource
     from .task_groups import TaskGroups
 
 __all__ = ["RESERVATION_DELAY_NS", "AskWalk", "Candidate", "CandidateKind", "next_candidate"]

@@ -24,7 +24,7 @@ from .placing import cancel_ordinary_reservations, commit, count_accepted, reser
 from .queue_preemption import AttemptBudget, preempt_for_queue
 from .refusals import RefusalReason
 from .reserved_pass import place_reserved
-from .resources import fits, fits_undefined_unlimited, strictly_greater_than_zero
+from .resources.resource import fits, fits_undefined_unlimited, strictly_greater_than_zero
 from .seat import Rest
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = ["CycleOutcome", "is_idle", "rests", "run_cycle"]

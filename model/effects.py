@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .messages import TerminationType
     from .pending_asks import AskRecord
     from .reservations import Reservation
-    from .resources import Resource
+    from .resources.resource import Resource
     from .views import Document
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 from .application_state import ApplicationEvent
 from .effects import ReleaseWanted
 from .messages import TerminationType
-from .resource_comparisons import equals, has_negative
-from .resources import EMPTY, subtract
+from .resources.comparisons import equals, has_negative
+from .resources.resource import EMPTY, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .effects import Effect
     from .pending_asks import AskRecord, PendingAsks
     from .placed import Placed
-    from .resources import Resource
+    from .resources.resource import Resource
     from .task_groups import TaskGroups
 
 __all__ = [

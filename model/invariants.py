@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .application_state import ApplicationState
-from .resource_comparisons import equals
-from .resources import EMPTY, add, total_of
+from .resources.comparisons import equals
+from .resources.resource import EMPTY, add, total_of
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState
     from .queue import Queue
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = ["validate_partition"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .quantities import INT64_MAX
+from .resources.quantities import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

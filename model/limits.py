@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 from .configuration.names import WILDCARD
 from .configuration.schema import NOWHERE
-from .resources import EMPTY
+from .resources.resource import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .configuration.schema import LimitConfig, Position, QueueConfig
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = [
     "HolderKind",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .allocation import Allocation
-    from .resources import Resource
+    from .resources.resource import Resource
     from .user_resolution import LookedUp
 
 __all__ = [

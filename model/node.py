@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, final
 
 from .allocation import UNKNOWN_INSTANCE_TYPE
 from .marks import reads, writes
-from .resource_combinations import prune
-from .resource_comparisons import equals
-from .resources import EMPTY, add, fits, subtract, take_away
+from .resources.combinations import prune
+from .resources.comparisons import equals
+from .resources.resource import EMPTY, add, fits, subtract, take_away
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .allocation import Allocation
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = ["HOSTNAME", "INSTANCE_TYPE", "NODE_PARTITION", "RACKNAME", "Node", "NodeFacts"]
 

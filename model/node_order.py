@@ -20,15 +20,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
 from .marks import writes
-from .resource_combinations import prune
-from .resource_comparisons import fit_score
-from .resources import add, fits, subtract
+from .resources.combinations import prune
+from .resources.comparisons import fit_score
+from .resources.resource import add, fits, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .node import Node
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "NodeSeat", "NodeSortPolicy"]
 

@@ -18,7 +18,7 @@ from .node_order import NodeSeat
 from .object_state import ObjectState
 from .quarantine import BrokenKind, uncount_quarantined
 from .queue_quota import discharge
-from .resources import EMPTY, subtract
+from .resources.resource import EMPTY, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from .messages import SchedulingStateChanged
 from .queue_quota import headroom_without_root
-from .resources import component_wise_min, fits_undefined_unlimited, subtract_only_existing
+from .resources.resource import component_wise_min, fits_undefined_unlimited, subtract_only_existing
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = ["outstanding_asks"]

@@ -24,9 +24,9 @@ from .queue import Queue
 from .queue_preemption_attempts import FruitlessAttempts
 from .queue_tree import QueueTree
 from .refusal_notes import RefusalNotes
-from .resource_combinations import prune
-from .resource_comparisons import is_zero
-from .resources import EMPTY, add, subtract, total_of
+from .resources.combinations import prune
+from .resources.comparisons import is_zero
+from .resources.resource import EMPTY, add, subtract, total_of
 from .seat import Seat
 from .surroundings import ApplicationTimer, QueueCleaning, timer_key
 from .user_limits import UserLimits
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .placement.requests import RuleOutcome
     from .reservations import Reservation
     from .reserved_pass import ReservedRest
-    from .resources import Resource
+    from .resources.resource import Resource
     from .surroundings import Surroundings
 
 __all__ = ["CLEANING_INTERVAL_NS", "PartitionState", "RejectedApplication"]

@@ -9,7 +9,7 @@ from .application_views import foreign_view, placed_view
 from .messages import short_partition_name
 from .node import HOSTNAME, RACKNAME
 from .queue_views import queue_view
-from .shares import absolute_used_capacity
+from .resources.shares import absolute_used_capacity
 from .views import compact, quantities_shown
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .allocation import Ask
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = ["AskGroup", "AskOrder", "AskRecord", "AskShape", "PendingAsks"]
 

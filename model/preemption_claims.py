@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from .preemption_acts import still_going
-from .resource_combinations import component_wise_max
-from .resources import EMPTY, add, subtract_only_existing
+from .resources.combinations import component_wise_max
+from .resources.resource import EMPTY, add, subtract_only_existing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .partition_state import PartitionState
     from .queue import Queue
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = ["NOTHING_SPOKEN_FOR", "SpokenFor", "spoken_for"]
 

@@ -16,14 +16,14 @@ from . import queue_quota
 from .application_state import ApplicationState
 from .effects import ApplicationFacts
 from .placing import unreserve
-from .resources import EMPTY, add, take_away
+from .resources.resource import EMPTY, add, take_away
 
 if TYPE_CHECKING:
     from .allocation import Allocation
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = [

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, final
 from .access_control import AccessControlList
 from .marks import reads, writes
 from .object_state import ObjectEvent, ObjectState, next_object_state
-from .priorities import INT32_MAX, INT32_MIN
 from .queue_order import ChildOrder, SeatOrder
 from .queue_properties import PriorityPolicy, QueueProperties, evaluate
-from .resource_combinations import prune
-from .resource_comparisons import is_zero
-from .resources import (
+from .resources.combinations import prune
+from .resources.comparisons import is_zero
+from .resources.priorities import INT32_MAX, INT32_MIN
+from .resources.resource import (
     EMPTY,
     add,
     fits_beside,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .configuration.schema import Position
     from .queue_template import QueueTemplate
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = ["Queue"]

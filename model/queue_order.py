@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from .ordered_map import OrderedMap
-from .priorities import INT32_MIN
 from .queue_properties import SortPolicy
-from .resources import strictly_greater_than_zero
-from .shares import fair_share, shares
+from .resources.priorities import INT32_MIN
+from .resources.resource import strictly_greater_than_zero
+from .resources.shares import fair_share, shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .queue import Queue
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Rest, Seat, SeatKey
 
 __all__ = ["ChildOrder", "SeatOrder", "child_key"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 if TYPE_CHECKING:
     from .ask_walk import Candidate
     from .pending_asks import AskRecord
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = [
     "ATTEMPTS_MAX",

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from .preemption_claims import NOTHING_SPOKEN_FOR
-from .resource_combinations import merge_if_not_present
-from .resources import (
+from .resources.combinations import merge_if_not_present
+from .resources.resource import (
     EMPTY,
     Resource,
     add,

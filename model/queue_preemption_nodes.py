@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from .queue_preemption_guarantees import Ledger, covers
-from .resource_comparisons import equals_or_empty
-from .resources import add, fits, subtract_eliminating_negative
+from .resources.comparisons import equals_or_empty
+from .resources.resource import add, fits, subtract_eliminating_negative
 from .victims import Need, needed_only
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .allocation import Ask
     from .queue_preemption_guarantees import QueueFacts
     from .queue_preemption_pool import VictimPool
-    from .resources import Resource
+    from .resources.resource import Resource
     from .victims import Victim
 
 __all__ = ["NodeRoom", "NodeSolution", "NodeSolver"]

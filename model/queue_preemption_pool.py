@@ -14,8 +14,8 @@ from .preemption_claims import NOTHING_SPOKEN_FOR
 from .queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf
 from .queue_properties import PreemptionPolicy, PriorityPolicy
 from .queue_quota import maximum_of_path
-from .resource_comparisons import matches_any
-from .resources import Resource, add, fits_undefined_unlimited
+from .resources.comparisons import matches_any
+from .resources.resource import Resource, add, fits_undefined_unlimited
 from .victims import queue_order, victims_of
 
 if TYPE_CHECKING:

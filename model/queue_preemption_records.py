@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from .preemption_acts import victim_record
 from .preemption_records import PreemptionCause, PreemptionRecord
-from .quantity_texts import resource_text
 from .queue_preemption_guarantees import Ledger, QueueFacts
+from .resources.quantity_texts import resource_text
 from .victims import described
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from .queue_preemption_guarantees import Ledger, QueueFactsOf, covers
 from .queue_preemption_nodes import NodeRoom
-from .resources import fits
+from .resources.resource import fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .preemption_claims import SpokenFor
     from .queue import Queue
     from .queue_preemption_pool import VictimPool
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = ["STALE_AFTER_NS", "YieldingReservations", "rooms_for", "yielding_reservations"]

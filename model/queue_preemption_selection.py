@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from .queue_preemption_guarantees import Ledger, QueueFacts, covers, is_within
 from .queue_preemption_judgement import JudgedNode, NoNode, choose_node
 from .queue_preemption_nodes import NodeRoom, NodeSolver
-from .resources import Resource, add, fits
+from .resources.resource import Resource, add, fits
 from .victims import Need, Victim, given_back, needed_only, queue_order
 
 if TYPE_CHECKING:

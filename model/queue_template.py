@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .resource_texts import resource_from_texts
-from .resources import strictly_greater_than_zero
+from .resources.resource import strictly_greater_than_zero
+from .resources.texts import resource_from_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .configuration.schema import ChildTemplateConfig, Position
-    from .resources import Resource
+    from .resources.resource import Resource
     from .views import Document
 
 __all__ = ["QueueTemplate"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .configuration.durations import duration_text
 from .queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
 from .queue_quota import headroom, maximum_of_path
-from .shares import absolute_used_capacity
+from .resources.shares import absolute_used_capacity
 from .views import compact, quantities_shown
 
 if TYPE_CHECKING:

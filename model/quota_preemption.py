@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from .preemption_acts import mark_all, release_by_application, remember, victim_record
 from .preemption_records import PreemptionCause, PreemptionRecord
-from .quantity_texts import resource_text
 from .quota_preemption_timer import is_over_maximum
-from .resource_comparisons import matches_any
-from .resources import (
+from .resources.comparisons import matches_any
+from .resources.quantity_texts import resource_text
+from .resources.resource import (
     EMPTY,
     Resource,
     fits_undefined_unlimited,

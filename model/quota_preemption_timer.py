@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .queue import Queue
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = [
     "QuotaSettings",

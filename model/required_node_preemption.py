@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from .preemption_acts import mark_all, release_all, remember, still_going, victim_record
 from .preemption_claims import spoken_for
 from .preemption_records import PreemptionCause, PreemptionRecord
-from .quantity_texts import resource_text
-from .resource_comparisons import matches_any
-from .resources import add, fits
+from .resources.comparisons import matches_any
+from .resources.quantity_texts import resource_text
+from .resources.resource import add, fits
 from .victims import Need, Victim, described, needed_only, required_node_order
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .pending_asks import AskRecord
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = ["choose_for_required_node", "preempt_for_required_node"]

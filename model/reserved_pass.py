@@ -12,7 +12,7 @@ from . import queue_quota
 from .application_state import ApplicationState
 from .placing import commit, unreserve
 from .required_node_preemption import preempt_for_required_node
-from .resources import fits, fits_undefined_unlimited
+from .resources.resource import fits, fits_undefined_unlimited
 
 if TYPE_CHECKING:
     from .allocation import Ask
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .partition_state import PartitionState
     from .queue import Queue
     from .reservations import Reservation
-    from .resources import Resource
+    from .resources.resource import Resource
     from .seat import Seat
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "ReservedRest", "place_reserved"]

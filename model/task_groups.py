@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from .allocation import Ask
     from .pending_asks import AskShape
-    from .resources import Resource
+    from .resources.resource import Resource
 
 __all__ = ["TaskGroup", "TaskGroups"]
 

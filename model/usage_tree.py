@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from .limits import levels
-from .resources import Resource, fits_undefined_unlimited, subtract_only_existing
+from .resources.resource import Resource, fits_undefined_unlimited, subtract_only_existing
 from .views import quantities_shown
 
 if TYPE_CHECKING:

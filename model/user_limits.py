@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, final
 
 from .limits import Limits
 from .marks import writes
-from .resource_comparisons import equals
-from .resources import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
+from .resources.comparisons import equals
+from .resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from .usage_tree import UsageTree
 from .user_accounts import Account, Link, SavedLimits
 
 if TYPE_CHECKING:
     from .configuration.schema import QueueConfig
-    from .resources import Resource
+    from .resources.resource import Resource
     from .usage_tree import ApplicationLimitBlocker, LimitBlocker
     from .users import User
     from .views import Document, Json

@@ -10,9 +10,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from .resource_comparisons import type_match_percent
-from .resources import Resource, add, fits, subtract, total_of
-from .shares import shares
+from .resources.comparisons import type_match_percent
+from .resources.resource import Resource, add, fits, subtract, total_of
+from .resources.shares import shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

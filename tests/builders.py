@@ -13,7 +13,7 @@ from licorne.model.configuration.reader import load
 from licorne.model.gang import GangSettings
 from licorne.model.node import Node
 from licorne.model.queue_tree import QueueTree
-from licorne.model.resources import Resource
+from licorne.model.resources.resource import Resource
 from licorne.model.users import User
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from licorne.model.allocation import Allocation
 from licorne.model.effects import Answer, Effect, ReleaseWanted, StateEntered, TimerKind, TimerSet
 from licorne.model.gang import GangSettings
 from licorne.model.messages import TerminationType
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
     from licorne.model.allocation import Ask

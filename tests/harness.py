@@ -46,7 +46,7 @@ from licorne.model.messages import (
     TerminationType,
 )
 from licorne.model.partition import Partition
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.surroundings import Surroundings
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
-from licorne.model.resources import EMPTY, Resource, fits_undefined_unlimited
+from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from licorne.model.user_limits import UserLimits
 from licorne.model.users import User
 

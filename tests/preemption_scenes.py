@@ -14,7 +14,7 @@ from licorne.model.victims import Victim
 if TYPE_CHECKING:
     from licorne.model.messages import Release
     from licorne.model.preemption_records import PreemptionRecord
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 __all__ = ["TWO_QUEUES", "Scene"]
 

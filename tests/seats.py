@@ -6,9 +6,9 @@ from builders import START_NS, an_application
 
 from licorne.model.application_state import ApplicationState
 from licorne.model.effects import ApplicationFacts
-from licorne.model.priorities import INT32_MIN
 from licorne.model.queue import Queue
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.priorities import INT32_MIN
+from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.seat import Seat
 
 __all__ = ["a_leaf", "a_seat", "facts_of"]

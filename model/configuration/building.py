@@ -10,8 +10,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..quantities import QuantityError, parse_quantity, parse_vcore
-from ..resources import EMPTY, Resource
+from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
+from ..resources.resource import EMPTY, Resource
 from .problems import Finding
 from .schema import (
     ChildTemplateConfig,

@@ -13,7 +13,7 @@ from ..queue_properties import (
     QUOTA_PREEMPTION_DELAY,
     reads,
 )
-from ..resource_comparisons import is_zero
+from ..resources.comparisons import is_zero
 from .problems import Finding
 from .words import did_you_mean
 

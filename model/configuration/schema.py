@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..resources import EMPTY, Resource
+from ..resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from . import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..resources import Resource
+    from ..resources.resource import Resource
     from .documents import PartitionDocument
     from .problems import Finding
     from .schema import PartitionConfig, QueueConfig

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from ..resource_texts import describe
-from ..resources import Resource, component_wise_min, fits_undefined_unlimited
+from ..resources.resource import Resource, component_wise_min, fits_undefined_unlimited
+from ..resources.texts import describe
 from .names import WILDCARD
 from .problems import Finding
 

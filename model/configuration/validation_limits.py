@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..resources import fits_undefined_unlimited, strictly_greater_than_zero
+from ..resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
 from .names import WILDCARD, is_group_name, is_user_name
 from .problems import Finding
 

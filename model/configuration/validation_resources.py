@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..resource_comparisons import is_zero
-from ..resource_texts import describe
-from ..resources import EMPTY, add, component_wise_min, fits_undefined_unlimited
+from ..resources.comparisons import is_zero
+from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited
+from ..resources.texts import describe
 from .problems import Finding
 
 if TYPE_CHECKING:
-    from ..resources import Resource
+    from ..resources.resource import Resource
     from .schema import Position, QueueConfig
 
 __all__ = ["resources_fit"]

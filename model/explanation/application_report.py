@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..pending_asks import AskRecord
     from ..placed import Placed
     from ..refusals import Refusal
-    from ..resources import Resource
+    from ..resources.resource import Resource
 
 __all__ = ["ApplicationReport", "WaitingAsk", "application_report"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from ..pending_asks import shape_of
 from ..refusals import RefusalReason
-from ..resources import fits
+from ..resources.resource import fits
 from .blockers import Blocker, SubjectKind
 from .node_summary import node_lacks, summarise
 from .quotas import queue_quota_blockers, user_quota_blockers

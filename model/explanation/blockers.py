@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ..configuration.schema import Position
     from ..refusals import RefusalReason
-    from ..resources import Resource
+    from ..resources.resource import Resource
 
 __all__ = ["APPLICATIONS", "Blocker", "Lack", "SubjectKind", "lacks_of"]
 

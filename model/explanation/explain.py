@@ -9,7 +9,7 @@ from ..application_state import ApplicationState
 from ..object_state import ObjectState
 from ..queue_properties import BACKOFF
 from ..refusals import RefusalReason
-from ..resource_comparisons import is_zero
+from ..resources.comparisons import is_zero
 from .asks import AskJudge
 from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from ..resource_comparisons import fit_score
-from ..resources import EMPTY, fits
+from ..resources.comparisons import fit_score
+from ..resources.resource import EMPTY, fits
 from .blockers import Lack, lacks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..node_order import NodeSeat
-    from ..resources import Resource
+    from ..resources.resource import Resource
 
 __all__ = [
     "EXAMPLES_MAX",

@@ -13,7 +13,7 @@ from ..queue_properties import (
     SortPolicy,
 )
 from ..queue_quota import fair_maximum
-from ..resources import strictly_greater_than_zero
+from ..resources.resource import strictly_greater_than_zero
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

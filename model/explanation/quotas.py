@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..limits import HolderKind
     from ..partition_state import PartitionState
     from ..queue import Queue
-    from ..resources import Resource
+    from ..resources.resource import Resource
     from ..users import User
 
 __all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blockers"]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ..application_state import ApplicationState
     from ..placement.requests import RuleOutcome
     from ..preemption_records import PreemptionRecord
-    from ..resources import Resource
+    from ..resources.resource import Resource
     from ..users import User
     from .blockers import Blocker
     from .node_summary import NodeSummary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...model.quantities import saturate
+from ...model.resources.quantities import saturate
 from ...model.views import quantities_shown
 from .words import changes_of, place_of, what_blocks
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from ...model.placement import RuleOutcome
     from ...model.preemption_records import PreemptionRecord
-    from ...model.resources import Resource
+    from ...model.resources.resource import Resource
     from ...model.views import Document, Json
     from .words import Where
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...model.allocation import REQUIRED_NODE_TAG
 from ...model.errors import LicorneError
-from ...model.quantities import QuantityError
-from ...model.resource_texts import resource_from_texts
+from ...model.resources.quantities import QuantityError
+from ...model.resources.texts import resource_from_texts
 from ..si import si_pb2 as si
 
 if TYPE_CHECKING:

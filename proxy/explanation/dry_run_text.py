@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...model.quantity_texts import resource_text
+from ...model.resources.quantity_texts import resource_text
 from .documents import blocker_document, nodes_document, place_document, rule_document
 from .text import Line, blocker_lines, node_lines, rule_lines
 from .words import place_line

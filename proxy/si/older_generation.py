@@ -20,7 +20,7 @@ from ...model.messages import AllocationSubmission, ExecutionLimit, full_partiti
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ...model.resources import Resource
+    from ...model.resources.resource import Resource
     from . import si_pb2 as si
 
 __all__ = ["execution_limits", "older_asks", "refuse_older_allocations", "refuse_older_nodes"]

@@ -23,7 +23,7 @@ from ...model.messages import (
     TerminationType,
     full_partition_name,
 )
-from ...model.resources import EMPTY, Resource
+from ...model.resources.resource import EMPTY, Resource
 from .constants import NODE_PARTITION
 from .older_generation import (
     older_asks,

@@ -24,7 +24,7 @@ from .older_answers import add_older_names
 
 if TYPE_CHECKING:
     from ...model.messages import Announcement
-    from ...model.resources import Resource
+    from ...model.resources.resource import Resource
     from .api import ResourceManagerCallback
 
 __all__ = [

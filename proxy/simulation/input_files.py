@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ...model.quantities import INT64_MAX
+from ...model.resources.quantities import INT64_MAX
 from .input_errors import InputError
 
 if TYPE_CHECKING:

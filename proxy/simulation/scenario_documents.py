@@ -36,8 +36,8 @@ from pydantic_core import PydanticCustomError
 
 from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.configuration.names import QUEUE_NAME_RULE, is_queue_name
-from ...model.quantities import QuantityError
-from ...model.resource_texts import resource_from_texts
+from ...model.resources.quantities import QuantityError
+from ...model.resources.texts import resource_from_texts
 from .scenario_words import shown
 
 __all__ = [

@@ -27,7 +27,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ...model.quantities import INT64_MAX
+from ...model.resources.quantities import INT64_MAX
 from ..tables import counted
 from .input_errors import InputError
 from .input_files import NANOSECONDS_IN_SECOND

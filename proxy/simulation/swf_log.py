@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from ...model.quantities import INT64_MAX
+from ...model.resources.quantities import INT64_MAX
 from .input_errors import InputError
 from .input_files import NANOSECONDS_IN_SECOND, read_text
 

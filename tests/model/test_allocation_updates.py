@@ -8,7 +8,7 @@ from harness import Harness
 
 from licorne.model.messages import AllocationsReleased, NodeAction, TerminationType
 from licorne.model.object_state import ObjectState
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

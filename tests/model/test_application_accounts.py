@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from licorne.model.application_views import application_view
 from licorne.model.messages import TerminationType
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 STOPPED = TerminationType.STOPPED_BY_RM
 

@@ -9,7 +9,7 @@ from harness import Harness
 from licorne.model.gang import GangSettings
 from licorne.model.messages import Rejection, TerminationType
 from licorne.model.object_state import ObjectState
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 DYNAMIC = "- name: parent\n  parent: true\n- name: default"
 CREATE = "placementrules: [{name: provided, create: true}]"

@@ -23,7 +23,7 @@ from licorne.model.reservations import Reservation, Reservations
 from licorne.model.task_groups import TaskGroups
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 FIVE = a_resource(memory=5)
 NODES = CandidateKind.NODES

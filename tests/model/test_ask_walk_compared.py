@@ -16,7 +16,7 @@ from licorne.model.task_groups import TaskGroups
 
 if TYPE_CHECKING:
     from licorne.model.allocation import Ask
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 
 def attempted(asks: PendingAsks) -> list[str]:

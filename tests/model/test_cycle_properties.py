@@ -15,12 +15,12 @@ from harness import Harness
 
 from licorne.model.cycle import CycleOutcome, run_cycle
 from licorne.model.messages import NodeAction, TerminationType
-from licorne.model.resources import fits_undefined_unlimited
+from licorne.model.resources.resource import fits_undefined_unlimited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 CONFIGURATIONS: Final = (
     """

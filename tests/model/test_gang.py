@@ -18,7 +18,7 @@ from licorne.model.placed import Placed
 from licorne.model.task_groups import TaskGroups
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 FIVE = a_resource(memory=5)
 TIMEOUT = TerminationType.TIMEOUT

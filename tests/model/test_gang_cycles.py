@@ -7,7 +7,7 @@ from builders import TEN, FakePredicates, a_resource
 from harness import Harness
 
 from licorne.model.messages import NodeAction, TerminationType
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 HUNDRED = a_resource(memory=100)
 TWENTY = a_resource(memory=20)

@@ -13,7 +13,7 @@ from preemption_scenes import Scene
 from licorne.model.messages import NodeAction
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 QUEUES: Final = """
     - name: own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from harness import TEN, Harness, a_resource
 
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 TWENTY = a_resource(memory=20)
 FIVE = a_resource(memory=5)

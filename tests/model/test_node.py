@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model.node import INSTANCE_TYPE, Node
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 
 THREE = a_resource(memory=3)
 FOUR = a_resource(memory=4)

@@ -8,7 +8,7 @@ import pytest
 from builders import TEN, a_node, a_resource
 
 from licorne.model.node_order import DEFAULT_WEIGHTS, NodeOrder, NodeSeat, NodeSortPolicy
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from licorne.model.node_order import NodeOrder, NodeSeat, NodeSortPolicy
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 
 def memory(quantity: int) -> Resource:

@@ -8,8 +8,8 @@ from harness import Harness
 
 from licorne.model.messages import AllocationsReleased, NodeAction, NodesAnswered, Rejection, TerminationType
 from licorne.model.object_state import ObjectState
-from licorne.model.quantities import INT64_MAX
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.quantities import INT64_MAX
+from licorne.model.resources.resource import EMPTY, Resource
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

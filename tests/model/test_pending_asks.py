@@ -11,7 +11,7 @@ from licorne.model.pending_asks import AskRecord, PendingAsks, shape_of
 
 if TYPE_CHECKING:
     from licorne.model.allocation import Ask
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 FIVE = a_resource(memory=5)
 

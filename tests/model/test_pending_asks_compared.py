@@ -15,7 +15,7 @@ from licorne.model.pending_asks import AskRecord, PendingAsks
 
 if TYPE_CHECKING:
     from licorne.model.allocation import Ask
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 FIVE = a_resource(memory=5)
 

@@ -8,7 +8,7 @@ from harness import Harness
 
 from licorne.model.cycle import CycleOutcome
 from licorne.model.messages import AllocationPlaced, AllocationsReleased, NodeAction, TerminationType
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

@@ -9,7 +9,7 @@ from harness import Harness
 
 from licorne.model import placing
 from licorne.model.messages import AllocationPlaced
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 if TYPE_CHECKING:
     from licorne.model.allocation import Ask

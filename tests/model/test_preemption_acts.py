@@ -17,7 +17,7 @@ from licorne.model.preemption_acts import (
     victim_record,
 )
 from licorne.model.preemption_records import PreemptionCause, PreemptionRecord
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 if TYPE_CHECKING:
     from licorne.model.victims import Victim

@@ -7,7 +7,7 @@ from preemption_scenes import Scene
 
 from licorne.model.messages import NodeAction
 from licorne.model.preemption_claims import NOTHING_SPOKEN_FOR, SpokenFor, spoken_for
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 TWENTY = a_resource(memory=20)
 QUEUES = """

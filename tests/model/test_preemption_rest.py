@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from preemption_scenes import Scene
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 QUEUES: Final = """
     - name: p

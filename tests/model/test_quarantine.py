@@ -10,7 +10,7 @@ from harness import Harness
 
 from licorne.model.messages import NodeAction, TerminationType
 from licorne.model.quarantine import BrokenKind, Quarantined
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

@@ -8,11 +8,11 @@ from seats import a_leaf, a_seat, facts_of
 
 from licorne.model.errors import LicorneError
 from licorne.model.object_state import ObjectEvent, ObjectState
-from licorne.model.priorities import INT32_MAX, INT32_MIN
-from licorne.model.quantities import INT64_MAX
 from licorne.model.queue import Queue
 from licorne.model.queue_properties import SortPolicy
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.priorities import INT32_MAX, INT32_MIN
+from licorne.model.resources.quantities import INT64_MAX
+from licorne.model.resources.resource import EMPTY, Resource
 
 FIVE = a_resource(memory=5)
 

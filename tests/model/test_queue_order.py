@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seats import a_leaf, a_seat, facts_of
 
-from licorne.model.priorities import INT32_MIN
 from licorne.model.queue_order import ChildOrder, SeatOrder, child_key
-from licorne.model.resources import EMPTY, Resource
-from licorne.model.shares import compare_usage_ratio
+from licorne.model.resources.priorities import INT32_MIN
+from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.resources.shares import compare_usage_ratio
 
 if TYPE_CHECKING:
     from licorne.model.effects import ApplicationFacts

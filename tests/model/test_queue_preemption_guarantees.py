@@ -12,7 +12,7 @@ from licorne.model.queue_preemption_guarantees import Ledger, QueueFacts, QueueF
 
 if TYPE_CHECKING:
     from licorne.model.queue_tree import QueueTree
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 QUEUES = """
     - name: p

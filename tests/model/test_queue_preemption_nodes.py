@@ -12,7 +12,7 @@ from licorne.model.queue_preemption_nodes import NodeRoom, NodeSolution, NodeSol
 from licorne.model.queue_preemption_pool import collect_victims
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 TWENTY = a_resource(memory=20)
 

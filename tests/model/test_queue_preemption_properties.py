@@ -15,7 +15,7 @@ from preemption_scenes import Scene
 from licorne.model.allocation import CREATION_TIME_TAG
 from licorne.model.cycle import CycleOutcome
 from licorne.model.messages import AllocationSubmission
-from licorne.model.resources import EMPTY, Resource, add, fits, subtract
+from licorne.model.resources.resource import EMPTY, Resource, add, fits, subtract
 
 if TYPE_CHECKING:
     from licorne.model.preemption_records import PreemptionRecord, VictimRecord

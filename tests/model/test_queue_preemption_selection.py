@@ -17,7 +17,7 @@ from licorne.model.queue_preemption_selection import (
     decide,
     lack_of_queues,
 )
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
     from licorne.model.surroundings import Predicates

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model import queue_quota
-from licorne.model.quantities import INT64_MAX
 from licorne.model.queue import Queue
-from licorne.model.resources import EMPTY, Resource, fits_undefined_unlimited
+from licorne.model.resources.quantities import INT64_MAX
+from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 
 FIVE = a_resource(memory=5)
 

@@ -15,7 +15,7 @@ from licorne.model.quota_preemption import over_maximum, shared_out
 from licorne.model.quota_preemption_timer import quota_settings, quotas_changed
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 ON = "preemption: {quotapreemptionenabled: true}"
 QUEUES = """

@@ -18,7 +18,7 @@ from licorne.model.quota_preemption_timer import (
 )
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 DELAY_NS = 10 * SECOND_NS
 TWENTY = a_resource(memory=20)

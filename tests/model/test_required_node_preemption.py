@@ -9,7 +9,7 @@ from preemption_scenes import Scene
 
 from licorne.model.messages import TerminationType
 from licorne.model.preemption_records import PreemptionCause
-from licorne.model.resources import Resource, add, fits
+from licorne.model.resources.resource import Resource, add, fits
 from licorne.model.victims import given_back
 
 QUEUES = """

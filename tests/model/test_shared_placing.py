@@ -14,14 +14,14 @@ from licorne.model.node import Node
 from licorne.model.node_order import NodeOrder
 from licorne.model.placing import reserve
 from licorne.model.queue import Queue
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 from licorne.model.shared_placing import SharedOutcome, place_beside_others
 from licorne.model.user_limits import UserLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 TWO: Final = "- name: a\n- name: b"
 PLACED, TAKEN, ALONE = SharedOutcome.PLACED, SharedOutcome.TAKEN, SharedOutcome.ALONE

@@ -9,7 +9,7 @@ from builders import TEN, a_resource, an_ask
 from licorne.model.task_groups import TaskGroups
 
 if TYPE_CHECKING:
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 
 def count(groups: TaskGroups, name: str, resource: Resource = TEN) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from licorne.model.configuration.schema import NOWHERE, LimitConfig, QueueConfig
 from licorne.model.limits import Limits
-from licorne.model.resources import EMPTY, Resource, fits_undefined_unlimited
+from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from licorne.model.usage_tree import ApplicationLimitBlocker, LimitBlocker, UsageTree
 
 NO_LIMITS = Limits({})

@@ -7,7 +7,7 @@ from configurations import BELOW, below_root, the_partition, the_queue
 
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import ChildTemplateConfig, LimitConfig, Position, QueueConfig
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 
 
 def test_nothing_but_defaults_comes_from_a_minimal_queue() -> None:

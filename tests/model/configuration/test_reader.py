@@ -15,7 +15,7 @@ from licorne.model.configuration.problems import ConfigurationError, Problem
 from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, inspect, load
 from licorne.model.configuration.schema import LimitConfig, QueueConfig, RuleConfig
 from licorne.model.errors import LicorneError
-from licorne.model.resources import Resource
+from licorne.model.resources.resource import Resource
 
 TWO_PROBLEMS = "partitions:\n- queues:\n  - name: a b\n  - nam: c\n    name: c\n"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from licorne.model.explanation.dry_run import DryRun
-    from licorne.model.resources import Resource
+    from licorne.model.resources.resource import Resource
 
 CREATING = "placementrules: [{name: tag, value: namespace, create: true}, {name: provided, create: true}]"
 

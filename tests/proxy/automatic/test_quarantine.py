@@ -11,7 +11,7 @@ from licorne.actors.engine import ActorsEngine
 from licorne.actors.guarded_partition import GuardedPartition
 from licorne.model.application import Application
 from licorne.model.node import Node
-from licorne.model.resources import EMPTY
+from licorne.model.resources.resource import EMPTY
 
 if TYPE_CHECKING:
     from listening import Listener

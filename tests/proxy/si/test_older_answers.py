@@ -15,7 +15,7 @@ from licorne.model.messages import (
     Release,
     TerminationType,
 )
-from licorne.model.resources import Resource
+from licorne.model.resources.resource import Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 from licorne.proxy.si.writing import dispatch

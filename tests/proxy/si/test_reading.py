@@ -19,7 +19,7 @@ from licorne.model.messages import (
     Release,
     TerminationType,
 )
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.reading import (
     RESOURCE_SIZES_MAX,

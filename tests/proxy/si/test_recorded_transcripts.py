@@ -23,7 +23,7 @@ from licorne.model.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
-from licorne.model.resources import Resource
+from licorne.model.resources.resource import Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.reading import RequestReader, application_removals, registration, releases
 from licorne.proxy.si.writing import (

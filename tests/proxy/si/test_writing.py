@@ -22,7 +22,7 @@ from licorne.model.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 from licorne.proxy.si.reading import RequestReader, releases

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.quantities import INT64_MAX, INT64_MIN, QuantityError
-from licorne.model.resource_texts import describe, resource_from_json, resource_from_texts
-from licorne.model.resources import EMPTY, Resource
+from licorne.model.resources.quantities import INT64_MAX, INT64_MIN, QuantityError
+from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.resources.texts import describe, resource_from_json, resource_from_texts
 
 
 @pytest.mark.parametrize(

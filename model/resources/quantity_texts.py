@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from .resources import Resource
+    from .resource import Resource
 
 __all__ = ["quantity_text", "resource_text"]
 

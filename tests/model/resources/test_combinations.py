@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.quantities import INT64_MAX, INT64_MIN
-from licorne.model.resource_combinations import (
+from licorne.model.resources.combinations import (
     component_wise_max,
     component_wise_min_only_existing,
     merge_if_not_present,
@@ -15,8 +14,9 @@ from licorne.model.resource_combinations import (
     multiply_by_ratio,
     prune,
 )
-from licorne.model.resource_comparisons import equals
-from licorne.model.resources import EMPTY, Resource, add, component_wise_min
+from licorne.model.resources.comparisons import equals
+from licorne.model.resources.quantities import INT64_MAX, INT64_MIN
+from licorne.model.resources.resource import EMPTY, Resource, add, component_wise_min
 
 quantities = st.one_of(st.integers(-3, 3), st.integers(INT64_MIN, INT64_MAX))
 resources = st.dictionaries(st.sampled_from("abcd"), quantities, max_size=4).map(Resource)

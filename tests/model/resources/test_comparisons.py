@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.quantities import INT64_MAX, INT64_MIN
-from licorne.model.resource_comparisons import (
+from licorne.model.resources.comparisons import (
     equals,
     equals_or_empty,
     fit_score,
@@ -21,7 +20,8 @@ from licorne.model.resource_comparisons import (
     strictly_greater_or_equal_only_existing,
     type_match_percent,
 )
-from licorne.model.resources import EMPTY, Resource, fits
+from licorne.model.resources.quantities import INT64_MAX, INT64_MIN
+from licorne.model.resources.resource import EMPTY, Resource, fits
 
 quantities = st.one_of(st.integers(-3, 3), st.integers(INT64_MIN, INT64_MAX))
 resources = st.dictionaries(st.sampled_from("abcd"), quantities, max_size=4).map(Resource)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from .resources import EMPTY, Resource
+from .resource import EMPTY, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

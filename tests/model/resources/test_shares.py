@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.resources import EMPTY, Resource
-from licorne.model.shares import (
+from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.resources.shares import (
     absolute_used_capacity,
     compare_shares,
     compare_usage_ratio,

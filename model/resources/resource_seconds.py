@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .resources import Resource
+from .resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from .quantities import INT64_MAX, INT64_MIN, QuantityError, parse_quantity, parse_vcore
-from .resources import EMPTY, Resource
+from .resource import EMPTY, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

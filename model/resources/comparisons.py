@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from .resources import EMPTY, Resource
+from .resource import EMPTY, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

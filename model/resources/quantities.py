@@ -12,7 +12,7 @@ import math
 import re
 from typing import Final
 
-from .errors import LicorneError
+from ..errors import LicorneError
 
 __all__ = [
     "INT64_MAX",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model.errors import LicorneError, shortened
-from licorne.model.quantities import (
+from licorne.model.resources.quantities import (
     INT64_MAX,
     INT64_MIN,
     QuantityError,

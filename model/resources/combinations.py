@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import overload
 
 from .quantities import multiply_quantity_by_ratio
-from .resources import EMPTY, Resource
+from .resource import EMPTY, Resource
 
 __all__ = [
     "component_wise_max",

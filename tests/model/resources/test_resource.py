@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.quantities import INT64_MAX, INT64_MIN, QuantityError
-from licorne.model.resources import (
+from licorne.model.resources.quantities import INT64_MAX, INT64_MIN, QuantityError
+from licorne.model.resources.resource import (
     EMPTY,
     Resource,
     add,
