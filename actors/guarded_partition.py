@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 from ..lockcheck import excludes, requires
 from ..model.cycle import CycleOutcome
 from ..model.marks import marked_methods
-from ..model.messages import NodeAction
 from ..model.partition import Partition
 from ..model.shared_placing import SharedOutcome
+from ..model.values.messages import NodeAction
 from .breakage import blame
 from .guards import Guard
 from .judgements import Answers, Judgements, WorldMovedError
@@ -23,8 +23,8 @@ from .judgements import Answers, Judgements, WorldMovedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..model.messages import AllocationSubmission, NodeUpdate
     from ..model.quarantine import BrokenKind
+    from ..model.values.messages import AllocationSubmission, NodeUpdate
     from .afterwards import Afterwards
 
 __all__ = ["GuardedPartition"]

@@ -18,7 +18,7 @@ from .log import Log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model.messages import Announcement
+    from ..model.values.messages import Announcement
 
 __all__ = ["BACKLOG_MAX", "RmLink"]
 

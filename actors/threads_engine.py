@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from ..model.application import Application
     from ..model.cluster import Cluster
-    from ..model.messages import Announcement
     from ..model.node import Node
     from ..model.partition import Partition
     from ..model.surroundings import Surroundings, TimerAction, TimerKey
-    from ..model.views import Document
+    from ..model.values.documents import Document
+    from ..model.values.messages import Announcement
 
 __all__ = ["ThreadsEngine"]
 

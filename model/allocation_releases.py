@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .foreign_updates import remove_foreign
-from .messages import (
+from .node_updates import exchange_counts, settle_swap_on_nodes
+from .quarantine import end_quarantined
+from .values.messages import (
     AllocationPlaced,
     AllocationsReleased,
     Release,
     TerminationType,
 )
-from .node_updates import exchange_counts, settle_swap_on_nodes
-from .quarantine import end_quarantined
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState

@@ -6,26 +6,26 @@ import re
 from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
-from .allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
 from .application_state import ApplicationState
 from .foreign_updates import submit_foreign
-from .messages import (
-    AllocationPlaced,
-    AllocationRejection,
-)
-from .object_state import ObjectState
 from .quarantine import BrokenKind
 from .quota_preemption_timer import usage_raised
 from .resources.comparisons import equals, has_negative
 from .resources.resource import strictly_greater_than_zero
+from .values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
+from .values.messages import (
+    AllocationPlaced,
+    AllocationRejection,
+)
+from .values.object_state import ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .messages import AllocationSubmission
     from .partition_state import PartitionState
     from .resources.resource import Resource
     from .seat import Seat
+    from .values.messages import AllocationSubmission
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]
 

@@ -9,15 +9,15 @@ from .application_core import ApplicationCore
 from .application_state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 from .effects import Answer, TimerKind
 from .marks import reads, writes
-from .messages import TerminationType
 from .resources.combinations import prune
 from .resources.resource import EMPTY, add, subtract
+from .values.messages import TerminationType
 
 if TYPE_CHECKING:
-    from .allocation import Allocation
     from .effects import Effect
     from .placed import Placed
     from .resources.resource import Resource
+    from .values.allocation import Allocation
 
 
 __all__ = ["AllocationSide"]

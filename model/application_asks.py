@@ -16,12 +16,12 @@ from .resources.resource import total_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .allocation import Ask
     from .ask_walk import AskWalk, Candidate
     from .effects import Answer, Effect
     from .pending_asks import AskRecord
-    from .refusals import Refusal
     from .resources.resource import Resource
+    from .values.allocation import Ask
+    from .values.refusals import Refusal
 
 
 __all__ = ["AskSide"]

@@ -25,14 +25,14 @@ from .task_groups import TaskGroups
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .allocation import Allocation
     from .effects import Effect
     from .execution_limits import ExecutionLimits
-    from .messages import TerminationType
     from .pending_asks import AskRecord
-    from .refusals import Refusal
     from .resources.resource import Resource
-    from .users import User
+    from .values.allocation import Allocation
+    from .values.messages import TerminationType
+    from .values.refusals import Refusal
+    from .values.users import User
 
 
 __all__ = ["ApplicationCore", "less"]

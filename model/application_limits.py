@@ -8,7 +8,7 @@ from .application_core import ApplicationCore
 from .effects import ReleaseWanted
 from .execution_limits import ExecutionLimits
 from .marks import writes
-from .messages import TerminationType
+from .values.messages import TerminationType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,10 @@ from .application_state import ApplicationState
 from .marks import reads, writes
 
 if TYPE_CHECKING:
-    from .allocation import Allocation
     from .effects import Answer, Effect
     from .gang import SwapOffer, SwapWalk
-    from .messages import TerminationType
+    from .values.allocation import Allocation
+    from .values.messages import TerminationType
 
 
 __all__ = ["SwapSide"]

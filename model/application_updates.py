@@ -10,8 +10,6 @@ from .errors import LicorneError
 from .flags import flag_of
 from .gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from .limit_updates import timeout_ns
-from .messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
-from .object_state import ObjectState
 from .placement.requests import PlacementRefusal, PlacementRequest
 from .quarantine import forget_quarantined
 from .queue_properties import SortPolicy
@@ -21,17 +19,19 @@ from .resources.comparisons import is_zero
 from .resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
 from .resources.texts import describe, resource_from_json
 from .user_resolution import resolve
-from .users import User
+from .values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
+from .values.object_state import ObjectState
+from .values.users import User
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .allocation import Allocation
-    from .messages import ApplicationRemoval, ApplicationSubmission
     from .partition_state import PartitionState
     from .placement.requests import Placed, RuleOutcome
     from .queue import Queue
     from .resources.resource import Resource
+    from .values.allocation import Allocation
+    from .values.messages import ApplicationRemoval, ApplicationSubmission
 
 __all__ = [
     "Decided",

@@ -9,14 +9,14 @@ from .effects import ApplicationFacts
 from .resources.comparisons import equals
 from .resources.priorities import INT32_MIN
 from .resources.resource import total_of
-from .views import compact, quantities_shown
+from .values.documents import compact, quantities_shown
 
 if TYPE_CHECKING:
-    from .allocation import Allocation, Ask
     from .application_core import ApplicationCore
     from .pending_asks import AskRecord
     from .task_groups import TaskGroup
-    from .views import Document, Json
+    from .values.allocation import Allocation, Ask
+    from .values.documents import Document, Json
 
 __all__ = [
     "ShownApplication",

@@ -13,17 +13,17 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from .queue_preemption_attempts import EVER_NS, has_own_answer
-from .refusals import Refusal, RefusalReason
 from .resources.resource import fits_undefined_unlimited
+from .values.refusals import Refusal, RefusalReason
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from .allocation import Ask
     from .pending_asks import AskGroup, AskOrder, AskRecord, PendingAsks
     from .reservations import Reservations
     from .resources.resource import Resource
     from .task_groups import TaskGroups
+    from .values.allocation import Ask
 
 __all__ = ["RESERVATION_DELAY_NS", "AskWalk", "Candidate", "CandidateKind", "next_candidate"]
 

@@ -14,16 +14,16 @@ from .configuration.reader import (
 )
 from .errors import RequestError
 from .marks import reads, writes
-from .messages import full_partition_name
+from .values.messages import full_partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .configuration.problems import Problem
     from .configuration.schema import PartitionConfig, SchedulerConfig
-    from .messages import Registration
     from .partition import Partition
     from .reconfiguring import Savepoint
+    from .values.messages import Registration
 
 __all__ = ["Cluster", "PartitionMaker", "Reconfigured"]
 

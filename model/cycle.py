@@ -18,25 +18,25 @@ from typing import TYPE_CHECKING, Final, final
 from . import queue_quota
 from .application_state import ApplicationState
 from .ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
-from .object_state import ObjectState
 from .placeholder_pass import replace_placeholder
 from .placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from .queue_preemption import AttemptBudget, preempt_for_queue
-from .refusals import RefusalReason
 from .reserved_pass import place_reserved
 from .resources.resource import fits, fits_undefined_unlimited, strictly_greater_than_zero
 from .seat import Rest
+from .values.object_state import ObjectState
+from .values.refusals import RefusalReason
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from .allocation import Ask
     from .ask_walk import Candidate
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
     from .resources.resource import Resource
     from .seat import Seat
+    from .values.allocation import Ask
 
 __all__ = ["CycleOutcome", "is_idle", "rests", "run_cycle"]
 

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from .application_state import TRANSITIONS, ApplicationState
-from .object_state import OBJECT_TRANSITIONS, ObjectState
+from .values.object_state import OBJECT_TRANSITIONS, ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,13 +11,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, final
 
 if TYPE_CHECKING:
-    from .allocation import Allocation, Ask
     from .application_state import ApplicationState
-    from .messages import TerminationType
     from .pending_asks import AskRecord
     from .reservations import Reservation
     from .resources.resource import Resource
-    from .views import Document
+    from .values.allocation import Allocation, Ask
+    from .values.documents import Document
+    from .values.messages import TerminationType
 
 __all__ = [
     "Answer",

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from .application_state import ApplicationEvent
 from .effects import ReleaseWanted
-from .messages import TerminationType
 from .resources.comparisons import equals, has_negative
 from .resources.resource import EMPTY, subtract
+from .values.messages import TerminationType
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
-    from .allocation import Allocation, Ask
     from .effects import Effect
     from .pending_asks import AskRecord, PendingAsks
     from .placed import Placed
     from .resources.resource import Resource
     from .task_groups import TaskGroups
+    from .values.allocation import Allocation, Ask
 
 __all__ = [
     "DEFAULT_PLACEHOLDER_TIMEOUT_MS",

@@ -9,8 +9,8 @@ from .resources.quantities import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from .messages import ExecutionLimit
     from .partition_state import PartitionState
+    from .values.messages import ExecutionLimit
 
 __all__ = ["limit_executions", "timeout_ns"]
 

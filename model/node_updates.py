@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .messages import (
+from .node import Node
+from .node_order import NodeSeat
+from .quarantine import BrokenKind, uncount_quarantined
+from .queue_quota import discharge
+from .resources.resource import EMPTY, subtract
+from .values.messages import (
     AllocationPlaced,
     AllocationsReleased,
     NodeAction,
@@ -13,20 +18,15 @@ from .messages import (
     Release,
     TerminationType,
 )
-from .node import Node
-from .node_order import NodeSeat
-from .object_state import ObjectState
-from .quarantine import BrokenKind, uncount_quarantined
-from .queue_quota import discharge
-from .resources.resource import EMPTY, subtract
+from .values.object_state import ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .allocation import Allocation
-    from .messages import NodeUpdate
     from .partition_state import PartitionState
     from .seat import Seat
+    from .values.allocation import Allocation
+    from .values.messages import NodeUpdate
 
 __all__ = ["CREATIONS", "remove_node", "remove_quarantined_node", "update_nodes", "update_refusal"]
 

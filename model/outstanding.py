@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .messages import SchedulingStateChanged
 from .queue_quota import headroom_without_root
 from .resources.resource import component_wise_min, fits_undefined_unlimited, subtract_only_existing
+from .values.messages import SchedulingStateChanged
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState

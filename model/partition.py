@@ -19,9 +19,7 @@ from .explanation.explain import explain
 from .invariants import validate_partition
 from .limit_updates import limit_executions
 from .marks import reads, writes
-from .messages import AllocationsRejected
 from .node_updates import remove_node, remove_quarantined_node, update_nodes
-from .object_state import ObjectEvent, next_object_state
 from .outstanding import outstanding_asks
 from .partition_state import PartitionState
 from .partition_views import shown_partition
@@ -31,6 +29,8 @@ from .quota_preemption_timer import next_due_ns
 from .reconfiguring import reconfigure
 from .shared_placing import SharedOutcome, place_beside_others
 from .surroundings import ApplicationTimer, Expiry, Inspection, LookAgain, QueueCleaning, QuotaCheck
+from .values.messages import AllocationsRejected
+from .values.object_state import ObjectEvent, next_object_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,11 @@ if TYPE_CHECKING:
     from .configuration.schema import PartitionConfig
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
-    from .messages import (
+    from .partition_views import ShownPartition
+    from .quarantine import Quarantined
+    from .reconfiguring import Savepoint
+    from .surroundings import Surroundings, TimerAction
+    from .values.messages import (
         AllocationSubmission,
         ApplicationRemoval,
         ApplicationSubmission,
@@ -46,10 +50,6 @@ if TYPE_CHECKING:
         NodeUpdate,
         Release,
     )
-    from .partition_views import ShownPartition
-    from .quarantine import Quarantined
-    from .reconfiguring import Savepoint
-    from .surroundings import Surroundings, TimerAction
 
 __all__ = ["Partition"]
 

@@ -13,9 +13,7 @@ from .application_state import ApplicationState
 from .effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
 from .expiries import Expiries
 from .key_claims import KeyClaims
-from .messages import AllocationsReleased, ApplicationChanged, Release
 from .node_order import NodeOrder, NodeSortPolicy
-from .object_state import ObjectState
 from .placed_counts import PlacedCounts
 from .placement.placement import usable_rules
 from .preemption_records import PreemptionLog
@@ -30,11 +28,12 @@ from .resources.resource import EMPTY, add, subtract, total_of
 from .seat import Seat
 from .surroundings import ApplicationTimer, QueueCleaning, timer_key
 from .user_limits import UserLimits
+from .values.messages import AllocationsReleased, ApplicationChanged, Release
+from .values.object_state import ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .allocation import Allocation, Ask
     from .application import Application
     from .configuration.schema import PartitionConfig
     from .effects import Answer
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from .reserved_pass import ReservedRest
     from .resources.resource import Resource
     from .surroundings import Surroundings
+    from .values.allocation import Allocation, Ask
 
 __all__ = ["CLEANING_INTERVAL_NS", "PartitionState", "RejectedApplication"]
 

@@ -6,17 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .application_views import foreign_view, placed_view
-from .messages import short_partition_name
 from .node import HOSTNAME, RACKNAME
 from .queue_views import queue_view
 from .resources.shares import absolute_used_capacity
-from .views import compact, quantities_shown
+from .values.documents import compact, quantities_shown
+from .values.messages import short_partition_name
 
 if TYPE_CHECKING:
     from .application_views import ShownApplication
     from .node import NodeFacts
     from .partition_state import PartitionState
-    from .views import Document, Json
+    from .values.documents import Document, Json
 
 __all__ = [
     "ShownNode",

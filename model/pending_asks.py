@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-from .ordered_list import OrderedList
+from .values.ordered_list import OrderedList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .allocation import Ask
     from .resources.resource import Resource
+    from .values.allocation import Ask
 
 __all__ = ["AskGroup", "AskOrder", "AskRecord", "AskShape", "PendingAsks"]
 

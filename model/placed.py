@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from .allocation import Allocation
+    from .values.allocation import Allocation
 
 __all__ = ["Placed"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from .marks import writes
 
 if TYPE_CHECKING:
-    from .allocation import Ask
+    from .values.allocation import Ask
 
 __all__ = ["PlacedCounts"]
 

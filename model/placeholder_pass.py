@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .allocation import Allocation
 from .gang import SwapWalk
-from .messages import AllocationsReleased, Release, TerminationType
+from .values.allocation import Allocation
+from .values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
     from .gang import SwapOffer

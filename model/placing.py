@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import queue_quota
-from .allocation import Allocation
 from .application_state import ApplicationState
-from .messages import AllocationPlaced
+from .values.allocation import Allocation
+from .values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from .allocation import Ask
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .seat import Seat
+    from .values.allocation import Ask
 
 __all__ = ["cancel_ordinary_reservations", "commit", "count_accepted", "reserve", "unreserve"]
 

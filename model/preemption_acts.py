@@ -10,9 +10,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from .messages import AllocationsReleased, Release, TerminationType
 from .preemption_loops import loop_of
 from .preemption_records import VictimRecord
+from .values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

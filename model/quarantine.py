@@ -19,12 +19,12 @@ from .placing import unreserve
 from .resources.resource import EMPTY, add, take_away
 
 if TYPE_CHECKING:
-    from .allocation import Allocation
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
     from .resources.resource import Resource
     from .seat import Seat
+    from .values.allocation import Allocation
 
 __all__ = [
     "BrokenKind",

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, final
 
 from .access_control import AccessControlList
 from .marks import reads, writes
-from .object_state import ObjectEvent, ObjectState, next_object_state
 from .queue_order import ChildOrder, SeatOrder
 from .queue_properties import PriorityPolicy, QueueProperties, evaluate
 from .resources.combinations import prune
@@ -26,6 +25,7 @@ from .resources.resource import (
     subtract_only_existing,
     take_away,
 )
+from .values.object_state import ObjectEvent, ObjectState, next_object_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

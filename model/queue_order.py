@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from .ordered_map import OrderedMap
 from .queue_properties import SortPolicy
 from .resources.priorities import INT32_MIN
 from .resources.resource import strictly_greater_than_zero
 from .resources.shares import fair_share, shares
+from .values.ordered_map import OrderedMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

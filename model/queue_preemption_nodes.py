@@ -18,10 +18,10 @@ from .victims import Need, needed_only
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .allocation import Ask
     from .queue_preemption_guarantees import QueueFacts
     from .queue_preemption_pool import VictimPool
     from .resources.resource import Resource
+    from .values.allocation import Ask
     from .victims import Victim
 
 __all__ = ["NodeRoom", "NodeSolution", "NodeSolver"]

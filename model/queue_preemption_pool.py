@@ -19,9 +19,9 @@ from .resources.resource import Resource, add, fits_undefined_unlimited
 from .victims import queue_order, victims_of
 
 if TYPE_CHECKING:
-    from .allocation import Ask
     from .preemption_claims import SpokenFor
     from .queue import Queue
+    from .values.allocation import Ask
     from .victims import Victim
 
 __all__ = ["VictimPool", "collect_victims", "fence_root"]

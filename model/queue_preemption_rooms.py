@@ -11,7 +11,6 @@ from .resources.resource import fits
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .allocation import Ask
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .preemption_claims import SpokenFor
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from .queue_preemption_pool import VictimPool
     from .resources.resource import Resource
     from .seat import Seat
+    from .values.allocation import Ask
 
 __all__ = ["STALE_AFTER_NS", "YieldingReservations", "rooms_for", "yielding_reservations"]
 

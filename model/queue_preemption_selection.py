@@ -28,9 +28,9 @@ from .victims import Need, Victim, given_back, needed_only, queue_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .allocation import Ask
     from .queue_preemption_pool import VictimPool
     from .surroundings import Predicates
+    from .values.allocation import Ask
 
 __all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_owed"]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .configuration.schema import ChildTemplateConfig, Position
     from .resources.resource import Resource
-    from .views import Document
+    from .values.documents import Document
 
 __all__ = ["QueueTemplate"]
 

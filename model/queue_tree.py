@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 from .access_control import AccessControlList
-from .object_state import ObjectEvent, ObjectState
 from .queue import Queue
 from .queue_order import child_key
 from .queue_properties import inherit
@@ -14,13 +13,14 @@ from .queue_quota import fair_maximum
 from .queue_template import QueueTemplate
 from .resources.priorities import INT32_MIN
 from .resources.resource import strictly_greater_than_zero
+from .values.object_state import ObjectEvent, ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
 
     from .configuration.schema import QueueConfig
     from .resources.resource import Resource
-    from .users import User
+    from .values.users import User
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree"]
 

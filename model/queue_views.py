@@ -8,11 +8,11 @@ from .configuration.durations import duration_text
 from .queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
 from .queue_quota import headroom, maximum_of_path
 from .resources.shares import absolute_used_capacity
-from .views import compact, quantities_shown
+from .values.documents import compact, quantities_shown
 
 if TYPE_CHECKING:
     from .queue import Queue
-    from .views import Document
+    from .values.documents import Document
 
 __all__ = ["queue_view"]
 

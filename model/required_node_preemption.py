@@ -20,12 +20,12 @@ from .victims import Need, Victim, described, needed_only, required_node_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .allocation import Ask
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .pending_asks import AskRecord
     from .resources.resource import Resource
     from .seat import Seat
+    from .values.allocation import Ask
 
 __all__ = ["choose_for_required_node", "preempt_for_required_node"]
 

@@ -15,13 +15,13 @@ from .required_node_preemption import preempt_for_required_node
 from .resources.resource import fits, fits_undefined_unlimited
 
 if TYPE_CHECKING:
-    from .allocation import Ask
     from .node_order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
     from .reservations import Reservation
     from .resources.resource import Resource
     from .seat import Seat
+    from .values.allocation import Ask
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "ReservedRest", "place_reserved"]
 

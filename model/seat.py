@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .application import Application
     from .effects import ApplicationFacts
     from .queue import Queue
-    from .users import User
+    from .values.users import User
 
 __all__ = ["Rest", "Seat", "SeatKey"]
 

@@ -19,17 +19,17 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from . import queue_quota
-from .allocation import Allocation
 from .application_state import ApplicationState
 from .cycle import is_idle, rests
-from .messages import AllocationPlaced
 from .placing import count_accepted
+from .values.allocation import Allocation
+from .values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from .allocation import Ask
     from .partition_state import PartitionState
     from .queue import Queue
     from .seat import Seat
+    from .values.allocation import Ask
 
 __all__ = ["SharedOutcome", "place_beside_others"]
 

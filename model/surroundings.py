@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from .application import Application
     from .effects import TimerKind
-    from .messages import Announcement
     from .node import Node
-    from .views import Document
+    from .values.documents import Document
+    from .values.messages import Announcement
 
 __all__ = [
     "ApplicationTimer",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from .allocation import Ask
     from .pending_asks import AskShape
     from .resources.resource import Resource
+    from .values.allocation import Ask
 
 __all__ = ["TaskGroup", "TaskGroups"]
 

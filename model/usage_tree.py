@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final, final
 
 from .limits import levels
 from .resources.resource import Resource, fits_undefined_unlimited, subtract_only_existing
-from .views import quantities_shown
+from .values.documents import quantities_shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .configuration.schema import Position
     from .limits import HolderKind, Limit, Limits
-    from .views import Document
+    from .values.documents import Document
 
 __all__ = ["ApplicationLimitBlocker", "LimitBlocker", "UsageTree"]
 

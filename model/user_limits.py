@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .configuration.schema import QueueConfig
     from .resources.resource import Resource
     from .usage_tree import ApplicationLimitBlocker, LimitBlocker
-    from .users import User
-    from .views import Document, Json
+    from .values.documents import Document, Json
+    from .values.users import User
 
 __all__ = ["UserLimits"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .configuration.names import is_user_name
-from .users import User
+from .values.users import User
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

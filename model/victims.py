@@ -17,9 +17,9 @@ from .resources.shares import shares
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .allocation import Allocation
     from .queue import Queue
     from .seat import Seat
+    from .values.allocation import Allocation
 
 __all__ = [
     "Need",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..actors.log import Log
-    from ..model.views import Document
+    from ..model.values.documents import Document
 
 __all__ = ["summariser"]
 

@@ -15,7 +15,7 @@ from ..model.errors import LicorneError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..model.views import Json
+    from ..model.values.documents import Json
 
 __all__ = ["MessageError", "read_message"]
 

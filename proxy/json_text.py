@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 from ..model.errors import LicorneError
 
 if TYPE_CHECKING:
-    from ..model.views import Json
+    from ..model.values.documents import Json
 
 __all__ = ["DEPTH_MAX", "JsonError", "parse_json"]
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..actors.real_clock import RealClock
     from ..model.clock import VirtualClock
     from ..model.configuration.schema import PartitionConfig
-    from ..model.messages import Announcement
     from ..model.surroundings import Predicates, TimerAction, TimerKey
+    from ..model.values.messages import Announcement
     from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
     from .outbox import Outbox

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..model.messages import (
+from ..model.node_updates import CREATIONS, update_refusal
+from ..model.values.messages import (
     AllocationRejection,
     AllocationsRejected,
     ApplicationsAnswered,
     NodesAnswered,
     Rejection,
 )
-from ..model.node_updates import CREATIONS, update_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model.messages import AllocationSubmission, ApplicationSubmission, NodeUpdate
+    from ..model.values.messages import AllocationSubmission, ApplicationSubmission, NodeUpdate
     from .managers import Manager
 
 __all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]

@@ -11,7 +11,7 @@ from ..actors.log import Log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model.messages import Announcement
+    from ..model.values.messages import Announcement
 
 __all__ = ["Outbox"]
 

@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..actors.errors import ActorEndedError
-from ..model.allocation import FOREIGN_TAG
 from ..model.configuration.words import did_you_mean
 from ..model.errors import RequestError
-from ..model.messages import short_partition_name
 from ..model.quarantine import BrokenKind
+from ..model.values.allocation import FOREIGN_TAG
+from ..model.values.messages import short_partition_name
 from .resolvers.look_up import with_groups
 from .si import si_pb2 as si
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from ..model.explanation import Explanation
     from ..model.explanation.dry_run import DryRun
-    from ..model.messages import AllocationSubmission
     from ..model.partition import Partition
     from ..model.quarantine import Quarantined
+    from ..model.values.messages import AllocationSubmission
     from .managers import Manager
     from .si.reading import RequestReader
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ..actors.log import Log
     from ..model.cluster import Cluster, Reconfigured
     from ..model.configuration.schema import PartitionConfig, SchedulerConfig
-    from ..model.messages import Registration
     from ..model.partition import Partition
+    from ..model.values.messages import Registration
     from .extra_configurations import ExtraConfigurations
     from .managers import Manager, Managers
     from .resolvers.partition_resolvers import PartitionResolver, ResolverMaker

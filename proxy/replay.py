@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ..model.views import Json
+    from ..model.values.documents import Json
     from .resolvers.resolver import UserResolver
     from .scheduler import EngineName
     from .transcript import Line

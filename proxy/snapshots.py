@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..model.application_views import application_view
-from ..model.messages import short_partition_name
 from ..model.partition_views import node_view
+from ..model.values.messages import short_partition_name
 from .questions import ask_each
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..model.partition import Partition
     from ..model.partition_views import ShownPartition
-    from ..model.views import Document, Json
+    from ..model.values.documents import Document, Json
 
 __all__ = ["snapshot"]
 

@@ -14,7 +14,7 @@ from .json_text import JsonError, parse_json
 from .si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from ..model.views import Json
+    from ..model.values.documents import Json
 
 __all__ = ["Line", "PredicateTable", "TranscriptError", "read_transcript"]
 

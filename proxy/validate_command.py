@@ -15,7 +15,7 @@ from .standard_output import write_line
 if TYPE_CHECKING:
     from ..model.configuration.problems import Problem
     from ..model.configuration.reader import Report
-    from ..model.views import Document
+    from ..model.values.documents import Document
 
 __all__ = ["validate"]
 

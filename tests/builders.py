@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Final
 
-from licorne.model.allocation import Allocation, Ask
 from licorne.model.application import Application
 from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.configuration.reader import load
@@ -14,7 +13,8 @@ from licorne.model.gang import GangSettings
 from licorne.model.node import Node
 from licorne.model.queue_tree import QueueTree
 from licorne.model.resources.resource import Resource
-from licorne.model.users import User
+from licorne.model.values.allocation import Allocation, Ask
+from licorne.model.values.users import User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

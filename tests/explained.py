@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from licorne.model.configuration.schema import Position
     from licorne.model.explanation import AskExplanation, Blocker, Explanation
-    from licorne.model.refusals import RefusalReason
+    from licorne.model.values.refusals import RefusalReason
 
 __all__ = ["ask_of", "blockers", "explained", "only_blocker", "place_in_file", "reasons"]
 

@@ -24,10 +24,13 @@ from builders import (
     an_ask,
 )
 
-from licorne.model.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
 from licorne.model.clock import VirtualClock
 from licorne.model.cycle import CycleOutcome, run_cycle
-from licorne.model.messages import (
+from licorne.model.partition import Partition
+from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.surroundings import Surroundings
+from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
+from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationRejection,
     AllocationsRejected,
@@ -45,20 +48,17 @@ from licorne.model.messages import (
     Release,
     TerminationType,
 )
-from licorne.model.partition import Partition
-from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from licorne.model.application import Application
-    from licorne.model.messages import Announcement
     from licorne.model.node import NodeFacts
     from licorne.model.partition_state import PartitionState
     from licorne.model.queue import Queue
     from licorne.model.seat import Seat
     from licorne.model.surroundings import Predicates, TimerAction
+    from licorne.model.values.messages import Announcement
 
 __all__ = [
     "PARTITION",

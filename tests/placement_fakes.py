@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from licorne.model.placement import PlacementRequest
-from licorne.model.users import User
+from licorne.model.values.users import User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from builders import TEN
 from harness import PARTITION, Harness
 
-from licorne.model.allocation import REQUIRED_NODE_TAG
-from licorne.model.messages import AllocationsReleased, AllocationSubmission, TerminationType
+from licorne.model.values.allocation import REQUIRED_NODE_TAG
+from licorne.model.values.messages import AllocationsReleased, AllocationSubmission, TerminationType
 from licorne.model.victims import Victim
 
 if TYPE_CHECKING:
-    from licorne.model.messages import Release
     from licorne.model.preemption_records import PreemptionRecord
     from licorne.model.resources.resource import Resource
+    from licorne.model.values.messages import Release
 
 __all__ = ["TWO_QUEUES", "Scene"]
 

@@ -6,7 +6,7 @@ import pytest
 from builders import START_NS, TEN, FakePredicates, a_resource, an_allocation
 from harness import Harness
 
-from licorne.model.messages import AllocationPlaced, TerminationType
+from licorne.model.values.messages import AllocationPlaced, TerminationType
 
 
 def a_busy_harness() -> Harness:

@@ -12,13 +12,13 @@ from .values import Noted, TaskGroupCounts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..allocation import Ask
     from ..application_core import ApplicationCore
     from ..application_state import ApplicationState
     from ..pending_asks import AskRecord
     from ..placed import Placed
-    from ..refusals import Refusal
     from ..resources.resource import Resource
+    from ..values.allocation import Ask
+    from ..values.refusals import Refusal
 
 __all__ = ["ApplicationReport", "WaitingAsk", "application_report"]
 

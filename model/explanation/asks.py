@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from ..pending_asks import shape_of
-from ..refusals import RefusalReason
 from ..resources.resource import fits
+from ..values.refusals import RefusalReason
 from .blockers import Blocker, SubjectKind
 from .node_summary import node_lacks, summarise
 from .quotas import queue_quota_blockers, user_quota_blockers
 
 if TYPE_CHECKING:
-    from ..allocation import Ask
     from ..node_order import NodeSeat
     from ..partition_state import PartitionState
     from ..pending_asks import AskShape
     from ..queue import Queue
-    from ..users import User
+    from ..values.allocation import Ask
+    from ..values.users import User
     from .application_report import ApplicationReport, WaitingAsk
     from .node_summary import NodeSummary
 

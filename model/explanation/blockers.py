@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..configuration.schema import Position
-    from ..refusals import RefusalReason
     from ..resources.resource import Resource
+    from ..values.refusals import RefusalReason
 
 __all__ = ["APPLICATIONS", "Blocker", "Lack", "SubjectKind", "lacks_of"]
 

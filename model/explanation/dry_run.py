@@ -23,12 +23,12 @@ from .places import application_place, place_in
 from .values import AskStatus
 
 if TYPE_CHECKING:
-    from ..allocation import Ask
-    from ..messages import AllocationSubmission, ApplicationSubmission
     from ..partition_state import PartitionState
     from ..placement.requests import RuleOutcome
     from ..queue import Queue
-    from ..users import User
+    from ..values.allocation import Ask
+    from ..values.messages import AllocationSubmission, ApplicationSubmission
+    from ..values.users import User
     from .application_report import ApplicationReport
     from .blockers import Blocker
     from .places import Place

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..application_state import ApplicationState
-from ..object_state import ObjectState
 from ..queue_properties import BACKOFF
-from ..refusals import RefusalReason
 from ..resources.comparisons import is_zero
+from ..values.object_state import ObjectState
+from ..values.refusals import RefusalReason
 from .asks import AskJudge
 from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places
@@ -19,13 +19,13 @@ from .values import AskExplanation, AskStatus, Explanation, Gang
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..allocation import Ask
     from ..application import Application
     from ..partition_state import PartitionState
     from ..placement.requests import RuleOutcome
     from ..preemption_records import PreemptionRecord
     from ..queue import Queue
     from ..seat import Seat
+    from ..values.allocation import Ask
     from .application_report import ApplicationReport
 
 __all__ = ["described", "explain", "seat_blockers"]

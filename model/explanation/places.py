@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..object_state import ObjectState
 from ..queue_order import child_key
 from ..queue_properties import (
     APPLICATION_SORT_POLICY,
@@ -14,6 +13,7 @@ from ..queue_properties import (
 )
 from ..queue_quota import fair_maximum
 from ..resources.resource import strictly_greater_than_zero
+from ..values.object_state import ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..refusals import RefusalReason
+from ..values.refusals import RefusalReason
 from .blockers import APPLICATIONS, Blocker, Lack, SubjectKind, lacks_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..partition_state import PartitionState
     from ..queue import Queue
     from ..resources.resource import Resource
-    from ..users import User
+    from ..values.users import User
 
 __all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blockers"]
 

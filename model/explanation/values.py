@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..placement.requests import RuleOutcome
     from ..preemption_records import PreemptionRecord
     from ..resources.resource import Resource
-    from ..users import User
+    from ..values.users import User
     from .blockers import Blocker
     from .node_summary import NodeSummary
     from .places import Place

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..configuration.schema import FilterConfig
-    from ..users import User
-    from ..views import Document
+    from ..values.documents import Document
+    from ..values.users import User
 
 __all__ = ["Filter"]
 

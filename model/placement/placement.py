@@ -18,7 +18,7 @@ from .rules import RECOVERY_RULE, Failure, Found, PlacementRulesError, build_rul
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..views import Document
+    from ..values.documents import Document
     from .requests import PlacementRequest, QueueLookup
     from .rules import PlacementRule
 

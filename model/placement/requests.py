@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..configuration.schema import Position
-    from ..users import User
+    from ..values.users import User
 
 __all__ = [
     "Placed",

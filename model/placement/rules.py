@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..configuration.schema import Position, RuleConfig
-    from ..views import Document, Json
+    from ..values.documents import Document, Json
     from .requests import PlacementRequest, QueueLookup
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...model.resources.quantities import saturate
-from ...model.views import quantities_shown
+from ...model.values.documents import quantities_shown
 from .words import changes_of, place_of, what_blocks
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...model.placement import RuleOutcome
     from ...model.preemption_records import PreemptionRecord
     from ...model.resources.resource import Resource
-    from ...model.views import Document, Json
+    from ...model.values.documents import Document, Json
     from .words import Where
 
 __all__ = ["blocker_document", "document_of", "nodes_document", "place_document", "rule_document"]

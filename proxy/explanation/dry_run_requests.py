@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...model.allocation import REQUIRED_NODE_TAG
 from ...model.errors import LicorneError
 from ...model.resources.quantities import QuantityError
 from ...model.resources.texts import resource_from_texts
+from ...model.values.allocation import REQUIRED_NODE_TAG
 from ..si import si_pb2 as si
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...model.explanation.dry_run import DryRun
-    from ...model.views import Document
+    from ...model.values.documents import Document
     from .words import Where
 
 __all__ = ["dry_run_document", "dry_run_lines"]

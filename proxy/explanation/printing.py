@@ -14,7 +14,7 @@ from ..tables import output_console
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...model.views import Document
+    from ...model.values.documents import Document
     from .stage import Stage
     from .text import Line
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ...model.configuration.durations import duration_text
 from ...model.explanation import SubjectKind
-from ...model.refusals import RefusalReason
 from ...model.resources.quantity_texts import quantity_text
+from ...model.values.refusals import RefusalReason
 from ..tables import counted
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from ...model.messages import ApplicationSubmission
     from ...model.user_resolution import LookedUp
+    from ...model.values.messages import ApplicationSubmission
     from .resolver import UserResolver
 
 __all__ = ["with_groups"]

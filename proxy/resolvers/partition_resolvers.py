@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ...model.configuration.problems import ConfigurationError, Finding, Problem
 from ...model.configuration.reader import DEFAULT_SOURCE
-from ...model.messages import full_partition_name
+from ...model.values.messages import full_partition_name
 from .cached import CachedResolver
 from .ldap_resolver import LdapResolver, check_ldap_is_installed
 from .ldap_settings import read_ldap_settings

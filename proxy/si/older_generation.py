@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from ...model.errors import RequestError
-from ...model.messages import AllocationSubmission, ExecutionLimit, full_partition_name
+from ...model.values.messages import AllocationSubmission, ExecutionLimit, full_partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

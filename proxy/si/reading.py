@@ -12,7 +12,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, final
 
-from ...model.messages import (
+from ...model.resources.resource import EMPTY, Resource
+from ...model.values.messages import (
     AllocationSubmission,
     ApplicationRemoval,
     ApplicationSubmission,
@@ -23,7 +24,6 @@ from ...model.messages import (
     TerminationType,
     full_partition_name,
 )
-from ...model.resources.resource import EMPTY, Resource
 from .constants import NODE_PARTITION
 from .older_generation import (
     older_asks,

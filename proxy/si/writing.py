@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from ...model.errors import shortened
-from ...model.messages import (
+from ...model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
     AllocationsReleased,
@@ -23,8 +23,8 @@ from . import si_pb2 as si
 from .older_answers import add_older_names
 
 if TYPE_CHECKING:
-    from ...model.messages import Announcement
     from ...model.resources.resource import Resource
+    from ...model.values.messages import Announcement
     from .api import ResourceManagerCallback
 
 __all__ = [

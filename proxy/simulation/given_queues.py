@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...model.configuration.reader import inspect, load
 from ...model.configuration.words import did_you_mean
-from ...model.messages import short_partition_name
+from ...model.values.messages import short_partition_name
 from ..si import si_pb2 as si
 from ..si.constants import NODE_PARTITION
 from .input_errors import InputError

@@ -16,7 +16,9 @@ from licorne.actors.partition_actor import CYCLES_PER_SLICE, PartitionActor
 from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
-from licorne.model.messages import (
+from licorne.model.partition import Partition
+from licorne.model.surroundings import LookAgain, Surroundings
+from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationSubmission,
     ApplicationsAnswered,
@@ -25,14 +27,12 @@ from licorne.model.messages import (
     NodesAnswered,
     NodeUpdate,
 )
-from licorne.model.partition import Partition
-from licorne.model.surroundings import LookAgain, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from licorne.actors.engine import Engine
-    from licorne.model.messages import Announcement
+    from licorne.model.values.messages import Announcement
 
 WAIT_SECONDS: Final = 10
 

@@ -9,14 +9,14 @@ import pytest
 
 from licorne.actors import rm_link
 from licorne.actors.rm_link import RmLink
-from licorne.model.messages import NodesAnswered
+from licorne.model.values.messages import NodesAnswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from loguru import Record
 
-    from licorne.model.messages import Announcement
+    from licorne.model.values.messages import Announcement
 
 WAIT_SECONDS: Final = 10
 

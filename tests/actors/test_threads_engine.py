@@ -24,8 +24,8 @@ from licorne.model.partition import Partition
 from licorne.proxy.transcript import read_transcript
 
 if TYPE_CHECKING:
-    from licorne.model.allocation import Allocation
-    from licorne.model.views import Json
+    from licorne.model.values.allocation import Allocation
+    from licorne.model.values.documents import Json
     from licorne.proxy.si import si_pb2 as si
 
 ASKS_ABOUT_VICTIMS: Final = Path(__file__).parents[1] / "conformance" / "preemption" / "predicates.jsonl"

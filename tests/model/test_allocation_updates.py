@@ -6,9 +6,9 @@ import pytest
 from builders import SECOND_NS, START_NS, TEN, a_resource
 from harness import Harness
 
-from licorne.model.messages import AllocationsReleased, NodeAction, TerminationType
-from licorne.model.object_state import ObjectState
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.values.messages import AllocationsReleased, NodeAction, TerminationType
+from licorne.model.values.object_state import ObjectState
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

@@ -9,8 +9,8 @@ from driven_application import DrivenApplication
 from licorne.model.application_state import ApplicationState
 from licorne.model.application_views import application_view
 from licorne.model.effects import TimerKind
-from licorne.model.messages import TerminationType
 from licorne.model.resources.priorities import INT32_MIN
+from licorne.model.values.messages import TerminationType
 
 FIVE = a_resource(memory=5)
 STOPPED = TerminationType.STOPPED_BY_RM

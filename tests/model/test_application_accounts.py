@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model.application_views import application_view
-from licorne.model.messages import TerminationType
 from licorne.model.resources.resource import EMPTY
+from licorne.model.values.messages import TerminationType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from licorne.model.application_state import ApplicationState
 from licorne.model.application_views import application_view
 from licorne.model.effects import TimerKind
 from licorne.model.gang import SwapWalk
-from licorne.model.messages import TerminationType
+from licorne.model.values.messages import TerminationType
 
 TWENTY = a_resource(memory=20)
 TIMEOUT = TerminationType.TIMEOUT

@@ -6,7 +6,7 @@ import pytest
 from harness import TEN, Harness, a_resource
 
 from licorne.model.application_state import ApplicationState
-from licorne.model.messages import ApplicationChanged, NodeAction, TerminationType
+from licorne.model.values.messages import ApplicationChanged, NodeAction, TerminationType
 
 TIMEOUT = TerminationType.TIMEOUT
 STOPPED = TerminationType.STOPPED_BY_RM

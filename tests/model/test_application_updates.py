@@ -7,9 +7,9 @@ from builders import SECOND_NS, START_NS, TEN, a_resource
 from harness import Harness
 
 from licorne.model.gang import GangSettings
-from licorne.model.messages import Rejection, TerminationType
-from licorne.model.object_state import ObjectState
 from licorne.model.resources.resource import EMPTY
+from licorne.model.values.messages import Rejection, TerminationType
+from licorne.model.values.object_state import ObjectState
 
 DYNAMIC = "- name: parent\n  parent: true\n- name: default"
 CREATE = "placementrules: [{name: provided, create: true}]"

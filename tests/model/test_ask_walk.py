@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 
-from licorne.model.allocation import Ask
 from licorne.model.ask_walk import (
     RESERVATION_DELAY_NS,
     AskWalk,
@@ -18,9 +17,10 @@ from licorne.model.ask_walk import (
 )
 from licorne.model.pending_asks import PendingAsks, shape_of
 from licorne.model.queue_preemption_attempts import EVER_NS
-from licorne.model.refusals import Refusal, RefusalReason
 from licorne.model.reservations import Reservation, Reservations
 from licorne.model.task_groups import TaskGroups
+from licorne.model.values.allocation import Ask
+from licorne.model.values.refusals import Refusal, RefusalReason
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource

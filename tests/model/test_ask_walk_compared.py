@@ -15,8 +15,8 @@ from licorne.model.reservations import Reservation, Reservations
 from licorne.model.task_groups import TaskGroups
 
 if TYPE_CHECKING:
-    from licorne.model.allocation import Ask
     from licorne.model.resources.resource import Resource
+    from licorne.model.values.allocation import Ask
 
 
 def attempted(asks: PendingAsks) -> list[str]:

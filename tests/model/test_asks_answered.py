@@ -6,8 +6,8 @@ import pytest
 from builders import TEN, a_resource
 from harness import Harness
 
-from licorne.model.messages import NodeAction, TerminationType
-from licorne.model.object_state import ObjectState
+from licorne.model.values.messages import NodeAction, TerminationType
+from licorne.model.values.object_state import ObjectState
 
 HUNDRED = a_resource(memory=100)
 REPLACED = TerminationType.PLACEHOLDER_REPLACED

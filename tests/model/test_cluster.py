@@ -10,13 +10,13 @@ from builders import START_NS
 from licorne.model.cluster import Cluster
 from licorne.model.configuration.reader import ConfigurationError
 from licorne.model.errors import RequestError
-from licorne.model.messages import (
+from licorne.model.partition import Partition
+from licorne.model.surroundings import Surroundings
+from licorne.model.values.messages import (
     Announcement,
     ApplicationSubmission,
     Registration,
 )
-from licorne.model.partition import Partition
-from licorne.model.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

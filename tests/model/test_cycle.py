@@ -7,8 +7,8 @@ from builders import START_NS, TEN, FakePredicates, a_resource
 from harness import Harness
 
 from licorne.model.cycle import CycleOutcome
-from licorne.model.messages import AllocationPlaced, NodeAction
-from licorne.model.object_state import ObjectState
+from licorne.model.values.messages import AllocationPlaced, NodeAction
+from licorne.model.values.object_state import ObjectState
 
 FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)

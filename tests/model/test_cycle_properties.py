@@ -14,8 +14,8 @@ from builders import a_resource
 from harness import Harness
 
 from licorne.model.cycle import CycleOutcome, run_cycle
-from licorne.model.messages import NodeAction, TerminationType
 from licorne.model.resources.resource import fits_undefined_unlimited
+from licorne.model.values.messages import NodeAction, TerminationType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

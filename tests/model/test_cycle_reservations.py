@@ -6,8 +6,8 @@ from builders import SECOND_NS, FakePredicates, a_resource
 from harness import Harness
 
 from licorne.model.cycle import CycleOutcome
-from licorne.model.messages import NodeAction
-from licorne.model.refusals import RefusalReason
+from licorne.model.values.messages import NodeAction
+from licorne.model.values.refusals import RefusalReason
 
 FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)

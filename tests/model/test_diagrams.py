@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from licorne.model.application_state import TRANSITIONS
 from licorne.model.diagrams import application_states, object_states
-from licorne.model.object_state import OBJECT_TRANSITIONS
+from licorne.model.values.object_state import OBJECT_TRANSITIONS
 
 
 def arrows(diagram: str) -> list[str]:

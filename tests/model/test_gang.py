@@ -12,10 +12,10 @@ from licorne.model import gang
 from licorne.model.application_state import ApplicationEvent
 from licorne.model.effects import Effect, ReleaseWanted
 from licorne.model.gang import GangSettings, SwapOffer, SwapWalk
-from licorne.model.messages import TerminationType
 from licorne.model.pending_asks import PendingAsks
 from licorne.model.placed import Placed
 from licorne.model.task_groups import TaskGroups
+from licorne.model.values.messages import TerminationType
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource

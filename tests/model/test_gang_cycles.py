@@ -6,8 +6,8 @@ import pytest
 from builders import TEN, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.messages import NodeAction, TerminationType
 from licorne.model.resources.resource import EMPTY
+from licorne.model.values.messages import NodeAction, TerminationType
 
 HUNDRED = a_resource(memory=100)
 TWENTY = a_resource(memory=20)

@@ -10,7 +10,7 @@ from harness import Harness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.messages import NodeAction, TerminationType
+from licorne.model.values.messages import NodeAction, TerminationType
 
 if TYPE_CHECKING:
     from licorne.model.placed import Placed

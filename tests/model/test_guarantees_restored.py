@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
-from licorne.model.messages import NodeAction
+from licorne.model.values.messages import NodeAction
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource

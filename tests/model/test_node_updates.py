@@ -6,10 +6,16 @@ import pytest
 from builders import TEN, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.messages import AllocationsReleased, NodeAction, NodesAnswered, Rejection, TerminationType
-from licorne.model.object_state import ObjectState
 from licorne.model.resources.quantities import INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.values.messages import (
+    AllocationsReleased,
+    NodeAction,
+    NodesAnswered,
+    Rejection,
+    TerminationType,
+)
+from licorne.model.values.object_state import ObjectState
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import TEN, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.messages import NodeAction, SchedulingStateChanged
+from licorne.model.values.messages import NodeAction, SchedulingStateChanged
 
 FIVE = a_resource(memory=5)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import SECOND_NS, START_NS, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.messages import (
+from licorne.model.values.messages import (
     ApplicationChanged,
     NodeAction,
     SchedulingStateChanged,

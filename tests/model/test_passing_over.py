@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness import FakePredicates, Harness, a_resource
 
 from licorne.model.cycle import CycleOutcome
-from licorne.model.messages import NodeAction
+from licorne.model.values.messages import NodeAction
 
 
 def a_scene(queues: str = "- name: leaf", *, nodes: int = 1) -> Harness:

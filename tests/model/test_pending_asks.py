@@ -10,8 +10,8 @@ from builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 from licorne.model.pending_asks import AskRecord, PendingAsks, shape_of
 
 if TYPE_CHECKING:
-    from licorne.model.allocation import Ask
     from licorne.model.resources.resource import Resource
+    from licorne.model.values.allocation import Ask
 
 FIVE = a_resource(memory=5)
 

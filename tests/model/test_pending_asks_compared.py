@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from licorne.model.pending_asks import AskRecord, PendingAsks
 
 if TYPE_CHECKING:
-    from licorne.model.allocation import Ask
     from licorne.model.resources.resource import Resource
+    from licorne.model.values.allocation import Ask
 
 FIVE = a_resource(memory=5)
 

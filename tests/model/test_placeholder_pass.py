@@ -7,8 +7,8 @@ from builders import SECOND_NS, START_NS, TEN, FakePredicates, a_resource
 from harness import Harness
 
 from licorne.model.cycle import CycleOutcome
-from licorne.model.messages import AllocationPlaced, AllocationsReleased, NodeAction, TerminationType
 from licorne.model.resources.resource import EMPTY
+from licorne.model.values.messages import AllocationPlaced, AllocationsReleased, NodeAction, TerminationType
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

@@ -8,12 +8,12 @@ from builders import SECOND_NS, START_NS, TEN, a_resource
 from harness import Harness
 
 from licorne.model import placing
-from licorne.model.messages import AllocationPlaced
 from licorne.model.resources.resource import EMPTY
+from licorne.model.values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from licorne.model.allocation import Ask
     from licorne.model.node_order import NodeSeat
+    from licorne.model.values.allocation import Ask
 
 LIMITED = "- name: leaf\n  resources: {max: {memory: 5}}"
 

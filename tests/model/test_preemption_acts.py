@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from builders import PARTITION, TEN, a_resource
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.messages import Release, TerminationType
 from licorne.model.preemption_acts import (
     mark_all,
     release_all,
@@ -18,6 +17,7 @@ from licorne.model.preemption_acts import (
 )
 from licorne.model.preemption_records import PreemptionCause, PreemptionRecord
 from licorne.model.resources.resource import EMPTY
+from licorne.model.values.messages import Release, TerminationType
 
 if TYPE_CHECKING:
     from licorne.model.victims import Victim

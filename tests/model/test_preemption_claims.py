@@ -5,9 +5,9 @@ from __future__ import annotations
 from builders import TEN, FakePredicates, a_resource
 from preemption_scenes import Scene
 
-from licorne.model.messages import NodeAction
 from licorne.model.preemption_claims import NOTHING_SPOKEN_FOR, SpokenFor, spoken_for
 from licorne.model.resources.resource import EMPTY
+from licorne.model.values.messages import NodeAction
 
 TWENTY = a_resource(memory=20)
 QUEUES = """

@@ -8,9 +8,9 @@ import pytest
 from builders import SECOND_NS, TEN, a_resource
 from harness import Harness
 
-from licorne.model.messages import NodeAction, TerminationType
 from licorne.model.quarantine import BrokenKind, Quarantined
 from licorne.model.resources.resource import EMPTY
+from licorne.model.values.messages import NodeAction, TerminationType
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

@@ -11,7 +11,7 @@ from licorne.model.queue_preemption_guarantees import QueueFactsOf
 from licorne.model.queue_preemption_pool import collect_victims, fence_root
 
 if TYPE_CHECKING:
-    from licorne.model.allocation import Ask
+    from licorne.model.values.allocation import Ask
 
 QUEUES = """
     - name: p

@@ -12,10 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
-from licorne.model.allocation import CREATION_TIME_TAG
 from licorne.model.cycle import CycleOutcome
-from licorne.model.messages import AllocationSubmission
 from licorne.model.resources.resource import EMPTY, Resource, add, fits, subtract
+from licorne.model.values.allocation import CREATION_TIME_TAG
+from licorne.model.values.messages import AllocationSubmission
 
 if TYPE_CHECKING:
     from licorne.model.preemption_records import PreemptionRecord, VictimRecord

@@ -5,7 +5,6 @@ from __future__ import annotations
 from builders import TEN, a_resource, an_ask
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.messages import NodeAction
 from licorne.model.preemption_claims import NOTHING_SPOKEN_FOR
 from licorne.model.queue_preemption_guarantees import QueueFactsOf
 from licorne.model.queue_preemption_pool import collect_victims
@@ -15,6 +14,7 @@ from licorne.model.queue_preemption_rooms import (
     rooms_for,
     yielding_reservations,
 )
+from licorne.model.values.messages import NodeAction
 
 HUNDRED = a_resource(memory=100)
 

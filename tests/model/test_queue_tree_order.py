@@ -8,7 +8,7 @@ import pytest
 from builders import TEN, a_configuration, a_queue_tree, a_resource
 from seats import a_seat, facts_of
 
-from licorne.model.users import User
+from licorne.model.values.users import User
 
 if TYPE_CHECKING:
     from licorne.model.queue import Queue

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
-from licorne.model.messages import TerminationType
 from licorne.model.preemption_records import PreemptionCause
 from licorne.model.quota_preemption import over_maximum, shared_out
 from licorne.model.quota_preemption_timer import quota_settings, quotas_changed
+from licorne.model.values.messages import TerminationType
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource

@@ -5,8 +5,8 @@ from __future__ import annotations
 from builders import TEN, a_resource
 from harness import Harness
 
-from licorne.model.messages import NodeAction, TerminationType
 from licorne.model.queue_tree import RECOVERY_QUEUE
+from licorne.model.values.messages import NodeAction, TerminationType
 
 
 def test_what_ran_before_a_restart_runs_on() -> None:

@@ -9,7 +9,7 @@ import pytest
 from licorne.model.cluster import Cluster
 from licorne.model.configuration.reader import ConfigurationError
 from licorne.model.errors import RequestError
-from licorne.model.messages import Registration
+from licorne.model.values.messages import Registration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

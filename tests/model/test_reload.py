@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import TEN, a_resource
 from harness import Harness
 
-from licorne.model.messages import TerminationType
+from licorne.model.values.messages import TerminationType
 
 FIVE = a_resource(memory=5)
 NO_RULE = (

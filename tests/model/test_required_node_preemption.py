@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
-from licorne.model.messages import TerminationType
 from licorne.model.preemption_records import PreemptionCause
 from licorne.model.resources.resource import Resource, add, fits
+from licorne.model.values.messages import TerminationType
 from licorne.model.victims import given_back
 
 QUEUES = """

@@ -7,8 +7,8 @@ from builders import TEN, FakePredicates, a_resource
 from harness import Harness
 
 from licorne.model.cycle import CycleOutcome
-from licorne.model.messages import NodeAction, TerminationType
 from licorne.model.reserved_pass import RESERVATION_TIMEOUT_NS
+from licorne.model.values.messages import NodeAction, TerminationType
 
 FIVE = a_resource(memory=5)
 RESULT = CycleOutcome.RESULT

@@ -9,9 +9,9 @@ import pytest
 from builders import TEN, a_resource
 from harness import Harness
 
-from licorne.model.messages import ApplicationChanged, NodeAction
 from licorne.model.quarantine import BrokenKind
 from licorne.model.surroundings import ApplicationTimer, LookAgain
+from licorne.model.values.messages import ApplicationChanged, NodeAction
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from limit_builders import BOB, DAN, EVE, TEN, a_limit, a_root, books, fill, mem
 from licorne.model.configuration.schema import LimitConfig, Position
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from licorne.model.usage_tree import ApplicationLimitBlocker, LimitBlocker
-from licorne.model.users import User
+from licorne.model.values.users import User
 
 # ------------------------------------------------------------------------------------- without limits
 

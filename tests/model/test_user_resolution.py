@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from licorne.model.user_resolution import LookedUp, LookUpFailure, resolve
-from licorne.model.users import User
+from licorne.model.values.users import User
 
 INVALID = "invalid username, it contains invalid characters"
 FOUND = ("staff", "dev")

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.allocation import Allocation, Ask
 from licorne.model.resources.resource import EMPTY, Resource, add, fits
+from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.victims import (
     Need,
     Reluctance,

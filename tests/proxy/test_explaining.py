@@ -9,7 +9,7 @@ import pytest
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.quarantine import BrokenKind
-from licorne.model.refusals import RefusalReason
+from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

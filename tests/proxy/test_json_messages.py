@@ -11,7 +11,7 @@ from licorne.proxy.json_messages import MessageError, read_message
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.model.views import Json
+    from licorne.model.values.documents import Json
 
 
 def test_what_protobuf_writes_is_read() -> None:

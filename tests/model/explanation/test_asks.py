@@ -8,9 +8,9 @@ from explained import ask_of, blockers, explained, only_blocker, reasons
 from harness import Harness
 
 from licorne.model.explanation import AskStatus, Lack, NodeObstacle, SubjectKind
-from licorne.model.messages import NodeAction, TerminationType
-from licorne.model.object_state import ObjectEvent, ObjectState
-from licorne.model.refusals import RefusalReason
+from licorne.model.values.messages import NodeAction, TerminationType
+from licorne.model.values.object_state import ObjectEvent, ObjectState
+from licorne.model.values.refusals import RefusalReason
 
 FIVE = a_resource(memory=5)
 

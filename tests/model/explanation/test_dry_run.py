@@ -8,9 +8,9 @@ import pytest
 from builders import PARTITION, START_NS, TEN, a_resource
 from harness import Harness
 
-from licorne.model.allocation import REQUIRED_NODE_TAG
-from licorne.model.messages import AllocationSubmission, ApplicationSubmission
-from licorne.model.refusals import RefusalReason
+from licorne.model.values.allocation import REQUIRED_NODE_TAG
+from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission
+from licorne.model.values.refusals import RefusalReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

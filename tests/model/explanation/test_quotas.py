@@ -10,7 +10,7 @@ from harness import Harness
 
 from licorne.model.configuration.schema import Position
 from licorne.model.explanation import Lack, SubjectKind
-from licorne.model.refusals import RefusalReason
+from licorne.model.values.refusals import RefusalReason
 
 TEAM = """
 - name: team

@@ -6,7 +6,7 @@ import pytest
 
 from licorne.model.configuration.schema import FilterConfig
 from licorne.model.placement.filters import Filter
-from licorne.model.users import User
+from licorne.model.values.users import User
 
 BOB = User("bob", ("x", "dev"))
 

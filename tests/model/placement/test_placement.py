@@ -18,7 +18,7 @@ from licorne.model.placement import (
     PlacementRulesError,
     RuleOutcome,
 )
-from licorne.model.users import User
+from licorne.model.values.users import User
 
 if TYPE_CHECKING:
     from licorne.model.placement import PlacementRequest

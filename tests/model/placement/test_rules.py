@@ -17,7 +17,7 @@ from licorne.model.placement.rules import (
     PlacementRulesError,
     build_rule,
 )
-from licorne.model.users import User
+from licorne.model.values.users import User
 
 QUEUES = FakeQueues(paths=("root.a", "root.p.x"), parents=("root.p", "root.dev"))
 

@@ -15,7 +15,7 @@ from running_scheduler import begin, placed_in
 from licorne import LicorneError, RequestError, Scheduler
 
 if TYPE_CHECKING:
-    from licorne.model.messages import ApplicationSubmission
+    from licorne.model.values.messages import ApplicationSubmission
     from licorne.proxy.si import si_pb2 as si
 
 

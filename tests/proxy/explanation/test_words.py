@@ -18,9 +18,9 @@ from licorne.model.explanation import (
     Place,
     SubjectKind,
 )
-from licorne.model.refusals import RefusalReason
 from licorne.model.resources.quantity_texts import quantity_text, resource_text
 from licorne.model.resources.resource import Resource
+from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.explanation.words import (
     changes_of,
     lack_line,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from licorne.model.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG
+from licorne.model.values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG
 from licorne.proxy.si import constants
 
 EXPECTED: Final = {

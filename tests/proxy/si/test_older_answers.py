@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.allocation import Allocation, Ask
-from licorne.model.messages import (
+from licorne.model.resources.resource import Resource
+from licorne.model.values.allocation import Allocation, Ask
+from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationRejection,
     AllocationsRejected,
@@ -15,7 +16,6 @@ from licorne.model.messages import (
     Release,
     TerminationType,
 )
-from licorne.model.resources.resource import Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 from licorne.proxy.si.writing import dispatch

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from licorne.model.errors import RequestError
-from licorne.model.messages import AllocationSubmission, ExecutionLimit
 from licorne.model.resources.resource import Resource
+from licorne.model.values.messages import AllocationSubmission, ExecutionLimit
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.older_generation import execution_limits
 from licorne.proxy.si.reading import RequestReader, releases

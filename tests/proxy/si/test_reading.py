@@ -10,7 +10,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.messages import (
+from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.values.messages import (
     AllocationSubmission,
     ApplicationSubmission,
     NodeAction,
@@ -19,7 +20,6 @@ from licorne.model.messages import (
     Release,
     TerminationType,
 )
-from licorne.model.resources.resource import EMPTY, Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.reading import (
     RESOURCE_SIZES_MAX,

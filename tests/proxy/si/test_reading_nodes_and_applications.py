@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.messages import ApplicationRemoval, ApplicationSubmission, NodeAction, NodeUpdate
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.values.messages import ApplicationRemoval, ApplicationSubmission, NodeAction, NodeUpdate
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.reading import RequestReader, application_removals
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from licorne.model.allocation import Allocation, Ask
-from licorne.model.messages import (
+from licorne.model.resources.resource import Resource
+from licorne.model.values.allocation import Allocation, Ask
+from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationRejection,
     AllocationsRejected,
@@ -23,7 +24,6 @@ from licorne.model.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
-from licorne.model.resources.resource import Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.reading import RequestReader, application_removals, registration, releases
 from licorne.proxy.si.writing import (

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.allocation import Allocation, Ask
-from licorne.model.messages import (
+from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.values.allocation import Allocation, Ask
+from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationRejection,
     AllocationsRejected,
@@ -22,7 +23,6 @@ from licorne.model.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
-from licorne.model.resources.resource import EMPTY, Resource
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 from licorne.proxy.si.reading import RequestReader, releases
@@ -31,7 +31,7 @@ from licorne.proxy.si.writing import dispatch, write_allocation_placed, write_al
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from licorne.model.messages import Announcement
+    from licorne.model.values.messages import Announcement
 
 INT64: Final = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .resources.resource import Resource
+    from ..resources.resource import Resource
 
 __all__ = ["Refusal", "RefusalReason"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.ordered_map import OrderedMap
+from licorne.model.values.ordered_map import OrderedMap
 
 
 def a_map(*numbers: int) -> OrderedMap[tuple[int], str]:

@@ -2,7 +2,7 @@
 
 An item's place is its attribute `order`; no two items have the same. To take the first item away, or to add
 one behind the last, costs a step; elsewhere it moves the items behind, which is one call into C. Where keys
-are values of their own, `licorne.model.ordered_map` does the same; this one needs no memory but the list.
+are values of their own, `ordered_map` does the same; this one needs no memory but the list.
 """
 
 from __future__ import annotations

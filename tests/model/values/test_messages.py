@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.messages import NodeAction, TerminationType, full_partition_name, short_partition_name
+from licorne.model.values.messages import (
+    NodeAction,
+    TerminationType,
+    full_partition_name,
+    short_partition_name,
+)
 
 
 @pytest.mark.parametrize(

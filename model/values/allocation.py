@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .resources.resource import Resource
+    from ..resources.resource import Resource
 
 __all__ = [
     "CREATION_TIME_TAG",

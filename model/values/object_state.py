@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from .errors import LicorneError
+from ..errors import LicorneError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

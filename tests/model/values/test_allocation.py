@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders import START_NS, TEN, a_resource, an_allocation, an_ask
 
-from licorne.model.allocation import UNKNOWN_INSTANCE_TYPE, Allocation, Ask
+from licorne.model.values.allocation import UNKNOWN_INSTANCE_TYPE, Allocation, Ask
 
 FIVE = a_resource(memory=5)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.ordered_list import OrderedList
+from licorne.model.values.ordered_list import OrderedList
 
 
 @dataclass(eq=False)

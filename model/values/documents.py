@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from .resources.quantities import INT64_MAX, INT64_MIN, saturate
+from ..resources.quantities import INT64_MAX, INT64_MIN, saturate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .resources.resource import Resource
+    from ..resources.resource import Resource
 
 __all__ = ["Document", "Json", "compact", "quantities_shown"]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias, final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..resources.resource import Resource
+    from ..user_resolution import LookedUp
     from .allocation import Allocation
-    from .resources.resource import Resource
-    from .user_resolution import LookedUp
 
 __all__ = [
     "AllocationPlaced",
@@ -134,7 +134,7 @@ class ApplicationRemoval:
 class AllocationSubmission:
     """An ask, or with `node_id` an existing, external or foreign allocation.
 
-    A plain class with slots, because one is read for each ask: see `licorne.model.allocation`.
+    A plain class with slots, because one is read for each ask: see `licorne.model.values.allocation`.
     """
 
     __slots__ = (
