@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .application import Application
+from .configuration.flags import flag_of
+from .configuration.queue_properties import SortPolicy
 from .errors import LicorneError
-from .flags import flag_of
 from .gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from .limit_updates import timeout_ns
 from .placement.requests import PlacementRefusal, PlacementRequest
 from .quarantine import forget_quarantined
-from .queue_properties import SortPolicy
 from .queue_quota import maximum_below_root
 from .queue_tree import RECOVERY_QUEUE
 from .resources.comparisons import is_zero

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .access_control import AccessControlList
+from .configuration.access_control import AccessControlList
+from .configuration.queue_properties import PriorityPolicy, QueueProperties, evaluate
 from .marks import reads, writes
 from .queue_order import ChildOrder, SeatOrder
-from .queue_properties import PriorityPolicy, QueueProperties, evaluate
 from .resources.combinations import prune
 from .resources.comparisons import is_zero
 from .resources.priorities import INT32_MAX, INT32_MIN

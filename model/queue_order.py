@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from .queue_properties import SortPolicy
+from .configuration.queue_properties import SortPolicy
 from .resources.priorities import INT32_MIN
 from .resources.resource import strictly_greater_than_zero
 from .resources.shares import fair_share, shares

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from .configuration.queue_properties import PreemptionPolicy, PriorityPolicy
 from .preemption_claims import NOTHING_SPOKEN_FOR
 from .queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf
-from .queue_properties import PreemptionPolicy, PriorityPolicy
 from .queue_quota import maximum_of_path
 from .resources.comparisons import matches_any
 from .resources.resource import Resource, add, fits_undefined_unlimited

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from .access_control import AccessControlList
+from .configuration.access_control import AccessControlList
+from .configuration.queue_properties import inherit
 from .queue import Queue
 from .queue_order import child_key
-from .queue_properties import inherit
 from .queue_quota import fair_maximum
 from .queue_template import QueueTemplate
 from .resources.priorities import INT32_MIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .configuration.durations import duration_text
-from .queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
+from .configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
 from .queue_quota import headroom, maximum_of_path
 from .resources.shares import absolute_used_capacity
 from .values.documents import compact, quantities_shown

@@ -9,8 +9,8 @@ from ..actors.interrupts import Uninterrupted, run_whole
 from ..actors.real_clock import RealClock
 from ..model.clock import VirtualClock
 from ..model.cluster import Cluster
+from ..model.configuration.flags import flag_of
 from ..model.errors import RequestError
-from ..model.flags import flag_of
 from .callback_failures import CallbackFailures
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine

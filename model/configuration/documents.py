@@ -21,10 +21,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from .nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from .problems import Finding
-from .scalars import ScalarError, kind_of, read_count, read_flag, read_number, read_text
 from .schema import NOWHERE, Position
+from .text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
+from .text.scalars import ScalarError, kind_of, read_count, read_flag, read_number, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

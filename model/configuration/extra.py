@@ -13,8 +13,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ..flags import flag_of
 from .durations import DurationError, parse_duration_ns
+from .flags import flag_of
 from .words import did_you_mean
 
 if TYPE_CHECKING:

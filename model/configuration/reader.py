@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from .building import build_partition
 from .checksum import checksum
-from .composing import compose
-from .effects_placement import rule_effects, unusable_rules
-from .effects_queues import queue_effects
-from .effects_resources import type_effects
 from .problems import ConfigurationError, Finding, Problem
+from .rules.all_rules import validate_documents, validate_partition
+from .rules.placement_warnings import rule_effects, unusable_rules
+from .rules.queue_warnings import queue_effects
+from .rules.resource_warnings import type_effects
 from .schema import SchedulerConfig
-from .shapes import read_document
-from .validation import validate_documents, validate_partition
+from .text.composing import compose
+from .text.shapes import read_document
 from .words import did_you_mean
 
 if TYPE_CHECKING:

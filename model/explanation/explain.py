@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..application_state import ApplicationState
-from ..queue_properties import BACKOFF
+from ..configuration.queue_properties import BACKOFF
 from ..resources.comparisons import is_zero
 from ..values.object_state import ObjectState
 from ..values.refusals import RefusalReason

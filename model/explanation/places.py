@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..queue_order import child_key
-from ..queue_properties import (
+from ..configuration.queue_properties import (
     APPLICATION_SORT_POLICY,
     APPLICATION_SORT_PRIORITY,
     SortPolicy,
 )
+from ..queue_order import child_key
 from ..queue_quota import fair_maximum
 from ..resources.resource import strictly_greater_than_zero
 from ..values.object_state import ObjectState

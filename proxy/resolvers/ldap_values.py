@@ -6,7 +6,7 @@ import re
 from ipaddress import ip_address
 from typing import Final
 
-from ...model.flags import flag_of
+from ...model.configuration.flags import flag_of
 
 __all__ = [
     "a_base_name",

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...model.configuration.composing import compose
-from ...model.configuration.nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from ...model.configuration.problems import ConfigurationError, Finding, Problem
 from ...model.configuration.schema import Position
+from ...model.configuration.text.composing import compose
+from ...model.configuration.text.nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from .input_files import read_text
 
 if TYPE_CHECKING:

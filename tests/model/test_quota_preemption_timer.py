@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from builders import SECOND_NS, START_NS, TEN, a_queue_tree, a_resource
 
+from licorne.model.configuration.queue_properties import QUOTA_PREEMPTION_DELAY
 from licorne.model.queue import Queue
-from licorne.model.queue_properties import QUOTA_PREEMPTION_DELAY
 from licorne.model.quota_preemption_timer import (
     is_over_maximum,
     next_due_ns,

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..resources.comparisons import is_zero
-from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited
-from ..resources.texts import describe
-from .problems import Finding
+from ...resources.comparisons import is_zero
+from ...resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited
+from ...resources.texts import describe
+from ..problems import Finding
 
 if TYPE_CHECKING:
-    from ..resources.resource import Resource
-    from .schema import Position, QueueConfig
+    from ...resources.resource import Resource
+    from ..schema import Position, QueueConfig
 
 __all__ = ["resources_fit"]
 

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from .errors import LicorneError
+from ..errors import LicorneError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .building import ROOT, has_root, partition_name
-from .problems import Finding
+from ..building import ROOT, has_root, partition_name
+from ..problems import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .documents import PartitionDocument
-    from .schema import PartitionConfig
+    from ..documents import PartitionDocument
+    from ..schema import PartitionConfig
 
 __all__ = [
     "limits_agree",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from .documents import Reading, SchedulerDocument
+from ..documents import Reading, SchedulerDocument
+from ..problems import Finding
+from ..schema import NOWHERE, Position
+from ..words import did_you_mean
 from .nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, key_path
-from .problems import Finding
-from .schema import NOWHERE, Position
-from .words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .names import is_group_name, is_rule_name, is_user_name
-from .patterns import PatternError, compile_pattern, is_pattern
-from .problems import Finding
-from .words import did_you_mean
+from ..names import is_group_name, is_rule_name, is_user_name
+from ..patterns import PatternError, compile_pattern, is_pattern
+from ..problems import Finding
+from ..words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from .schema import Position, QueueConfig, RuleConfig
+    from ..schema import Position, QueueConfig, RuleConfig
 
 __all__ = [
     "chain",

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from ..resources.resource import Resource, component_wise_min, fits_undefined_unlimited
-from ..resources.texts import describe
-from .names import WILDCARD
-from .problems import Finding
+from ...resources.resource import Resource, component_wise_min, fits_undefined_unlimited
+from ...resources.texts import describe
+from ..names import WILDCARD
+from ..problems import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .schema import LimitConfig, QueueConfig
+    from ..schema import LimitConfig, QueueConfig
 
 __all__ = ["limit_applications_fit_levels_above", "limit_resources_fit_levels_above"]
 

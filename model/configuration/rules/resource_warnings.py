@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from .problems import Finding
-from .words import did_you_mean
+from ..problems import Finding
+from ..words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from .schema import PartitionConfig, Position, QueueConfig
+    from ..schema import PartitionConfig, Position, QueueConfig
 
 __all__ = ["KNOWN_TYPES", "type_effects"]
 

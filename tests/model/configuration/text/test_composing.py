@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.configuration.composing import ALIASED_NODES_MAX, DEPTH_MAX, compose
-from licorne.model.configuration.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from licorne.model.configuration.schema import Position
+from licorne.model.configuration.text.composing import ALIASED_NODES_MAX, DEPTH_MAX, compose
+from licorne.model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 
 if TYPE_CHECKING:
     from licorne.model.configuration.problems import Finding

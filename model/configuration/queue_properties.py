@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .configuration.durations import DurationError, parse_duration_ns
+from .durations import DurationError, parse_duration_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import (
-    validation_limit_levels,
-    validation_limits,
-    validation_nodes,
-    validation_placement,
-    validation_queues,
-    validation_resources,
-    validation_structure,
-)
+from . import limit_levels as validation_limit_levels
+from . import limits as validation_limits
+from . import nodes as validation_nodes
+from . import placement as validation_placement
+from . import queues as validation_queues
+from . import resources as validation_resources
+from . import structure as validation_structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..resources.resource import Resource
-    from .documents import PartitionDocument
-    from .problems import Finding
-    from .schema import PartitionConfig, QueueConfig
+    from ...resources.resource import Resource
+    from ..documents import PartitionDocument
+    from ..problems import Finding
+    from ..schema import PartitionConfig, QueueConfig
 
 __all__ = ["validate_documents", "validate_partition"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.queue_properties import (
+from licorne.model.configuration.queue_properties import (
     PROPERTIES,
     PreemptionPolicy,
     PriorityPolicy,

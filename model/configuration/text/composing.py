@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
 
+from ..problems import Finding
+from ..schema import Position
 from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
-from .problems import Finding
 from .scalars import plain_tag
-from .schema import Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

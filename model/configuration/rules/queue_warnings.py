@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...resources.comparisons import is_zero
 from ..access_control import AccessControlError, AccessControlList
+from ..problems import Finding
 from ..queue_properties import (
     APPLICATION_SORT_POLICY,
     PREEMPTION_DELAY,
@@ -13,14 +15,12 @@ from ..queue_properties import (
     QUOTA_PREEMPTION_DELAY,
     reads,
 )
-from ..resources.comparisons import is_zero
-from .problems import Finding
-from .words import did_you_mean
+from ..words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .schema import PartitionConfig, Position, PreemptionConfig, QueueConfig
+    from ..schema import PartitionConfig, Position, PreemptionConfig, QueueConfig
 
 __all__ = ["queue_effects"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.access_control import DENY_ALL, AccessControlError, AccessControlList
+from licorne.model.configuration.access_control import DENY_ALL, AccessControlError, AccessControlList
 from licorne.model.errors import LicorneError
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.configuration.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
-from licorne.model.configuration.scalars import (
+from licorne.model.configuration.schema import NOWHERE
+from licorne.model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
+from licorne.model.configuration.text.scalars import (
     UINT64_MAX,
     ScalarError,
     kind_of,
@@ -15,7 +16,6 @@ from licorne.model.configuration.scalars import (
     read_number,
     read_text,
 )
-from licorne.model.configuration.schema import NOWHERE
 
 
 def plain(text: str) -> ScalarNode:

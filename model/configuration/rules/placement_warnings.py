@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .names import QUEUE_NAME_RULE, is_group_name, is_queue_name, is_rule_name, is_user_name
-from .problems import Finding
-from .validation_placement import chain, is_fixed
-from .words import did_you_mean
+from ..names import QUEUE_NAME_RULE, is_group_name, is_queue_name, is_rule_name, is_user_name
+from ..problems import Finding
+from ..words import did_you_mean
+from .placement import chain, is_fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .schema import PartitionConfig, RuleConfig
+    from ..schema import PartitionConfig, RuleConfig
 
 __all__ = ["rule_effects", "unusable_rules"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .problems import Finding
-from .words import did_you_mean
+from ..problems import Finding
+from ..words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .schema import PartitionConfig
+    from ..schema import PartitionConfig
 
 __all__ = ["node_policy_is_known", "node_weights_are_not_negative"]
 

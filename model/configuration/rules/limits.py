@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
-from .names import WILDCARD, is_group_name, is_user_name
-from .problems import Finding
+from ...resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
+from ..names import WILDCARD, is_group_name, is_user_name
+from ..problems import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .schema import LimitConfig, Position, QueueConfig
+    from ..schema import LimitConfig, Position, QueueConfig
 
 __all__ = [
     "limit_applications_fit_queue",
