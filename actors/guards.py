@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 from ..lockcheck import Order, RWLock
 from ..model.application import Application
 from ..model.cluster import Cluster
+from ..model.limits.user_limits import UserLimits
 from ..model.marks import marked_methods
 from ..model.node import Node
 from ..model.node_order import NodeOrder
 from ..model.placed_counts import PlacedCounts
 from ..model.queue import Queue
-from ..model.user_limits import UserLimits
 from .breakage import blame
 from .handles import IDENTITY
 

@@ -13,6 +13,7 @@ from .application_state import ApplicationState
 from .effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
 from .expiries import Expiries
 from .key_claims import KeyClaims
+from .limits.user_limits import UserLimits
 from .node_order import NodeOrder, NodeSortPolicy
 from .placed_counts import PlacedCounts
 from .placement.placement import usable_rules
@@ -27,7 +28,6 @@ from .resources.comparisons import is_zero
 from .resources.resource import EMPTY, add, subtract, total_of
 from .seat import Seat
 from .surroundings import ApplicationTimer, QueueCleaning, timer_key
-from .user_limits import UserLimits
 from .values.messages import AllocationsReleased, ApplicationChanged, Release
 from .values.object_state import ObjectState
 

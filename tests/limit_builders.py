@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
+from licorne.model.limits.user_limits import UserLimits
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
-from licorne.model.user_limits import UserLimits
 from licorne.model.values.users import User
 
 __all__ = ["BOB", "DAN", "EVE", "TEN", "a_limit", "a_root", "books", "fill", "memory"]

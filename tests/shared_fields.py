@@ -22,10 +22,10 @@ from licorne.actors.rm_link import RmLink
 from licorne.actors.scheduling_threads import SchedulingThreads
 from licorne.lockcheck import Lock
 from licorne.lockcheck.rwlock import PlainRWLock
+from licorne.model.limits.user_limits import UserLimits
 from licorne.model.node_order import NodeOrder
 from licorne.model.partition import Partition
 from licorne.model.partition_state import PartitionState
-from licorne.model.user_limits import UserLimits
 from licorne.proxy.resolvers import cached, timed
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from .blockers import APPLICATIONS, Blocker, Lack, SubjectKind, lacks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..limits import HolderKind
+    from ..limits.limits import HolderKind
     from ..partition_state import PartitionState
     from ..queue import Queue
     from ..resources.resource import Resource

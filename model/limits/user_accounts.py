@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from .resources.resource import EMPTY
+from ..resources.resource import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..resources.resource import Resource
     from .limits import Limits
-    from .resources.resource import Resource
     from .usage_tree import UsageTree
 
 __all__ = ["Account", "Link", "SavedLimits"]

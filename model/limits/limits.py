@@ -13,15 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
-from .configuration.names import WILDCARD
-from .configuration.schema import NOWHERE
-from .resources.resource import EMPTY
+from ..configuration.names import WILDCARD
+from ..configuration.schema import NOWHERE
+from ..resources.resource import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .configuration.schema import LimitConfig, Position, QueueConfig
-    from .resources.resource import Resource
+    from ..configuration.schema import LimitConfig, Position, QueueConfig
+    from ..resources.resource import Resource
 
 __all__ = [
     "HolderKind",

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from ..marks import writes
+from ..resources.comparisons import equals
+from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from .limits import Limits
-from .marks import writes
-from .resources.comparisons import equals
-from .resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from .usage_tree import UsageTree
 from .user_accounts import Account, Link, SavedLimits
 
 if TYPE_CHECKING:
-    from .configuration.schema import QueueConfig
-    from .resources.resource import Resource
+    from ..configuration.schema import QueueConfig
+    from ..resources.resource import Resource
+    from ..values.documents import Document, Json
+    from ..values.users import User
     from .usage_tree import ApplicationLimitBlocker, LimitBlocker
-    from .values.documents import Document, Json
-    from .values.users import User
 
 __all__ = ["UserLimits"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from licorne.model.configuration.schema import LimitConfig, Position, QueueConfig
-from licorne.model.limits import Limit, Limits, levels
+from licorne.model.limits.limits import Limit, Limits, levels
 from licorne.model.resources.resource import EMPTY, Resource
 
 TEN = Resource({"memory": 10})

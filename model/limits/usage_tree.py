@@ -14,16 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
+from ..resources.resource import Resource, fits_undefined_unlimited, subtract_only_existing
+from ..values.documents import quantities_shown
 from .limits import levels
-from .resources.resource import Resource, fits_undefined_unlimited, subtract_only_existing
-from .values.documents import quantities_shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .configuration.schema import Position
+    from ..configuration.schema import Position
+    from ..values.documents import Document
     from .limits import HolderKind, Limit, Limits
-    from .values.documents import Document
 
 __all__ = ["ApplicationLimitBlocker", "LimitBlocker", "UsageTree"]
 

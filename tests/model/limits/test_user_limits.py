@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from limit_builders import BOB, DAN, EVE, TEN, a_limit, a_root, books, fill, memory
 
 from licorne.model.configuration.schema import LimitConfig, Position
+from licorne.model.limits.usage_tree import ApplicationLimitBlocker, LimitBlocker
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
-from licorne.model.usage_tree import ApplicationLimitBlocker, LimitBlocker
 from licorne.model.values.users import User
 
 # ------------------------------------------------------------------------------------- without limits
