@@ -6,7 +6,7 @@ from typing import Final
 
 from ..model.application import Application
 from ..model.errors import LicorneError
-from ..model.node import Node
+from ..model.nodes.node import Node
 from ..model.quarantine import BrokenKind
 
 __all__ = ["blame", "blamed", "what_broke"]

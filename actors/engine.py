@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..model.application import Application
     from ..model.cluster import Cluster
-    from ..model.node import Node
+    from ..model.nodes.node import Node
     from ..model.surroundings import Surroundings
     from .log import Log
 

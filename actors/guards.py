@@ -20,8 +20,8 @@ from ..model.application import Application
 from ..model.cluster import Cluster
 from ..model.limits.user_limits import UserLimits
 from ..model.marks import marked_methods
-from ..model.node import Node
-from ..model.node_order import NodeOrder
+from ..model.nodes.node import Node
+from ..model.nodes.order import NodeOrder
 from ..model.placed_counts import PlacedCounts
 from ..model.queue import Queue
 from .breakage import blame

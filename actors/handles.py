@@ -13,7 +13,7 @@ from ..model.application import Application
 from ..model.cluster import Cluster
 from ..model.errors import LicorneError
 from ..model.marks import marked_methods
-from ..model.node import Node
+from ..model.nodes.node import Node
 from ..model.partition import Partition
 from .actor import PooledActor
 from .breakage import blame

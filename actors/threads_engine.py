@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..model.application import Application
     from ..model.cluster import Cluster
-    from ..model.node import Node
+    from ..model.nodes.node import Node
     from ..model.partition import Partition
     from ..model.surroundings import Surroundings, TimerAction, TimerKey
     from ..model.values.documents import Document

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from .ask_walk import Candidate
-    from .node_order import NodeSeat
+    from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
     from .resources.resource import Resource

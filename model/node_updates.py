@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .node import Node
-from .node_order import NodeSeat
+from .nodes.node import Node
+from .nodes.order import NodeSeat
 from .quarantine import BrokenKind, uncount_quarantined
 from .queue_quota import discharge
 from .resources.resource import EMPTY, subtract

@@ -14,7 +14,7 @@ from .effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
 from .expiries import Expiries
 from .key_claims import KeyClaims
 from .limits.user_limits import UserLimits
-from .node_order import NodeOrder, NodeSortPolicy
+from .nodes.order import NodeOrder, NodeSortPolicy
 from .placed_counts import PlacedCounts
 from .placement.placement import usable_rules
 from .preemption_records import PreemptionLog

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .application_views import foreign_view, placed_view
-from .node import HOSTNAME, RACKNAME
+from .nodes.node import HOSTNAME, RACKNAME
 from .queue_views import queue_view
 from .resources.shares import absolute_used_capacity
 from .values.documents import compact, quantities_shown
@@ -14,7 +14,7 @@ from .values.messages import short_partition_name
 
 if TYPE_CHECKING:
     from .application_views import ShownApplication
-    from .node import NodeFacts
+    from .nodes.node import NodeFacts
     from .partition_state import PartitionState
     from .values.documents import Document, Json
 

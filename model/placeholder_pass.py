@@ -10,7 +10,7 @@ from .values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
     from .gang import SwapOffer
-    from .node_order import NodeSeat
+    from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .seat import Seat
 

@@ -10,7 +10,7 @@ from .values.allocation import Allocation
 from .values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from .node_order import NodeSeat
+    from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .seat import Seat
     from .values.allocation import Ask

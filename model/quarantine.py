@@ -19,7 +19,7 @@ from .placing import unreserve
 from .resources.resource import EMPTY, add, take_away
 
 if TYPE_CHECKING:
-    from .node_order import NodeSeat
+    from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
     from .resources.resource import Resource

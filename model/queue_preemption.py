@@ -35,7 +35,7 @@ from .queue_preemption_selection import (
 
 if TYPE_CHECKING:
     from .ask_walk import Candidate
-    from .node_order import NodeSeat
+    from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .queue_preemption_rooms import YieldingReservations
     from .seat import Seat

@@ -11,7 +11,7 @@ from .resources.resource import fits
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .node_order import NodeSeat
+    from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .preemption_claims import SpokenFor
     from .queue import Queue

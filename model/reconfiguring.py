@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .node_order import NodeSortPolicy
+from .nodes.order import NodeSortPolicy
 from .placement.placement import PlacementRules
 from .quota_preemption_timer import quota_settings, quotas_changed
 

@@ -20,7 +20,7 @@ from .victims import Need, Victim, described, needed_only, required_node_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .node_order import NodeSeat
+    from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .pending_asks import AskRecord
     from .resources.resource import Resource

@@ -15,7 +15,7 @@ from .required_node_preemption import preempt_for_required_node
 from .resources.resource import fits, fits_undefined_unlimited
 
 if TYPE_CHECKING:
-    from .node_order import NodeSeat
+    from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
     from .reservations import Reservation

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .application import Application
     from .effects import TimerKind
-    from .node import Node
+    from .nodes.node import Node
     from .values.documents import Document
     from .values.messages import Announcement
 

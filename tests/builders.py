@@ -10,7 +10,7 @@ from licorne.model.application import Application
 from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.configuration.reader import load
 from licorne.model.gang import GangSettings
-from licorne.model.node import Node
+from licorne.model.nodes.node import Node
 from licorne.model.queue_tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Allocation, Ask

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from licorne.model.application import Application
-    from licorne.model.node import NodeFacts
+    from licorne.model.nodes.node import NodeFacts
     from licorne.model.partition_state import PartitionState
     from licorne.model.queue import Queue
     from licorne.model.seat import Seat

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from licorne.model.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.marks import marked_methods
-from licorne.model.node import Node
+from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from licorne.actors.scheduling_threads import SchedulingThreads
 from licorne.lockcheck import Lock
 from licorne.lockcheck.rwlock import PlainRWLock
 from licorne.model.limits.user_limits import UserLimits
-from licorne.model.node_order import NodeOrder
+from licorne.model.nodes.order import NodeOrder
 from licorne.model.partition import Partition
 from licorne.model.partition_state import PartitionState
 from licorne.proxy.resolvers import cached, timed

@@ -12,7 +12,7 @@ from .node_summary import node_lacks, summarise
 from .quotas import queue_quota_blockers, user_quota_blockers
 
 if TYPE_CHECKING:
-    from ..node_order import NodeSeat
+    from ..nodes.order import NodeSeat
     from ..partition_state import PartitionState
     from ..pending_asks import AskShape
     from ..queue import Queue

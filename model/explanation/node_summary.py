@@ -13,7 +13,7 @@ from .blockers import Lack, lacks_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..node_order import NodeSeat
+    from ..nodes.order import NodeSeat
     from ..resources.resource import Resource
 
 __all__ = [

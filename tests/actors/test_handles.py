@@ -27,7 +27,7 @@ from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
 from licorne.model.marks import marked_methods
-from licorne.model.node import Node
+from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 from licorne.model.surroundings import Surroundings
 from licorne.model.values.messages import Registration

@@ -7,7 +7,7 @@ import pytest
 from licorne.model.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.marks import MARK, marked_methods, reads, writes
-from licorne.model.node import Node
+from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 
 

@@ -12,7 +12,7 @@ from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from licorne.model.node_order import NodeSeat
+    from licorne.model.nodes.order import NodeSeat
     from licorne.model.values.allocation import Ask
 
 LIMITED = "- name: leaf\n  resources: {max: {memory: 5}}"

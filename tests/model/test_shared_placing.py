@@ -11,8 +11,8 @@ from harness import FakePredicates, Harness
 from licorne.model import queue_quota
 from licorne.model.application import Application
 from licorne.model.limits.user_limits import UserLimits
-from licorne.model.node import Node
-from licorne.model.node_order import NodeOrder
+from licorne.model.nodes.node import Node
+from licorne.model.nodes.order import NodeOrder
 from licorne.model.placing import reserve
 from licorne.model.queue import Queue
 from licorne.model.resources.resource import EMPTY

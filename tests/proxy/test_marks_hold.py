@@ -11,7 +11,7 @@ from transcript_witness import make_replay
 
 from licorne import RequestError
 from licorne.model.marks import marked_methods, reads
-from licorne.model.node import Node
+from licorne.model.nodes.node import Node
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcript import read_transcript
 

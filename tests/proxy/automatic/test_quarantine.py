@@ -10,7 +10,7 @@ from running_scheduler import begin
 from licorne.actors.engine import ActorsEngine
 from licorne.actors.guarded_partition import GuardedPartition
 from licorne.model.application import Application
-from licorne.model.node import Node
+from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from licorne.model.node_order import NodeOrder, NodeSeat, NodeSortPolicy
+from licorne.model.nodes.order import NodeOrder, NodeSeat, NodeSortPolicy
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource

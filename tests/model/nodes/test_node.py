@@ -7,7 +7,7 @@ from builders import TEN, a_node, a_resource, an_allocation, an_ask
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.node import INSTANCE_TYPE, Node
+from licorne.model.nodes.node import INSTANCE_TYPE, Node
 from licorne.model.resources.resource import EMPTY, Resource
 
 THREE = a_resource(memory=3)

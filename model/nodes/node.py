@@ -10,17 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from .marks import reads, writes
-from .resources.combinations import prune
-from .resources.comparisons import equals
-from .resources.resource import EMPTY, add, fits, subtract, take_away
-from .values.allocation import UNKNOWN_INSTANCE_TYPE
+from ..marks import reads, writes
+from ..resources.combinations import prune
+from ..resources.comparisons import equals
+from ..resources.resource import EMPTY, add, fits, subtract, take_away
+from ..values.allocation import UNKNOWN_INSTANCE_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .resources.resource import Resource
-    from .values.allocation import Allocation
+    from ..resources.resource import Resource
+    from ..values.allocation import Allocation
 
 __all__ = ["HOSTNAME", "INSTANCE_TYPE", "NODE_PARTITION", "RACKNAME", "Node", "NodeFacts"]
 

@@ -19,16 +19,16 @@ from bisect import bisect_left
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
-from .marks import writes
-from .resources.combinations import prune
-from .resources.comparisons import fit_score
-from .resources.resource import add, fits, subtract
+from ..marks import writes
+from ..resources.combinations import prune
+from ..resources.comparisons import fit_score
+from ..resources.resource import add, fits, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ..resources.resource import Resource
     from .node import Node
-    from .resources.resource import Resource
 
 __all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "NodeSeat", "NodeSortPolicy"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import TEN, a_node, a_resource
 
-from licorne.model.node_order import DEFAULT_WEIGHTS, NodeOrder, NodeSeat, NodeSortPolicy
+from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, NodeSeat, NodeSortPolicy
 from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
