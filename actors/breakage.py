@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..model.application import Application
+from ..model.applications.application import Application
 from ..model.errors import LicorneError
 from ..model.nodes.node import Node
 from ..model.quarantine import BrokenKind

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from ..model.application import Application
+    from ..model.applications.application import Application
     from ..model.cluster import Cluster
     from ..model.nodes.node import Node
     from ..model.surroundings import Surroundings

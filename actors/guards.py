@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from ..lockcheck import Order, RWLock
-from ..model.application import Application
+from ..model.applications.application import Application
 from ..model.cluster import Cluster
 from ..model.limits.user_limits import UserLimits
 from ..model.marks import marked_methods

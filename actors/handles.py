@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
-from ..model.application import Application
+from ..model.applications.application import Application
 from ..model.cluster import Cluster
 from ..model.errors import LicorneError
 from ..model.marks import marked_methods

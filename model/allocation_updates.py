@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
-from .application_state import ApplicationState
+from .applications.state import ApplicationState
 from .foreign_updates import submit_foreign
 from .quarantine import BrokenKind
 from .quota_preemption_timer import usage_raised

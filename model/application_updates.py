@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .application import Application
+from .applications.application import Application
+from .applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from .configuration.flags import flag_of
 from .configuration.queue_properties import SortPolicy
 from .errors import LicorneError
-from .gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from .limit_updates import timeout_ns
 from .placement.requests import PlacementRefusal, PlacementRequest
 from .quarantine import forget_quarantined

@@ -16,8 +16,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
-from .application_state import ApplicationState
-from .ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
+from .applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
+from .applications.state import ApplicationState
 from .placeholder_pass import replace_placeholder
 from .placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from .queue_preemption import AttemptBudget, preempt_for_queue
@@ -30,7 +30,7 @@ from .values.refusals import RefusalReason
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from .ask_walk import Candidate
+    from .applications.ask_walk import Candidate
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .application_state import TRANSITIONS, ApplicationState
+from .applications.state import TRANSITIONS, ApplicationState
 from .values.object_state import OBJECT_TRANSITIONS, ObjectState
 
 if TYPE_CHECKING:

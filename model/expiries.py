@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .application_state import ApplicationState
+from .applications.effects import StateEntered, TimerKind
+from .applications.state import ApplicationState
 from .due_timers import DueTimers
-from .effects import StateEntered, TimerKind
 from .surroundings import ApplicationTimer, Expiry
 
 if TYPE_CHECKING:

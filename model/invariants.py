@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .application_state import ApplicationState
+from .applications.state import ApplicationState
 from .resources.comparisons import equals
 from .resources.resource import EMPTY, add, total_of
 

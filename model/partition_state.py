@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from . import queue_quota
-from .application_state import ApplicationState
-from .effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
+from .applications.effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
+from .applications.state import ApplicationState
 from .expiries import Expiries
 from .key_claims import KeyClaims
 from .limits.user_limits import UserLimits
@@ -34,11 +34,11 @@ from .values.object_state import ObjectState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .application import Application
+    from .applications.application import Application
+    from .applications.effects import Answer
+    from .applications.reservations import Reservation
     from .configuration.schema import PartitionConfig
-    from .effects import Answer
     from .placement.requests import RuleOutcome
-    from .reservations import Reservation
     from .reserved_pass import ReservedRest
     from .resources.resource import Resource
     from .surroundings import Surroundings

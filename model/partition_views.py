@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .application_views import foreign_view, placed_view
+from .applications.views import foreign_view, placed_view
 from .nodes.node import HOSTNAME, RACKNAME
 from .queue_views import queue_view
 from .resources.shares import absolute_used_capacity
@@ -13,7 +13,7 @@ from .values.documents import compact, quantities_shown
 from .values.messages import short_partition_name
 
 if TYPE_CHECKING:
-    from .application_views import ShownApplication
+    from .applications.views import ShownApplication
     from .nodes.node import NodeFacts
     from .partition_state import PartitionState
     from .values.documents import Document, Json

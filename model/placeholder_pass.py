@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .gang import SwapWalk
+from .applications.gang import SwapWalk
 from .values.allocation import Allocation
 from .values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
-    from .gang import SwapOffer
+    from .applications.gang import SwapOffer
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .seat import Seat

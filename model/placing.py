@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import queue_quota
-from .application_state import ApplicationState
+from .applications.state import ApplicationState
 from .values.allocation import Allocation
 from .values.messages import AllocationPlaced
 

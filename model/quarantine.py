@@ -13,8 +13,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, final
 
 from . import queue_quota
-from .application_state import ApplicationState
-from .effects import ApplicationFacts
+from .applications.effects import ApplicationFacts
+from .applications.state import ApplicationState
 from .placing import unreserve
 from .resources.resource import EMPTY, add, take_away
 

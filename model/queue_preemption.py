@@ -34,7 +34,7 @@ from .queue_preemption_selection import (
 )
 
 if TYPE_CHECKING:
-    from .ask_walk import Candidate
+    from .applications.ask_walk import Candidate
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .queue_preemption_rooms import YieldingReservations

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 if TYPE_CHECKING:
-    from .ask_walk import Candidate
-    from .pending_asks import AskRecord
+    from .applications.ask_walk import Candidate
+    from .applications.pending_asks import AskRecord
     from .resources.resource import Resource
 
 __all__ = [

@@ -20,9 +20,9 @@ from .victims import Need, Victim, described, needed_only, required_node_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .applications.pending_asks import AskRecord
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
-    from .pending_asks import AskRecord
     from .resources.resource import Resource
     from .seat import Seat
     from .values.allocation import Ask

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from . import queue_quota
-from .application_state import ApplicationState
+from .applications.state import ApplicationState
 from .placing import commit, unreserve
 from .required_node_preemption import preempt_for_required_node
 from .resources.resource import fits, fits_undefined_unlimited
 
 if TYPE_CHECKING:
+    from .applications.reservations import Reservation
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .queue import Queue
-    from .reservations import Reservation
     from .resources.resource import Resource
     from .seat import Seat
     from .values.allocation import Ask

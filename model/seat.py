@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, final
 
 if TYPE_CHECKING:
-    from .application import Application
-    from .effects import ApplicationFacts
+    from .applications.application import Application
+    from .applications.effects import ApplicationFacts
     from .queue import Queue
     from .values.users import User
 

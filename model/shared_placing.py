@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from . import queue_quota
-from .application_state import ApplicationState
+from .applications.state import ApplicationState
 from .cycle import is_idle, rests
 from .placing import count_accepted
 from .values.allocation import Allocation

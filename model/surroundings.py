@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from .application import Application
-    from .effects import TimerKind
+    from .applications.application import Application
+    from .applications.effects import TimerKind
     from .nodes.node import Node
     from .values.documents import Document
     from .values.messages import Announcement

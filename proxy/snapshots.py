@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..model.application_views import application_view
+from ..model.applications.views import application_view
 from ..model.partition_views import node_view
 from ..model.values.messages import short_partition_name
 from .questions import ask_each

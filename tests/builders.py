@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Final
 
-from licorne.model.application import Application
+from licorne.model.applications.application import Application
+from licorne.model.applications.gang import GangSettings
 from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.configuration.reader import load
-from licorne.model.gang import GangSettings
 from licorne.model.nodes.node import Node
 from licorne.model.queue_tree import QueueTree
 from licorne.model.resources.resource import Resource

@@ -6,14 +6,21 @@ from typing import TYPE_CHECKING
 
 from builders import SECOND_NS, START_NS, TEN, an_application, an_ask
 
-from licorne.model.effects import Answer, Effect, ReleaseWanted, StateEntered, TimerKind, TimerSet
-from licorne.model.gang import GangSettings
+from licorne.model.applications.effects import (
+    Answer,
+    Effect,
+    ReleaseWanted,
+    StateEntered,
+    TimerKind,
+    TimerSet,
+)
+from licorne.model.applications.gang import GangSettings
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.allocation import Allocation
 from licorne.model.values.messages import TerminationType
 
 if TYPE_CHECKING:
-    from licorne.model.application_state import ApplicationState
+    from licorne.model.applications.state import ApplicationState
     from licorne.model.values.allocation import Ask
 
 __all__ = ["DrivenApplication"]

@@ -52,7 +52,7 @@ from licorne.model.values.messages import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from licorne.model.application import Application
+    from licorne.model.applications.application import Application
     from licorne.model.nodes.node import NodeFacts
     from licorne.model.partition_state import PartitionState
     from licorne.model.queue import Queue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from licorne.model.application_state import (
+from licorne.model.applications.state import (
     ApplicationEvent,
     ApplicationState,
     IllegalTransitionError,

@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from licorne.model.application import Application
+from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node

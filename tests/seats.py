@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from builders import START_NS, an_application
 
-from licorne.model.application_state import ApplicationState
-from licorne.model.effects import ApplicationFacts
+from licorne.model.applications.effects import ApplicationFacts
+from licorne.model.applications.state import ApplicationState
 from licorne.model.queue import Queue
 from licorne.model.resources.priorities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from ..pending_asks import shape_of
+from ..applications.pending_asks import shape_of
 from ..resources.resource import fits
 from ..values.refusals import RefusalReason
 from .blockers import Blocker, SubjectKind
@@ -12,13 +12,13 @@ from .node_summary import node_lacks, summarise
 from .quotas import queue_quota_blockers, user_quota_blockers
 
 if TYPE_CHECKING:
+    from ..applications.pending_asks import AskShape
+    from ..applications.report import ApplicationReport, WaitingAsk
     from ..nodes.order import NodeSeat
     from ..partition_state import PartitionState
-    from ..pending_asks import AskShape
     from ..queue import Queue
     from ..values.allocation import Ask
     from ..values.users import User
-    from .application_report import ApplicationReport, WaitingAsk
     from .node_summary import NodeSummary
 
 __all__ = ["AskJudge", "Judgement"]

@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..allocation_updates import ask_of, submission_refusal
-from ..application_state import ApplicationState
 from ..application_updates import QuotaTags, Refused, decide, gang_refusal, make_application, quota_tags
+from ..applications.report import WaitingAsk
+from ..applications.state import ApplicationState
 from ..seat import Seat
-from .application_report import WaitingAsk
 from .asks import AskJudge
 from .explain import described, seat_blockers
 from .places import application_place, place_in
 from .values import AskStatus
 
 if TYPE_CHECKING:
+    from ..applications.report import ApplicationReport
     from ..partition_state import PartitionState
     from ..placement.requests import RuleOutcome
     from ..queue import Queue
     from ..values.allocation import Ask
     from ..values.messages import AllocationSubmission, ApplicationSubmission
     from ..values.users import User
-    from .application_report import ApplicationReport
     from .blockers import Blocker
     from .places import Place
     from .values import AskExplanation

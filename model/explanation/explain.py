@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..application_state import ApplicationState
+from ..applications.state import ApplicationState
 from ..configuration.queue_properties import BACKOFF
 from ..resources.comparisons import is_zero
 from ..values.object_state import ObjectState
@@ -19,14 +19,14 @@ from .values import AskExplanation, AskStatus, Explanation, Gang
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..application import Application
+    from ..applications.application import Application
+    from ..applications.report import ApplicationReport
     from ..partition_state import PartitionState
     from ..placement.requests import RuleOutcome
     from ..preemption_records import PreemptionRecord
     from ..queue import Queue
     from ..seat import Seat
     from ..values.allocation import Ask
-    from .application_report import ApplicationReport
 
 __all__ = ["described", "explain", "seat_blockers"]
 

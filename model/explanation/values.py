@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..application_state import ApplicationState
+    from ..applications.state import ApplicationState
     from ..placement.requests import RuleOutcome
     from ..preemption_records import PreemptionRecord
     from ..resources.resource import Resource

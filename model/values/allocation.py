@@ -1,7 +1,7 @@
 """An ask and its allocation: one unit of work, first waiting, then placed on a node.
 
 Both are values: nothing changes them once they are made. What changes about them (reserved, released,
-preempted, swapped) is kept by the application that owns them, in `licorne.model.application`.
+preempted, swapped) is kept by the application that owns them, in `licorne.model.applications.application`.
 They are plain classes with slots, not frozen dataclasses, because two of them are made for each decision
 and a frozen dataclass takes three times as long to make.
 """

@@ -16,8 +16,9 @@ from licorne.actors.afterwards import Afterwards
 from licorne.actors.guarded_partition import GuardedPartition
 from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import held, session
-from licorne.model import application_views, partition_views
-from licorne.model.application_views import placed_view
+from licorne.model import partition_views
+from licorne.model.applications import views as application_views
+from licorne.model.applications.views import placed_view
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition

@@ -6,7 +6,7 @@ import pytest
 from builders import SECOND_NS, START_NS, TEN, a_resource
 from harness import Harness
 
-from licorne.model.gang import GangSettings
+from licorne.model.applications.gang import GangSettings
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import Rejection, TerminationType
 from licorne.model.values.object_state import ObjectState

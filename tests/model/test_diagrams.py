@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from licorne.model.application_state import TRANSITIONS
+from licorne.model.applications.state import TRANSITIONS
 from licorne.model.diagrams import application_states, object_states
 from licorne.model.values.object_state import OBJECT_TRANSITIONS
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from licorne.model.applications.effects import TimerKind
 from licorne.model.due_timers import DueTimers
-from licorne.model.effects import TimerKind
 from licorne.model.surroundings import (
     ApplicationTimer,
     Expiry,

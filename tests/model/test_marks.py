@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.application import Application
+from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.marks import MARK, marked_methods, reads, writes
 from licorne.model.nodes.node import Node

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.application import Application
+from licorne.model.applications.application import Application
 
 if TYPE_CHECKING:
-    from licorne.model.ask_walk import AskWalk, Candidate
+    from licorne.model.applications.ask_walk import AskWalk, Candidate
 
 LEAVES: Final = ("root.a", "root.b", "root.c")
 QUEUES: Final = """

@@ -17,7 +17,7 @@ from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.resources.shares import compare_usage_ratio
 
 if TYPE_CHECKING:
-    from licorne.model.effects import ApplicationFacts
+    from licorne.model.applications.effects import ApplicationFacts
     from licorne.model.queue import Queue
 
 FIFO = "fifo"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from builders import SECOND_NS, START_NS, TEN, an_ask
 
-from licorne.model.ask_walk import Candidate, CandidateKind
-from licorne.model.pending_asks import AskRecord
+from licorne.model.applications.ask_walk import Candidate, CandidateKind
+from licorne.model.applications.pending_asks import AskRecord
 from licorne.model.queue_preemption_attempts import (
     ATTEMPTS_MAX,
     CHECK_INTERVAL_NS,

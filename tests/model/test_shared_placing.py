@@ -9,7 +9,7 @@ from builders import TEN, a_resource
 from harness import FakePredicates, Harness
 
 from licorne.model import queue_quota
-from licorne.model.application import Application
+from licorne.model.applications.application import Application
 from licorne.model.limits.user_limits import UserLimits
 from licorne.model.nodes.node import Node
 from licorne.model.nodes.order import NodeOrder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from licorne import ResourceManager, Scheduler
-from licorne.model.application_state import ACTIVE_STATES, ApplicationState
+from licorne.model.applications.state import ACTIVE_STATES, ApplicationState
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

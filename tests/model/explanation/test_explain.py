@@ -7,7 +7,7 @@ from explained import explained
 from harness import Harness
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.application_state import ApplicationState
+from licorne.model.applications.state import ApplicationState
 from licorne.model.explanation.places import AHEAD_MAX
 from licorne.model.preemption_records import PreemptionCause
 

@@ -9,7 +9,7 @@ from running_scheduler import begin
 
 from licorne.actors.engine import ActorsEngine
 from licorne.actors.guarded_partition import GuardedPartition
-from licorne.model.application import Application
+from licorne.model.applications.application import Application
 from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY
 

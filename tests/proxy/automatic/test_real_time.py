@@ -19,8 +19,9 @@ from manager_requests import (
 from running_scheduler import begin, reserved_in
 
 from licorne.actors.real_clock import RealClock
-from licorne.model import application_life, partition
-from licorne.model.application_state import ApplicationState
+from licorne.model import partition
+from licorne.model.applications import life as application_life
+from licorne.model.applications.state import ApplicationState
 from licorne.model.surroundings import ApplicationTimer
 from licorne.proxy.si import si_pb2 as si
 

@@ -1,0 +1,381 @@
+"""The walk of one application's waiting asks in one cycle: which one to try next.
+
+The partition starts a walk for an application and lends it with each question; the application answers
+with a candidate, or with `None` at the end. Between the questions the partition looks for a node, asks the
+RM's predicates and commits: none of that happens inside the application. Asks of one shape share one
+answer, see `licorne.model.applications.pending_asks`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+
+from ..queue_preemption_attempts import EVER_NS, has_own_answer
+from ..resources.resource import fits_undefined_unlimited
+from ..values.refusals import Refusal, RefusalReason
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ..resources.resource import Resource
+    from ..values.allocation import Ask
+    from .pending_asks import AskGroup, AskOrder, AskRecord, PendingAsks
+    from .reservations import Reservations
+    from .task_groups import TaskGroups
+
+__all__ = ["RESERVATION_DELAY_NS", "AskWalk", "Candidate", "CandidateKind", "next_candidate"]
+
+RESERVATION_DELAY_NS: Final = 2_000_000_000
+"""How old an ask must be before a node is reserved for it."""
+
+
+class CandidateKind(Enum):
+    """What the partition is to try for an ask."""
+
+    NODES = "any node with room"
+    REQUIRED_NODE = "the one node it may run on"
+    RESERVATION = "a reservation: an equal ask found no room already"
+    PREEMPTION = "preemption: the queue has no room"
+
+
+class Candidate(NamedTuple):
+    """An ask to try, and how."""
+
+    ask: Ask
+    kind: CandidateKind
+    reserved_node: str
+    """The node that is reserved for the ask, or the empty text."""
+    triggered_preemption: bool
+    preemption_checked_ns: int | None
+
+
+_new: Final = tuple.__new__
+
+_Entry: TypeAlias = "tuple[AskOrder, CandidateKind | None, AskGroup, int | None]"
+"""Of each group one at most: an ask to be judged, or with a kind one that was judged with others. Behind the
+group, up to which age preemption has been refused to all that have no answer of their own."""
+
+
+@final
+class AskWalk:
+    """What the partition tells for the walk, and how far it has come."""
+
+    __slots__ = (
+        "backoff_count",
+        "backoff_due",
+        "current",
+        "entries",
+        "first",
+        "is_whole",
+        "judged",
+        "look_ns",
+        "missed_for_all",
+        "notes",
+        "now_ns",
+        "passed_over",
+        "preemption",
+        "queue_headroom",
+        "queue_path",
+        "refusals",
+        "refused_to_ns",
+        "reservation_refused",
+        "reservations_on",
+        "skipped",
+        "unschedulable",
+        "user_headroom",
+        "user_name",
+    )
+
+    def __init__(
+        self,
+        *,
+        now_ns: int,
+        queue_path: str,
+        queue_headroom: Resource | None,
+        user_name: str,
+        user_headroom: Resource | None,
+        preemption: bool,
+        backoff_count: int,
+        reservations_on: bool = True,
+        judged: Collection[str] = (),
+        notes: list[tuple[str, str]] | None = None,
+    ) -> None:
+        self.now_ns = now_ns
+        self.queue_path = queue_path
+        self.queue_headroom = queue_headroom
+        self.user_name = user_name
+        self.user_headroom = user_headroom
+        self.preemption = preemption
+        self.backoff_count = backoff_count
+        self.reservations_on = reservations_on
+        self.judged = judged
+        """The keys of asks that are judged elsewhere: they are passed over."""
+        self.passed_over = False
+        self.notes = notes
+        """Takes keys and why they are refused; `None` if the logs of the asks are to take it at once."""
+        self.entries: list[_Entry] | None = None
+        self.first: AskGroup | None = None
+        self.is_whole = False
+        """Not only the group that goes first takes part."""
+        self.current: tuple[AskRecord, AskGroup, CandidateKind, int | None] | None = None
+        """The ask that the partition was given last."""
+        self.missed_for_all = False
+        """Set by the partition: the current ask found no room, and no equal one will."""
+        self.reservation_refused = False
+        """Set by the partition: the RM refused a node for the current ask alone."""
+        self.refused_to_ns: int | None = None
+        """Set by the partition: preemption was refused to the current ask, and is to those of its shape that
+        were created up to then."""
+        self.look_ns: int | None = None
+        """When the next ask is old enough for a reservation."""
+        self.unschedulable = 0
+        self.backoff_due = False
+        self.skipped: list[AskGroup] = []
+        self.refusals: list[Refusal] = []
+
+    def note(self, record: AskRecord, reason: RefusalReason) -> None:
+        """Count a refusal in the log of an ask."""
+        if self.notes is None:
+            record.note(reason.value, self.now_ns)
+        else:
+            self.notes.append((record.ask.allocation_key, reason.value))
+
+    def refuse(
+        self,
+        reason: RefusalReason,
+        subject: str,
+        ask: Ask,
+        available: Resource | None,
+        *,
+        detail: str = "",
+        until_ns: int | None = None,
+    ) -> None:
+        """Note why an ask, and every one of its shape, is passed over."""
+        self.refusals.append(
+            Refusal(
+                reason=reason,
+                subject=subject,
+                allocation_key=ask.allocation_key,
+                asked=ask.resource,
+                available=available,
+                detail=detail,
+                until_ns=until_ns,
+            ),
+        )
+
+    def mark_attempted(self, until: AskOrder | None) -> None:
+        """Count the asks that others stood for as attempted: all, or those before a place in the order."""
+        for group in self.skipped:
+            if not group:
+                continue
+            last = group.last.order
+            mark = last if until is None else min(last, until)
+            if group.attempted_until is None or mark > group.attempted_until:
+                group.attempted_until = mark
+        self.skipped.clear()
+
+
+def next_candidate(
+    walk: AskWalk,
+    asks: PendingAsks,
+    task_groups: TaskGroups,
+    reservations: Reservations,
+) -> Candidate | None:
+    """Return the next ask to try, `None` when no further one is worth trying."""
+    if walk.entries is None:
+        first = asks.first_group()
+        walk.first = first
+        walk.entries = [] if first is None else [(first.order, None, first, None)]
+        if walk.judged:
+            _add_other_groups(walk, asks)
+    elif walk.current is not None:
+        if not walk.is_whole:
+            _add_other_groups(walk, asks)
+        _leave_missed(walk, asks, reservations)
+        if walk.backoff_due:
+            return None
+    while True:
+        candidate = _next_entry(walk, task_groups, reservations)
+        if candidate is not None:
+            return candidate
+        if walk.is_whole:
+            break
+        _add_other_groups(walk, asks)
+    walk.mark_attempted(None)
+    return None
+
+
+def _add_other_groups(walk: AskWalk, asks: PendingAsks) -> None:
+    """Have all groups take part: most walks end with the first ask of the first group."""
+    assert walk.entries is not None, "the walk has begun"
+    walk.is_whole = True
+    for order, group in asks.walk():
+        if group is not walk.first:
+            heappush(walk.entries, (order, None, group, None))
+
+
+def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservations) -> Candidate | None:
+    """Judge the entries in order until one is worth a try."""
+    entries = walk.entries
+    while entries:
+        order, kind, group, refused_to_ns = heappop(entries)
+        record = group.find(order)
+        if record is None:
+            continue
+        if walk.judged and record.ask.allocation_key in walk.judged:
+            _pass_over(walk, record, group, kind, refused_to_ns)
+            continue
+        if kind is None:
+            kind = _judge(walk, record, group, task_groups)
+        if kind is not None:
+            walk.current = (record, group, kind, refused_to_ns)
+            ask = record.ask
+            reserved_node = reservations.node_of(ask.allocation_key) if reservations else ""
+            # Not by its constructor, which is a function in Python around this one.
+            return _new(
+                Candidate,
+                (ask, kind, reserved_node, record.preemption_triggered, record.preemption_checked_ns),
+            )
+    return None
+
+
+def _pass_over(
+    walk: AskWalk, record: AskRecord, group: AskGroup, kind: CandidateKind | None, refused_to_ns: int | None
+) -> None:
+    """Go on behind an ask that is judged elsewhere; the next one of its shape is judged by itself."""
+    walk.passed_over = True
+    following = group.first_after(record.order)
+    if following is not None and kind is None:
+        _push(walk, (following.order, None, group, refused_to_ns))
+
+
+def _judge(
+    walk: AskWalk,
+    record: AskRecord,
+    group: AskGroup,
+    task_groups: TaskGroups,
+) -> CandidateKind | None:
+    """Decide what to try for an ask; `None` passes over all of its shape."""
+    shape = group.shape
+    ask = record.ask
+    if task_groups.makes_wait(shape):
+        walk.refuse(RefusalReason.WAITS_FOR_PLACEHOLDER, shape.task_group_name, ask, None)
+        return None
+    if not fits_undefined_unlimited(walk.user_headroom, shape.resource):
+        walk.note(record, RefusalReason.USER_QUOTA)
+        walk.refuse(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom)
+        return None
+    record.attempted = True
+    if not fits_undefined_unlimited(walk.queue_headroom, shape.resource):
+        walk.note(record, RefusalReason.QUEUE_QUOTA)
+        walk.refuse(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, walk.queue_headroom)
+        if walk.preemption and shape.allow_preempt_other:
+            return CandidateKind.PREEMPTION
+        walk.skipped.append(group)
+        return None
+    if shape.required_node:
+        return CandidateKind.REQUIRED_NODE
+    return CandidateKind.NODES
+
+
+def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) -> None:
+    """Go on behind an ask that was tried in vain."""
+    assert walk.current is not None
+    record, group, kind, refused_to_ns = walk.current
+    if walk.refused_to_ns is not None:
+        refused_to_ns = walk.refused_to_ns
+    shared, refused = walk.missed_for_all, walk.reservation_refused
+    walk.current = walk.refused_to_ns = None
+    walk.missed_for_all = walk.reservation_refused = False
+    walk.skipped.append(group)
+    if kind is CandidateKind.NODES:
+        if _backs_off(walk, record, asks):
+            return
+        shared = shared and not walk.backoff_count
+    elif kind is not CandidateKind.REQUIRED_NODE:
+        shared = True
+    preempts = walk.preemption and group.shape.allow_preempt_other
+    if shared and not (preempts and refused_to_ns is None):
+        own = _next_own(walk, record, group, reservations, refused_to_ns) if preempts else None
+        # After a reservation the next one is tried only if the RM may take the same node for another ask.
+        reserves = kind is CandidateKind.NODES or refused
+        reservable = _next_reservable(walk, record, group, reservations, own) if reserves else None
+        if reservable is not None:
+            _push(walk, (reservable.order, CandidateKind.RESERVATION, group, refused_to_ns))
+        elif own is not None:
+            _push(walk, (own.order, None, group, refused_to_ns))
+        return
+    for other in group.after(record.order):
+        _push(walk, (other.order, None, group, refused_to_ns))
+        return
+
+
+def _next_own(
+    walk: AskWalk,
+    record: AskRecord,
+    group: AskGroup,
+    reservations: Reservations,
+    refused_to_ns: int | None,
+) -> AskRecord | None:
+    """Return the next ask of a shape to which preemption may not be refused like to the ones before it."""
+    shared = []
+    found: AskRecord | None = None
+    for other in group.apart.after(record.order):
+        if has_own_answer(other, reservations.node_of(other.ask.allocation_key), walk.now_ns):
+            found = other
+            break
+        shared.append(other)
+    for other in shared:
+        group.share(other)
+    if refused_to_ns is not None:
+        younger = group.first_after(max(record.order, (record.order[0], refused_to_ns, EVER_NS)))
+        if younger is not None:
+            return younger if found is None else min(found, younger, key=_order_of)
+    return found
+
+
+def _order_of(record: AskRecord) -> AskOrder:
+    return record.order
+
+
+def _backs_off(walk: AskWalk, record: AskRecord, asks: PendingAsks) -> bool:
+    """Count an ask that found no node; tell whether that was one too many."""
+    walk.unschedulable += 1
+    if not walk.backoff_count or walk.unschedulable < walk.backoff_count:
+        return False
+    walk.backoff_due = any(other.order > record.order for other in asks.records.values())
+    if walk.backoff_due:
+        walk.mark_attempted(record.order)
+    return walk.backoff_due
+
+
+def _next_reservable(
+    walk: AskWalk,
+    record: AskRecord,
+    group: AskGroup,
+    reservations: Reservations,
+    before: AskRecord | None,
+) -> AskRecord | None:
+    """Return the next ask of a shape to be tried for a reservation: it is old enough and has none.
+
+    No further one is looked for than `before`, which is judged by itself.
+    """
+    if not walk.reservations_on:
+        return None
+    for other in group.after(record.order):
+        if other is before:
+            return None
+        due_ns = other.ask.created_at_ns + RESERVATION_DELAY_NS + 1
+        if due_ns > walk.now_ns:  # Those behind it are younger still.
+            walk.look_ns = due_ns if walk.look_ns is None else min(walk.look_ns, due_ns)
+            return None
+        if not reservations.node_of(other.ask.allocation_key):
+            return other
+    return None
+
+
+def _push(walk: AskWalk, entry: _Entry) -> None:
+    assert walk.entries is not None
+    heappush(walk.entries, entry)

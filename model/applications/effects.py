@@ -1,0 +1,136 @@
+"""What an application tells the partition with its answer: what else follows from a change.
+
+An application never reaches up for its queue, its user or the RM. What it changes beyond itself is the
+return value of the method that changed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias, final
+
+if TYPE_CHECKING:
+    from ..resources.resource import Resource
+    from ..values.allocation import Allocation, Ask
+    from ..values.documents import Document
+    from ..values.messages import TerminationType
+    from .pending_asks import AskRecord
+    from .reservations import Reservation
+    from .state import ApplicationState
+
+__all__ = [
+    "Answer",
+    "ApplicationFacts",
+    "Effect",
+    "ReleaseWanted",
+    "StateEntered",
+    "TimerKind",
+    "TimerSet",
+]
+
+
+class TimerKind(Enum):
+    """The timers of an application."""
+
+    STATE = "state"
+    PLACEHOLDER = "placeholder"
+    ALLOCATION = "allocation"
+    """The first of its allocations has run as long as it may."""
+    RUNNING = "running"
+    """It has run as long as it may itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntered:
+    """The application went from one state to another; `text` is for the RM."""
+
+    left: ApplicationState
+    entered: ApplicationState
+    text: str
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimerSet:
+    """The application wants `on_timer` called with this generation, unless it changes its mind."""
+
+    kind: TimerKind
+    due_ns: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWanted:
+    """The RM is to end an allocation or an ask, and to confirm it."""
+
+    allocation_key: str
+    termination: TerminationType
+    text: str
+
+
+Effect: TypeAlias = StateEntered | TimerSet | ReleaseWanted
+
+
+@final
+class ApplicationFacts:
+    """What the partition keeps of an application to order it: the mirror's side of the answer."""
+
+    __slots__ = (
+        "allocated",
+        "first",
+        "max_priority",
+        "pending",
+        "placeholder_allocated",
+        "reserved",
+        "state",
+        "submitted_at_ns",
+    )
+
+    def __init__(  # noqa: PLR0917 - made for every answer; keywords would cost more than the rest
+        self,
+        state: ApplicationState,
+        pending: Resource,
+        allocated: Resource,
+        placeholder_allocated: Resource,
+        max_priority: int,
+        submitted_at_ns: int,
+        reserved: int,
+        first: Ask | None,
+    ) -> None:
+        self.state = state
+        self.pending = pending
+        self.allocated = allocated
+        self.placeholder_allocated = placeholder_allocated
+        self.max_priority = max_priority
+        self.submitted_at_ns = submitted_at_ns
+        self.reserved = reserved
+        self.first = first
+        """The waiting ask that goes first, if it may run on any node as it stands."""
+
+
+@final
+class Answer:
+    """What a change of an application gave: its facts, what follows, and what it let go of.
+
+    Most answers say little: what is not set on one is the class's own empty value.
+    """
+
+    asks: tuple[AskRecord, ...] = ()
+    """Asks that were removed or changed."""
+    allocations: tuple[Allocation, ...] = ()
+    """Allocations that were removed, or made."""
+    preempted: tuple[Allocation, ...] = ()
+    """Those of the removed allocations that had been chosen as victims."""
+    reservations: tuple[Reservation, ...] = ()
+    """Reservations that were dropped."""
+    swaps: tuple[Allocation, ...] = ()
+    """Allocations that were to replace placeholders that are gone: they hold room on their nodes."""
+    summary: Document | None = None
+    """What an application that ran and has ended has used."""
+    ended: bool = False
+    """Nothing is left: the application no longer counts as running for its user."""
+
+    def __init__(self, facts: ApplicationFacts, effects: tuple[Effect, ...]) -> None:
+        self.facts = facts
+        self.effects = effects

@@ -1,0 +1,201 @@
+"""Gangs: what an application does with its placeholders.
+
+A gang announces the total of its placeholders, asks for them by task group, and becomes Running when they
+all are placed. Its members then take their places one by one; a placeholder that is not needed is released
+when it times out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from ..resources.comparisons import equals, has_negative
+from ..resources.resource import EMPTY, subtract
+from ..values.messages import TerminationType
+from .effects import ReleaseWanted
+from .state import ApplicationEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping
+
+    from ..resources.resource import Resource
+    from ..values.allocation import Allocation, Ask
+    from .effects import Effect
+    from .pending_asks import AskRecord, PendingAsks
+    from .placed import Placed
+    from .task_groups import TaskGroups
+
+__all__ = [
+    "DEFAULT_PLACEHOLDER_TIMEOUT_MS",
+    "PLACED_TIMEOUT_TEXT",
+    "WAITING_TIMEOUT_TEXT",
+    "GangSettings",
+    "SwapOffer",
+    "SwapWalk",
+]
+
+DEFAULT_PLACEHOLDER_TIMEOUT_MS: Final = 15 * 60 * 1000
+PLACED_TIMEOUT_TEXT: Final = "releasing allocated placeholders on placeholder timeout"
+WAITING_TIMEOUT_TEXT: Final = "releasing pending placeholders on placeholder timeout"
+_MS_NS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangSettings:
+    """What an application says of its gang when it is submitted."""
+
+    placeholder_ask: Resource = EMPTY
+    hard: bool = False
+    timeout_ms: int = DEFAULT_PLACEHOLDER_TIMEOUT_MS
+    created_at_ns: int | None = None
+    """The application's own creation time: it shortens the timeout."""
+
+    @property
+    def timeout_event(self) -> ApplicationEvent:
+        """What happens to an application whose placeholders time out before it runs."""
+        return ApplicationEvent.FAIL if self.hard else ApplicationEvent.RESUME
+
+    def placeholder_due_ns(self, now_ns: int) -> int:
+        """Return when placeholders that are placed now time out."""
+        timeout_ns = self.timeout_ms * _MS_NS
+        if self.created_at_ns is not None:
+            timeout_ns = max(_MS_NS, timeout_ns - (now_ns - self.created_at_ns))
+        return now_ns + timeout_ns
+
+    def is_complete(self, placeholders: Resource) -> bool:
+        """Tell whether the placeholders that are placed are all that were announced."""
+        return equals(placeholders, self.placeholder_ask)
+
+
+def count_end(task_groups: TaskGroups, ask: Ask, termination: TerminationType) -> None:
+    """Count a placeholder allocation that ended."""
+    replaced = termination is TerminationType.PLACEHOLDER_REPLACED
+    task_groups.count_end(ask.task_group_name, replaced=replaced)
+
+
+# ----------------------------------------------------------------------------------- replacement
+
+
+class SwapOffer(NamedTuple):
+    """A member that waits and a placeholder of its task group.
+
+    `fits` is false where the member is larger: the placeholder is of no use for it.
+    """
+
+    ask: Ask
+    placeholder: Allocation
+    fits: bool
+
+
+@final
+class SwapWalk:
+    """How far the partition has come with the pairs of one application."""
+
+    __slots__ = ("offers",)
+
+    def __init__(self) -> None:
+        self.offers: Iterator[SwapOffer] | None = None
+
+
+def next_swap(walk: SwapWalk, asks: PendingAsks, placed: Mapping[str, Placed]) -> SwapOffer | None:
+    """Return the next pair, asks in order, placeholders in the order they were placed."""
+    if walk.offers is None:
+        walk.offers = _offers(asks, placed)
+    return next(walk.offers, None)
+
+
+def _offers(asks: PendingAsks, placed: Mapping[str, Placed]) -> Iterator[SwapOffer]:
+    by_group: dict[str, list[Placed]] = {}
+    for entry in placed.values():
+        if entry.allocation.ask.placeholder:
+            by_group.setdefault(entry.allocation.ask.task_group_name, []).append(entry)
+    members = [
+        record
+        for group in asks.groups.values()
+        if not group.shape.placeholder and group.shape.task_group_name in by_group
+        for record in group
+    ]
+    members.sort(key=lambda record: record.order)
+    for record in members:
+        for entry in by_group[record.ask.task_group_name]:
+            if record.placed or entry.is_leaving:
+                continue
+            placeholder = entry.allocation
+            lacks = has_negative(subtract(placeholder.ask.resource, record.ask.resource))
+            yield SwapOffer(record.ask, placeholder, not lacks)
+
+
+# --------------------------------------------------------------------------------------- timeouts
+
+
+def release_placeholders(placed: Mapping[str, Placed], text: str, effects: list[Effect]) -> bool:
+    """Ask the RM to end every placeholder that nobody ends yet; return whether any is left at all."""
+    left = False
+    for key, entry in placed.items():
+        if not entry.allocation.ask.placeholder:
+            continue
+        left = True
+        if not entry.released and not entry.preempted:
+            entry.released = True
+            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, text))
+    return left
+
+
+def give_up(
+    asks: PendingAsks,
+    placed: Mapping[str, Placed],
+    task_groups: TaskGroups,
+    effects: list[Effect],
+    *,
+    texts: tuple[str, str] = (PLACED_TIMEOUT_TEXT, WAITING_TIMEOUT_TEXT),
+    swapping: Container[str] = (),
+    dropped: Container[str] = (),
+) -> tuple[AskRecord, ...]:
+    """Let an application go whose time is over: end what is placed, forget what waits.
+
+    Real asks are forgotten too, as in the recorded core, and counted for no task group: the recorded core
+    counts them as timed-out placeholders, and crashes where their task group is unknown.
+
+    Args:
+        asks: The asks of the application.
+        placed: Its allocations.
+        task_groups: Its task groups.
+        effects: Takes what the RM is to be asked to end.
+        texts: What the RM is told, of what is placed and of what waits.
+        swapping: The keys of members whose swaps go on: these are not forgotten.
+        dropped: The keys of members whose swaps were given up: these count as waiting.
+    """
+    placed_text, waiting_text = texts
+    for key, entry in placed.items():
+        if not entry.released and not entry.preempted:
+            entry.released = True
+            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, placed_text))
+    removed = tuple(record for key, record in asks.records.items() if key not in swapping)
+    for record in removed:
+        key = record.ask.allocation_key
+        if not record.placed or key in dropped:
+            if record.ask.placeholder:
+                task_groups.count_end(record.ask.task_group_name, replaced=False)
+            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, waiting_text))
+        asks.remove(key)
+    return removed
+
+
+def outstanding(asks: PendingAsks, task_groups: TaskGroups) -> tuple[tuple[Ask, bool], ...]:
+    """Return the attempted asks in order, and of each whether an autoscaler is to hear of it now.
+
+    It is not if it has heard already, if more nodes would not help (the ask can run on one node only), or
+    if the ask is to take the place of a placeholder.
+    """
+    rows: list[tuple[AskRecord, bool]] = []
+    for group in asks.groups.values():
+        shape = group.shape
+        helps = not shape.required_node and not task_groups.makes_wait(shape)
+        rows.extend(
+            (record, helps and not record.scale_up_triggered)
+            for record in group
+            if group.was_attempted(record)
+        )
+    rows.sort(key=lambda row: row[0].order)
+    return tuple((record.ask, tells) for record, tells in rows)

@@ -1,0 +1,315 @@
+"""The asks of one application that wait, in order, and without those that are placed.
+
+The order is priority (highest first), then age (oldest first), then a serial that settles ties: an ask as
+old as the last one goes behind it, an ask as old as an earlier one goes before the first of that age.
+That is the order of the recorded core, kept because an RM that sends asks in one message sees it.
+
+Asks of one *shape* (size, priority, constraints) form a group: where one of a group finds no room, no
+other one of it does, so that a walk over a backlog costs one step a group instead of one an ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+
+from ..values.ordered_list import OrderedList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..resources.resource import Resource
+    from ..values.allocation import Ask
+
+__all__ = ["AskGroup", "AskOrder", "AskRecord", "AskShape", "PendingAsks"]
+
+AskOrder: TypeAlias = tuple[int, int, int]
+"""(negative priority, creation in ns, serial): the smallest goes first."""
+
+_new: Final = tuple.__new__
+
+
+class AskShape(NamedTuple):
+    """What decides the answer for an ask, apart from its age and the RM's predicates."""
+
+    resource: Resource
+    priority: int
+    required_node: str
+    task_group_name: str
+    placeholder: bool
+    allow_preempt_other: bool
+
+
+@final
+class AskRecord:
+    """An ask and what its application notes about it. Owned by the application."""
+
+    __slots__ = (
+        "ask",
+        "attempted",
+        "group",
+        "has_own_answer",
+        "log",
+        "order",
+        "placed",
+        "preemption_checked_ns",
+        "preemption_triggered",
+        "released",
+        "scale_up_triggered",
+    )
+
+    def __init__(self, ask: Ask, order: AskOrder) -> None:
+        self.ask = ask
+        self.order = order
+        self.group: AskGroup | None = None
+        """Where it waits."""
+        self.has_own_answer = False
+        """What is said to others of its shape about preemption may not hold for it: see `AskGroup.apart`."""
+        self.placed = False
+        """An allocation has been made of it, or is being swapped in for a placeholder."""
+        self.attempted = False
+        """Scheduling got as far as looking for a queue and a node for it."""
+        self.released = False
+        """The core asked the RM to end it while it waited (placeholder timeout)."""
+        self.scale_up_triggered = False
+        self.preemption_triggered = False
+        self.preemption_checked_ns: int | None = None
+        self.log: dict[str, list[int]] | None = None
+        """Text -> [how often, when last in ns]."""
+
+    def note(self, text: str, now_ns: int) -> None:
+        """Count one more refusal with this text."""
+        if self.log is None:
+            self.log = {}
+        entry = self.log.get(text)
+        if entry is None:
+            self.log[text] = [1, now_ns]
+        else:
+            entry[0] += 1
+            entry[1] = now_ns
+
+
+def shape_of(ask: Ask) -> AskShape:
+    """Return the shape of an ask."""
+    # Not by its constructor, which is a function in Python around this one: each ask comes here.
+    return _new(
+        AskShape,
+        (
+            ask.resource,
+            ask.priority,
+            ask.required_node,
+            ask.task_group_name,
+            ask.placeholder,
+            ask.allow_preempt_other,
+        ),
+    )
+
+
+_NOBODY: Final[OrderedList[AskRecord]] = OrderedList()
+"""What groups have in common that set none apart; nothing is ever added to it."""
+
+
+@final
+class AskGroup(OrderedList[AskRecord]):
+    """The waiting asks of one shape, in order. Its own place is that of its first ask."""
+
+    __slots__ = ("_apart", "attempted_until", "order", "shape")
+
+    def __init__(self, shape: AskShape, order: AskOrder) -> None:
+        super().__init__()
+        self.shape = shape
+        self.order = order
+        self.attempted_until: AskOrder | None = None
+        """All asks up to this one count as attempted, because one before them stood for all."""
+        self._apart: OrderedList[AskRecord] | None = None
+
+    @property
+    def apart(self) -> OrderedList[AskRecord]:
+        """Those for which preemption was tried, or a node reserved: no other one stands for them there."""
+        return _NOBODY if self._apart is None else self._apart
+
+    def set_apart(self, record: AskRecord) -> None:
+        """Have no other ask stand for this one."""
+        if self._apart is None:
+            self._apart = OrderedList()
+        self._apart.add(record)
+
+    def share(self, record: AskRecord) -> None:
+        """Have others of the shape stand for an ask again."""
+        record.has_own_answer = False
+        self.apart.remove(record)
+
+    def was_attempted(self, record: AskRecord) -> bool:
+        """Tell whether scheduling looked for room for the ask or for one that stands for it."""
+        return record.attempted or (self.attempted_until is not None and record.order <= self.attempted_until)
+
+
+@final
+class _Ages:
+    """Serials for asks of equal priority and age, placed ones included."""
+
+    __slots__ = ("_ages", "_last")
+
+    def __init__(self) -> None:
+        self._ages: dict[tuple[int, int], list[int]] = {}
+        """(negative priority, creation) -> [lowest serial, highest serial, how many]."""
+        self._last: tuple[int, int] | None = None
+        """The one that goes last, `None` if it has to be looked up."""
+
+    def enter(self, ask: Ask) -> AskOrder:
+        age = (-ask.priority, ask.created_at_ns)
+        serials = self._ages.get(age)
+        if serials is None:
+            if self._last is not None and age > self._last:
+                self._last = age
+            self._ages[age] = [0, 0, 1]
+            return (*age, 0)
+        serials[2] += 1
+        if self._last is None:
+            self._last = max(self._ages)
+        if age == self._last:
+            serials[1] += 1
+            return (*age, serials[1])
+        serials[0] -= 1
+        return (*age, serials[0])
+
+    def leave(self, order: AskOrder) -> None:
+        age = order[:2]
+        serials = self._ages[age]
+        serials[2] -= 1
+        if not serials[2]:
+            del self._ages[age]
+            if age == self._last:
+                self._last = None
+
+
+@final
+class PendingAsks:
+    """All asks of an application by key, and the waiting ones in order."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, AskRecord] = {}
+        self.groups: dict[AskShape, AskGroup] = {}
+        self._in_order: OrderedList[AskGroup] = OrderedList()
+        """The groups by their first asks."""
+        self._ages = _Ages()
+
+    def __contains__(self, allocation_key: str) -> bool:
+        return allocation_key in self.records
+
+    def get(self, allocation_key: str) -> AskRecord | None:
+        """Return the record of an ask, waiting or placed."""
+        return self.records.get(allocation_key)
+
+    def waiting(self) -> Iterator[AskRecord]:
+        """Walk the waiting asks in order."""
+        rows = [record for group in self.groups.values() for record in group]
+        rows.sort(key=lambda record: record.order)
+        return iter(rows)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any ask waits."""
+        return bool(self.groups)
+
+    def first_group(self) -> AskGroup | None:
+        """Return the group whose first ask goes first, `None` if nothing waits."""
+        return self._in_order.first if self.groups else None
+
+    def walk(self) -> list[tuple[AskOrder, AskGroup]]:
+        """Return the groups by the order of their first asks."""
+        return [(group.order, group) for group in self._in_order]
+
+    # ---------------------------------------------------------------------------------- changes
+
+    def add(self, ask: Ask, *, placed: bool = False) -> AskRecord:
+        """Take an ask in, as waiting or as placed already."""
+        assert ask.allocation_key not in self.records, f"ask {ask.allocation_key} is known: please report"
+        record = AskRecord(ask, self._ages.enter(ask))
+        self.records[ask.allocation_key] = record
+        record.placed = placed
+        if not placed:
+            self._queue(record)
+        return record
+
+    def remove(self, allocation_key: str) -> AskRecord | None:
+        """Forget an ask; return it if it was there."""
+        record = self.records.pop(allocation_key, None)
+        if record is None:
+            return None
+        if not record.placed:
+            self._unqueue(record)
+        self._ages.leave(record.order)
+        return record
+
+    def place(self, record: AskRecord) -> None:
+        """Note that an ask waits no longer."""
+        assert not record.placed, f"ask {record.ask.allocation_key} is placed twice: please report"
+        self._unqueue(record)
+        record.placed = True
+
+    def displace(self, record: AskRecord) -> None:
+        """Note that an ask waits again, in its old place."""
+        assert record.placed, f"ask {record.ask.allocation_key} waits already: please report"
+        record.placed = False
+        self._queue(record)
+
+    def resize(self, record: AskRecord, resource: Resource) -> None:
+        """Give an ask another size."""
+        if record.placed:
+            record.ask = record.ask.resized(resource)
+            return
+        self._unqueue(record)
+        record.ask = record.ask.resized(resource)
+        self._queue(record)
+
+    def set_apart(self, record: AskRecord) -> None:
+        """Have no other ask stand for this one where preemption is concerned."""
+        if record.has_own_answer:
+            return
+        record.has_own_answer = True
+        if record.group is not None:
+            record.group.set_apart(record)
+
+    def _queue(self, record: AskRecord) -> None:
+        shape = shape_of(record.ask)
+        group = self.groups.get(shape)
+        order = record.order
+        if group is None:
+            group = self.groups[shape] = AskGroup(shape, order)
+            self._in_order.add(group)
+        elif order < group.order:
+            self._move(group, order)
+        group.add(record)
+        record.group = group
+        if record.has_own_answer:
+            group.set_apart(record)
+
+    def _unqueue(self, record: AskRecord) -> None:
+        group = record.group
+        assert group is not None, f"ask {record.ask.allocation_key} does not wait: please report"
+        record.attempted = group.was_attempted(record)
+        record.group = None
+        group.remove(record)
+        if record.has_own_answer:
+            group.apart.remove(record)
+        if not group:
+            self._in_order.remove(group)
+            del self.groups[group.shape]
+        elif record.order == group.order:
+            self._move(group, group.first.order)
+
+    def _move(self, group: AskGroup, order: AskOrder) -> None:
+        self._in_order.remove(group)
+        group.order = order
+        self._in_order.add(group)
+
+    def validate(self) -> None:
+        """Assert that the groups hold exactly the waiting asks, and that their heads are first."""
+        waiting = {key for key, record in self.records.items() if not record.placed}
+        grouped = {r.ask.allocation_key for g in self.groups.values() for r in g}
+        assert waiting == grouped, f"waiting asks {waiting ^ grouped} are lost or doubled"
+        for group in self.groups.values():
+            assert group.order == group.first.order, "the place of a group is not that of its first ask"
+            apart = [record for record in group if record.has_own_answer]
+            assert apart == list(group.apart), "an ask with an answer of its own is lost or doubled"
+        assert len(self._in_order) == len(self.groups), "a group has no place in the order"

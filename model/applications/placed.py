@@ -1,0 +1,41 @@
+"""An allocation in the hands of its application, with the marks that change while it is placed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from ..values.allocation import Allocation
+
+__all__ = ["Placed"]
+
+
+@final
+class Placed:
+    """One allocation and its marks. Owned by the application.
+
+    `released` and `preempted` exclude each other: what the RM was asked to end is no victim, and a victim
+    is not asked for twice.
+    """
+
+    __slots__ = ("allocation", "preempted", "released", "swap")
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+        self.released = False
+        self.preempted = False
+        self.swap: Allocation | None = None
+        """On a placeholder: the real allocation that takes its place once the RM confirms."""
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is on its way out: the RM was asked to end it, or it is a victim."""
+        return self.released or self.preempted
+
+    def copy(self) -> Placed:
+        """Return a copy that may leave the application."""
+        copy = Placed(self.allocation)
+        copy.released = self.released
+        copy.preempted = self.preempted
+        copy.swap = self.swap
+        return copy

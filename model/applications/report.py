@@ -1,0 +1,110 @@
+"""What an application says of itself to be explained, copied out in one step."""
+# ruff: noqa: SLF001 - this is the reading half of the class, kept apart as in `application_views`
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..explanation.values import Noted, TaskGroupCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..resources.resource import Resource
+    from ..values.allocation import Ask
+    from ..values.refusals import Refusal
+    from .core import ApplicationCore
+    from .pending_asks import AskRecord
+    from .placed import Placed
+    from .state import ApplicationState
+
+__all__ = ["ApplicationReport", "WaitingAsk", "application_report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingAsk:
+    """An ask that waits, and what its application has noted of it.
+
+    `reserved_node` is the empty text without a reservation. `refusals` are those of the last walk that
+    tried all asks of the application.
+    """
+
+    ask: Ask
+    waits_for_placeholder: bool
+    reserved_node: str
+    refusals: tuple[Refusal, ...]
+    noted: tuple[Noted, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationReport:
+    """One application at one moment; the waiting asks are in the order in which they are tried."""
+
+    queue_path: str
+    state: ApplicationState
+    state_text: str
+    state_since_ns: int | None
+    submitted_at_ns: int
+    finished_at_ns: int | None
+    rejection: str
+    waiting: tuple[WaitingAsk, ...]
+    held: tuple[Placed, ...]
+    task_groups: tuple[TaskGroupCounts, ...]
+    placeholder_allocated: Resource
+
+
+def application_report(application: ApplicationCore) -> ApplicationReport:
+    """Copy out what an application knows."""
+    life = application._life
+    refusals: dict[str, list[Refusal]] = {}
+    for refusal in application._refusals:
+        refusals.setdefault(refusal.allocation_key, []).append(refusal)
+    return ApplicationReport(
+        queue_path=application.queue_path,
+        state=life.state,
+        state_text=life.last_text,
+        state_since_ns=life.log[-1][0] if life.log else None,
+        submitted_at_ns=application._submitted_at_ns,
+        finished_at_ns=application._finished_at_ns,
+        rejection=application._rejection,
+        waiting=tuple(_waiting_ask(application, record, refusals) for record in application._asks.waiting()),
+        held=tuple(placed.copy() for placed in application._placed.values()),
+        task_groups=tuple(_task_groups(application)),
+        placeholder_allocated=application._placeholder_allocated,
+    )
+
+
+def _waiting_ask(
+    application: ApplicationCore, record: AskRecord, refusals: dict[str, list[Refusal]]
+) -> WaitingAsk:
+    ask = record.ask
+    task_groups = application._task_groups
+    log = record.log or {}
+    return WaitingAsk(
+        ask=ask,
+        waits_for_placeholder=not ask.placeholder and task_groups.waits_for_placeholder(ask.task_group_name),
+        reserved_node=application._reservations.node_of(ask.allocation_key),
+        refusals=tuple(refusals.get(ask.allocation_key, ())),
+        noted=tuple(Noted(text=text, count=entry[0], last_ns=entry[1]) for text, entry in log.items()),
+    )
+
+
+def _task_groups(application: ApplicationCore) -> Iterator[TaskGroupCounts]:
+    """Walk the task groups with what has become of their placeholders; each ask is looked at once."""
+    records = application._asks.records.values()
+    waiting = Counter(
+        record.ask.task_group_name for record in records if record.ask.placeholder and not record.placed
+    )
+    asks = (entry.allocation.ask for entry in application._placed.values())
+    placed = Counter(ask.task_group_name for ask in asks if ask.placeholder)
+    for group in application._task_groups.by_name.values():
+        yield TaskGroupCounts(
+            name=group.name,
+            placeholders=group.count,
+            waiting=waiting[group.name],
+            placed=placed[group.name],
+            replaced=group.replaced,
+            ended=group.timed_out,
+        )

@@ -1,0 +1,341 @@
+"""The asks of one application: their order, their groups, and what is placed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
+
+from licorne.model.applications.pending_asks import AskRecord, PendingAsks, shape_of
+
+if TYPE_CHECKING:
+    from licorne.model.resources.resource import Resource
+    from licorne.model.values.allocation import Ask
+
+FIVE = a_resource(memory=5)
+
+
+def old_ask(key: str, second: int = 0, *, priority: int = 0, resource: Resource = TEN) -> Ask:
+    """Return an ask that was made so many seconds after the start."""
+    created_at_ns = START_NS + second * SECOND_NS
+    return an_ask(key, created_at_ns=created_at_ns, priority=priority, resource=resource)
+
+
+def asks_of(*asks: Ask) -> PendingAsks:
+    pending = PendingAsks()
+    for ask in asks:
+        pending.add(ask)
+    return pending
+
+
+def known(pending: PendingAsks, key: str) -> AskRecord:
+    record = pending.get(key)
+    assert record is not None
+    return record
+
+
+def max_priority_of(pending: PendingAsks) -> int | None:
+    """Return the priority of the ask that goes first."""
+    group = pending.first_group()
+    return None if group is None else -group.order[0]
+
+
+def keys(pending: PendingAsks) -> list[str]:
+    """Return the keys of the waiting asks in order."""
+    pending.validate()
+    return [record.ask.allocation_key for record in pending.waiting()]
+
+
+# ------------------------------------------------------------------------------------------- the order
+
+
+def test_the_highest_priority_goes_first() -> None:
+    """Whatever the age."""
+    pending = asks_of(old_ask("low", 1, priority=-1), old_ask("high", 3, priority=7), old_ask("mid", 2))
+
+    assert ["high", "mid", "low"] == keys(pending)
+    assert 7 == max_priority_of(pending)
+
+
+def test_of_equal_priority_the_oldest_goes_first() -> None:
+    """Whatever the order they come in, and whatever their keys."""
+    pending = asks_of(old_ask("a", 3), old_ask("b", 1), old_ask("c", 2))
+
+    assert ["b", "c", "a"] == keys(pending)
+
+
+def test_an_ask_as_old_as_the_last_one_goes_behind_it() -> None:
+    """Asks of one message stay in the order of the message."""
+    assert ["c", "a", "b"] == keys(asks_of(old_ask("c"), old_ask("a"), old_ask("b")))
+
+
+def test_an_ask_as_old_as_an_earlier_one_goes_before_the_first_of_that_age() -> None:
+    """Once a younger ask is there, asks of the older age come in reverse."""
+    pending = asks_of(old_ask("a", 1), old_ask("b", 1), old_ask("young", 2), old_ask("c", 1), old_ask("d", 1))
+
+    assert ["d", "c", "a", "b", "young"] == keys(pending)
+
+
+def test_placed_asks_count_for_who_is_the_last() -> None:
+    """An ask that is placed stays in the list and is passed over: it is still the last one."""
+    pending = asks_of(old_ask("a", 1), old_ask("young", 2))
+
+    pending.place(known(pending, "young"))
+    pending.add(old_ask("b", 1))
+
+    assert ["b", "a"] == keys(pending)
+
+
+def test_removed_asks_no_longer_count_for_who_is_the_last() -> None:
+    """Once the younger ask is removed, the older age is the last again."""
+    pending = asks_of(old_ask("a", 1), old_ask("young", 2))
+
+    pending.remove("young")
+    pending.add(old_ask("b", 1))
+
+    assert ["a", "b"] == keys(pending)
+
+
+def test_a_lower_priority_is_behind_as_a_younger_age_is() -> None:
+    """Who is last is decided by priority first."""
+    pending = asks_of(old_ask("a", 1), old_ask("low", 0, priority=-1), old_ask("b", 1))
+
+    assert ["b", "a", "low"] == keys(pending)
+
+
+def test_nothing_waits_in_nothing() -> None:
+    """No asks, no priority."""
+    pending = PendingAsks()
+
+    assert ([], None, False) == (keys(pending), max_priority_of(pending), pending.has_waiting)
+
+
+# ----------------------------------------------------------------------------------------- the changes
+
+
+def test_a_placed_ask_waits_no_longer_but_is_known() -> None:
+    """It is out of the order, and out of the priority."""
+    pending = asks_of(old_ask("a", priority=5), old_ask("b"))
+
+    pending.place(known(pending, "a"))
+
+    assert (["b"], 0, True) == (keys(pending), max_priority_of(pending), "a" in pending)
+    assert known(pending, "a").placed
+    assert known(pending, "a").group is None
+
+
+def test_an_ask_can_come_in_placed() -> None:
+    """A recovered allocation brings an ask that never waits."""
+    pending = PendingAsks()
+
+    pending.add(old_ask("a"), placed=True)
+
+    assert ([], False, True) == (keys(pending), pending.has_waiting, "a" in pending)
+
+
+def test_a_displaced_ask_waits_in_its_old_place() -> None:
+    """It goes where it was, not to the end."""
+    pending = asks_of(old_ask("a"), old_ask("b"), old_ask("c"))
+    record = known(pending, "b")
+
+    pending.place(record)
+    pending.displace(record)
+
+    assert ["a", "b", "c"] == keys(pending)
+
+
+def test_an_ask_is_placed_once_and_displaced_once() -> None:
+    """The second time is a mistake of ours."""
+    pending = asks_of(old_ask("a"))
+    record = known(pending, "a")
+
+    with pytest.raises(AssertionError, match="ask a waits already"):
+        pending.displace(record)
+    pending.place(record)
+    with pytest.raises(AssertionError, match="ask a is placed twice"):
+        pending.place(record)
+
+
+def test_an_ask_is_known_once() -> None:
+    """A second ask with the same key is a mistake of ours."""
+    pending = asks_of(old_ask("a"))
+
+    with pytest.raises(AssertionError, match="ask a is known"):
+        pending.add(old_ask("a", 5))
+
+
+def test_a_removed_ask_is_given_back_once() -> None:
+    """Waiting or placed; what is not there gives nothing."""
+    pending = asks_of(old_ask("a"), old_ask("b"))
+    pending.place(known(pending, "b"))
+
+    removed = [pending.remove(key) for key in ("a", "b", "a")]
+
+    assert ["a", "b", None] == [None if entry is None else entry.ask.allocation_key for entry in removed]
+    assert ([], {}) == (keys(pending), pending.records)
+
+
+def test_a_resized_ask_keeps_its_place() -> None:
+    """Only its size is another one."""
+    pending = asks_of(old_ask("a"), old_ask("b"), old_ask("c"))
+
+    pending.resize(known(pending, "b"), FIVE)
+
+    assert ["a", "b", "c"] == keys(pending)
+    assert FIVE == known(pending, "b").ask.resource
+
+
+def test_a_placed_ask_can_be_resized() -> None:
+    """It does not wait because of that; displaced, it waits with its new size."""
+    pending = asks_of(old_ask("a"))
+    record = known(pending, "a")
+    pending.place(record)
+
+    pending.resize(record, FIVE)
+    waits = keys(pending)
+    pending.displace(record)
+
+    assert ([], ["a"]) == (waits, keys(pending))
+    assert FIVE == next(iter(pending.groups)).resource
+
+
+# ------------------------------------------------------------------------------------------ the groups
+
+
+def test_asks_of_one_shape_are_one_group() -> None:
+    """The groups come in the order of their first asks."""
+    pending = asks_of(
+        old_ask("b1", 1, resource=FIVE), old_ask("a1", 2), old_ask("b2", 3, resource=FIVE), old_ask("a2", 0)
+    )
+
+    firsts = [(group.first.ask.allocation_key, len(group)) for _, group in pending.walk()]
+
+    assert [("a2", 2), ("b1", 2)] == firsts
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        an_ask("b", resource=FIVE),
+        an_ask("b", priority=1),
+        an_ask("b", required_node="node"),
+        an_ask("b", task_group_name="group"),
+        an_ask("b", task_group_name="group", placeholder=True),
+    ],
+)
+def test_whatever_decides_the_answer_is_in_the_shape(other: Ask) -> None:
+    """Size, priority and constraints tell groups apart; key, age and originator do not."""
+    alike = an_ask("c", created_at_ns=START_NS + 5, originator=True)
+
+    assert shape_of(an_ask("a")) == shape_of(alike)
+    assert shape_of(an_ask("a")) != shape_of(other)
+
+
+def test_the_next_of_a_group_takes_the_head() -> None:
+    """Where the first goes, the group is in the order by its second."""
+    pending = asks_of(old_ask("a1", 1), old_ask("b", 2, resource=FIVE), old_ask("a2", 3))
+
+    pending.place(known(pending, "a1"))
+
+    assert ["b", "a2"] == [group.first.ask.allocation_key for _, group in pending.walk()]
+
+
+def test_those_behind_a_place_are_walked_in_order() -> None:
+    """The place itself is not among them."""
+    pending = asks_of(*(old_ask(key, second) for second, key in enumerate("abcd")))
+    group = known(pending, "b").group
+    assert group is not None
+
+    behind = [record.ask.allocation_key for record in group.after(known(pending, "b").order)]
+
+    assert ["c", "d"] == behind
+
+
+def test_one_ask_stands_for_those_before_a_mark() -> None:
+    """An ask counts as attempted if it was, or if one before the mark stood for all."""
+    pending = asks_of(*(old_ask(key, second) for second, key in enumerate("abcd")))
+    group = known(pending, "a").group
+    assert group is not None
+
+    group.attempted_until = known(pending, "b").order
+    known(pending, "d").attempted = True
+
+    attempted = [group.was_attempted(known(pending, key)) for key in "abcd"]
+    assert [True, True, False, True] == attempted
+
+
+def test_an_ask_that_leaves_its_group_remembers_the_attempt() -> None:
+    """Resized into another group, it still counts as attempted."""
+    pending = asks_of(old_ask("a", 1), old_ask("b", 2))
+    group = known(pending, "a").group
+    assert group is not None
+    group.attempted_until = known(pending, "a").order
+
+    for key in "ab":
+        pending.resize(known(pending, key), FIVE)
+
+    assert (True, False) == (known(pending, "a").attempted, known(pending, "b").attempted)
+
+
+def test_nothing_has_happened_to_a_new_ask() -> None:
+    """No mark is set on it, and its log is empty."""
+    record = known(asks_of(old_ask("a")), "a")
+
+    marks = (record.placed, record.attempted, record.released, record.scale_up_triggered)
+    assert (False, False, False, False) == marks
+    assert (False, None, None) == (record.preemption_triggered, record.preemption_checked_ns, record.log)
+
+
+def test_refusals_are_counted_by_text() -> None:
+    """How often, and when last."""
+    record = known(asks_of(old_ask("a")), "a")
+
+    for text, now_ns in (("no room", 1), ("no quota", 2), ("no room", 3)):
+        record.note(text, now_ns)
+
+    assert {"no room": [2, 3], "no quota": [1, 2]} == record.log
+
+
+def test_validation_finds_a_lost_ask() -> None:
+    """An ask that waits in no group is found."""
+    pending = asks_of(old_ask("a"))
+    pending.groups.clear()
+
+    with pytest.raises(AssertionError, match="'a'"):
+        pending.validate()
+
+
+# ---------------------------------------------------------------------------------- answers of their own
+
+
+def test_an_ask_that_is_set_apart_stays_so_until_others_stand_for_it_again() -> None:
+    """Also in another group, and when it waits again after it was placed."""
+    pending = asks_of(old_ask("a"), old_ask("b", 1))
+    record = known(pending, "b")
+    pending.set_apart(record)
+    pending.resize(record, FIVE)
+    pending.place(record)
+    pending.displace(record)
+    pending.validate()
+    group = record.group
+    assert group is not None
+    assert [record] == list(group.apart)
+
+    group.share(record)
+
+    pending.validate()
+    assert [] == list(group.apart)
+
+
+def test_a_placed_ask_that_is_set_apart_is_so_when_it_waits() -> None:
+    """It is in no group meanwhile."""
+    pending = asks_of(old_ask("a"))
+    record = known(pending, "a")
+    pending.place(record)
+    pending.set_apart(record)
+    pending.displace(record)
+
+    group = record.group
+    assert group is not None
+    assert [record] == list(group.apart)
