@@ -23,7 +23,7 @@ from ..model.marks import marked_methods
 from ..model.nodes.node import Node
 from ..model.nodes.order import NodeOrder
 from ..model.placed_counts import PlacedCounts
-from ..model.queue import Queue
+from ..model.queues.queue import Queue
 from .breakage import blame
 from .handles import IDENTITY
 

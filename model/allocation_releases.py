@@ -16,7 +16,7 @@ from .values.messages import (
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState
-    from .seat import Seat
+    from .queues.seat import Seat
 
 __all__ = ["release_allocation"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, final
 
-from . import queue_quota
 from .applications.state import ApplicationState
 from .foreign_updates import submit_foreign
 from .quarantine import BrokenKind
-from .quota_preemption_timer import usage_raised
+from .queues import quota as queue_quota
+from .queues.quota_timer import usage_raised
 from .resources.comparisons import equals, has_negative
 from .resources.resource import strictly_greater_than_zero
 from .values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .partition_state import PartitionState
+    from .queues.seat import Seat
     from .resources.resource import Resource
-    from .seat import Seat
     from .values.messages import AllocationSubmission
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]

@@ -13,8 +13,8 @@ from .errors import LicorneError
 from .limit_updates import timeout_ns
 from .placement.requests import PlacementRefusal, PlacementRequest
 from .quarantine import forget_quarantined
-from .queue_quota import maximum_below_root
-from .queue_tree import RECOVERY_QUEUE
+from .queues.quota import maximum_below_root
+from .queues.tree import RECOVERY_QUEUE
 from .resources.comparisons import is_zero
 from .resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
 from .resources.texts import describe, resource_from_json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from .partition_state import PartitionState
     from .placement.requests import Placed, RuleOutcome
-    from .queue import Queue
+    from .queues.queue import Queue
     from .resources.resource import Resource
     from .values.allocation import Allocation
     from .values.messages import ApplicationRemoval, ApplicationSubmission

@@ -10,9 +10,9 @@ from .resources.resource import EMPTY, add, total_of
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState
-    from .queue import Queue
+    from .queues.queue import Queue
+    from .queues.seat import Seat
     from .resources.resource import Resource
-    from .seat import Seat
 
 __all__ = ["validate_partition"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from .nodes.node import Node
 from .nodes.order import NodeSeat
 from .quarantine import BrokenKind, uncount_quarantined
-from .queue_quota import discharge
+from .queues.quota import discharge
 from .resources.resource import EMPTY, subtract
 from .values.messages import (
     AllocationPlaced,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .partition_state import PartitionState
-    from .seat import Seat
+    from .queues.seat import Seat
     from .values.allocation import Allocation
     from .values.messages import NodeUpdate
 

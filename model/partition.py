@@ -24,8 +24,8 @@ from .outstanding import outstanding_asks
 from .partition_state import PartitionState
 from .partition_views import shown_partition
 from .quarantine import BrokenKind, quarantine_application, quarantine_node
+from .queues.quota_timer import next_due_ns
 from .quota_preemption import preempt_over_quota
-from .quota_preemption_timer import next_due_ns
 from .reconfiguring import reconfigure
 from .shared_placing import SharedOutcome, place_beside_others
 from .surroundings import ApplicationTimer, Expiry, Inspection, LookAgain, QueueCleaning, QuotaCheck

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from . import queue_quota
 from .applications.effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
 from .applications.state import ApplicationState
 from .expiries import Expiries
@@ -19,14 +18,15 @@ from .placed_counts import PlacedCounts
 from .placement.placement import usable_rules
 from .preemption_records import PreemptionLog
 from .quarantine import Quarantine, forget_quarantined
-from .queue import Queue
 from .queue_preemption_attempts import FruitlessAttempts
-from .queue_tree import QueueTree
+from .queues import quota as queue_quota
+from .queues.queue import Queue
+from .queues.seat import Seat
+from .queues.tree import QueueTree
 from .refusal_notes import RefusalNotes
 from .resources.combinations import prune
 from .resources.comparisons import is_zero
 from .resources.resource import EMPTY, add, subtract, total_of
-from .seat import Seat
 from .surroundings import ApplicationTimer, QueueCleaning, timer_key
 from .values.messages import AllocationsReleased, ApplicationChanged, Release
 from .values.object_state import ObjectState

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .applications.views import foreign_view, placed_view
 from .nodes.node import HOSTNAME, RACKNAME
-from .queue_views import queue_view
+from .queues.views import queue_view
 from .resources.shares import absolute_used_capacity
 from .values.documents import compact, quantities_shown
 from .values.messages import short_partition_name

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .applications.gang import SwapOffer
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
-    from .seat import Seat
+    from .queues.seat import Seat
 
 __all__ = ["replace_placeholder"]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import queue_quota
 from .applications.state import ApplicationState
+from .queues import quota as queue_quota
 from .values.allocation import Allocation
 from .values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
-    from .seat import Seat
+    from .queues.seat import Seat
     from .values.allocation import Ask
 
 __all__ = ["cancel_ordinary_reservations", "commit", "count_accepted", "reserve", "unreserve"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .partition_state import PartitionState
-    from .queue import Queue
+    from .queues.queue import Queue
     from .resources.resource import Resource
 
 __all__ = ["NOTHING_SPOKEN_FOR", "SpokenFor", "spoken_for"]

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, final
 
-from . import queue_quota
 from .applications.effects import ApplicationFacts
 from .applications.state import ApplicationState
 from .placing import unreserve
+from .queues import quota as queue_quota
 from .resources.resource import EMPTY, add, take_away
 
 if TYPE_CHECKING:
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
-    from .queue import Queue
+    from .queues.queue import Queue
+    from .queues.seat import Seat
     from .resources.resource import Resource
-    from .seat import Seat
     from .values.allocation import Allocation
 
 __all__ = [

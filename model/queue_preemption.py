@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .queue_preemption_rooms import YieldingReservations
-    from .seat import Seat
+    from .queues.seat import Seat
 
 __all__ = ["AttemptBudget", "preempt_for_queue"]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .preemption_claims import SpokenFor
-    from .queue import Queue
+    from .queues.queue import Queue
 
 __all__ = ["Ledger", "QueueFacts", "QueueFactsOf", "covers", "is_within"]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from .configuration.queue_properties import PreemptionPolicy, PriorityPolicy
 from .preemption_claims import NOTHING_SPOKEN_FOR
 from .queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf
-from .queue_quota import maximum_of_path
+from .queues.quota import maximum_of_path
 from .resources.comparisons import matches_any
 from .resources.resource import Resource, add, fits_undefined_unlimited
 from .victims import queue_order, victims_of
 
 if TYPE_CHECKING:
     from .preemption_claims import SpokenFor
-    from .queue import Queue
+    from .queues.queue import Queue
     from .values.allocation import Ask
     from .victims import Victim
 

@@ -12,7 +12,7 @@ from .victims import described
 
 if TYPE_CHECKING:
     from .queue_preemption_selection import PreemptionPlan, PreemptionView
-    from .seat import Seat
+    from .queues.seat import Seat
     from .victims import Victim
 
 __all__ = ["record_of"]

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
     from .preemption_claims import SpokenFor
-    from .queue import Queue
     from .queue_preemption_pool import VictimPool
+    from .queues.queue import Queue
+    from .queues.seat import Seat
     from .resources.resource import Resource
-    from .seat import Seat
     from .values.allocation import Ask
 
 __all__ = ["STALE_AFTER_NS", "YieldingReservations", "rooms_for", "yielding_reservations"]

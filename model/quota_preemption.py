@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .preemption_acts import mark_all, release_by_application, remember, victim_record
 from .preemption_records import PreemptionCause, PreemptionRecord
-from .quota_preemption_timer import is_over_maximum
+from .queues.quota_timer import is_over_maximum
 from .resources.comparisons import matches_any
 from .resources.quantity_texts import resource_text
 from .resources.resource import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .partition_state import PartitionState
     from .preemption_records import VictimRecord
-    from .queue import Queue
+    from .queues.queue import Queue
     from .victims import Victim
 
 __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]

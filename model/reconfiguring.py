@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from .nodes.order import NodeSortPolicy
 from .placement.placement import PlacementRules
-from .quota_preemption_timer import quota_settings, quotas_changed
+from .queues.quota_timer import quota_settings, quotas_changed
 
 if TYPE_CHECKING:
     from .configuration.schema import PartitionConfig
     from .partition_state import PartitionState
-    from .queue import Queue
+    from .queues.queue import Queue
 
 __all__ = ["Savepoint", "reconfigure"]
 

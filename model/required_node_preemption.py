@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .applications.pending_asks import AskRecord
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
+    from .queues.seat import Seat
     from .resources.resource import Resource
-    from .seat import Seat
     from .values.allocation import Ask
 
 __all__ = ["choose_for_required_node", "preempt_for_required_node"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from . import queue_quota
 from .applications.state import ApplicationState
 from .placing import commit, unreserve
+from .queues import quota as queue_quota
 from .required_node_preemption import preempt_for_required_node
 from .resources.resource import fits, fits_undefined_unlimited
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from .applications.reservations import Reservation
     from .nodes.order import NodeSeat
     from .partition_state import PartitionState
-    from .queue import Queue
+    from .queues.queue import Queue
+    from .queues.seat import Seat
     from .resources.resource import Resource
-    from .seat import Seat
     from .values.allocation import Ask
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "ReservedRest", "place_reserved"]

@@ -18,17 +18,17 @@ from contextlib import ExitStack
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from . import queue_quota
 from .applications.state import ApplicationState
 from .cycle import is_idle, rests
 from .placing import count_accepted
+from .queues import quota as queue_quota
 from .values.allocation import Allocation
 from .values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState
-    from .queue import Queue
-    from .seat import Seat
+    from .queues.queue import Queue
+    from .queues.seat import Seat
     from .values.allocation import Ask
 
 __all__ = ["SharedOutcome", "place_beside_others"]

@@ -17,8 +17,8 @@ from .resources.shares import shares
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .queue import Queue
-    from .seat import Seat
+    from .queues.queue import Queue
+    from .queues.seat import Seat
     from .values.allocation import Allocation
 
 __all__ = [

@@ -11,7 +11,7 @@ from licorne.model.applications.gang import GangSettings
 from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.configuration.reader import load
 from licorne.model.nodes.node import Node
-from licorne.model.queue_tree import QueueTree
+from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.values.users import User

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from licorne.model.applications.application import Application
     from licorne.model.nodes.node import NodeFacts
     from licorne.model.partition_state import PartitionState
-    from licorne.model.queue import Queue
-    from licorne.model.seat import Seat
+    from licorne.model.queues.queue import Queue
+    from licorne.model.queues.seat import Seat
     from licorne.model.surroundings import Predicates, TimerAction
     from licorne.model.values.messages import Announcement
 

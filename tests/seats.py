@@ -6,10 +6,10 @@ from builders import START_NS, an_application
 
 from licorne.model.applications.effects import ApplicationFacts
 from licorne.model.applications.state import ApplicationState
-from licorne.model.queue import Queue
+from licorne.model.queues.queue import Queue
+from licorne.model.queues.seat import Seat
 from licorne.model.resources.priorities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.seat import Seat
 
 __all__ = ["a_leaf", "a_seat", "facts_of"]
 

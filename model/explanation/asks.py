@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..applications.report import ApplicationReport, WaitingAsk
     from ..nodes.order import NodeSeat
     from ..partition_state import PartitionState
-    from ..queue import Queue
+    from ..queues.queue import Queue
     from ..values.allocation import Ask
     from ..values.users import User
     from .node_summary import NodeSummary

@@ -16,7 +16,7 @@ from ..allocation_updates import ask_of, submission_refusal
 from ..application_updates import QuotaTags, Refused, decide, gang_refusal, make_application, quota_tags
 from ..applications.report import WaitingAsk
 from ..applications.state import ApplicationState
-from ..seat import Seat
+from ..queues.seat import Seat
 from .asks import AskJudge
 from .explain import described, seat_blockers
 from .places import application_place, place_in
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..applications.report import ApplicationReport
     from ..partition_state import PartitionState
     from ..placement.requests import RuleOutcome
-    from ..queue import Queue
+    from ..queues.queue import Queue
     from ..values.allocation import Ask
     from ..values.messages import AllocationSubmission, ApplicationSubmission
     from ..values.users import User

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..partition_state import PartitionState
     from ..placement.requests import RuleOutcome
     from ..preemption_records import PreemptionRecord
-    from ..queue import Queue
-    from ..seat import Seat
+    from ..queues.queue import Queue
+    from ..queues.seat import Seat
     from ..values.allocation import Ask
 
 __all__ = ["described", "explain", "seat_blockers"]

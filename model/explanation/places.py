@@ -10,8 +10,8 @@ from ..configuration.queue_properties import (
     APPLICATION_SORT_PRIORITY,
     SortPolicy,
 )
-from ..queue_order import child_key
-from ..queue_quota import fair_maximum
+from ..queues.order import child_key
+from ..queues.quota import fair_maximum
 from ..resources.resource import strictly_greater_than_zero
 from ..values.object_state import ObjectState
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..configuration.schema import Position
-    from ..queue import Queue
-    from ..seat import Seat
+    from ..queues.queue import Queue
+    from ..queues.seat import Seat
 
 __all__ = ["AHEAD_MAX", "Place", "application_place", "place_in", "queue_places"]
 

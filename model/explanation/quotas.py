@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..limits.limits import HolderKind
     from ..partition_state import PartitionState
-    from ..queue import Queue
+    from ..queues.queue import Queue
     from ..resources.resource import Resource
     from ..values.users import User
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from licorne.model.queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf, covers, is_within
 
 if TYPE_CHECKING:
-    from licorne.model.queue_tree import QueueTree
+    from licorne.model.queues.tree import QueueTree
     from licorne.model.resources.resource import Resource
 
 QUEUES = """

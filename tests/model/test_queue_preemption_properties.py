@@ -19,7 +19,7 @@ from licorne.model.values.messages import AllocationSubmission
 
 if TYPE_CHECKING:
     from licorne.model.preemption_records import PreemptionRecord, VictimRecord
-    from licorne.model.queue import Queue
+    from licorne.model.queues.queue import Queue
 
 LEAVES: Final = ("root.p.a", "root.p.b", "root.q.c", "root.q.d", "root.e")
 PARENTS: Final = ("root.p", "root.q")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import TEN, a_resource
 from harness import Harness
 
-from licorne.model.queue_tree import RECOVERY_QUEUE
+from licorne.model.queues.tree import RECOVERY_QUEUE
 from licorne.model.values.messages import NodeAction, TerminationType
 
 

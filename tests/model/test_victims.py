@@ -25,7 +25,7 @@ from licorne.model.victims import (
 )
 
 if TYPE_CHECKING:
-    from licorne.model.seat import Seat
+    from licorne.model.queues.seat import Seat
 
 HOUR = 3600 * SECOND_NS
 

@@ -18,7 +18,7 @@ from licorne.actors.guarded_partition import GuardedPartition
 from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import session
 from licorne.model.partition import Partition
-from licorne.model.queue import Queue
+from licorne.model.queues.queue import Queue
 from licorne.model.shared_placing import SharedOutcome
 from licorne.proxy.si import si_pb2 as si
 

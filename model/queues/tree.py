@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from .configuration.access_control import AccessControlList
-from .configuration.queue_properties import inherit
+from ..configuration.access_control import AccessControlList
+from ..configuration.queue_properties import inherit
+from ..resources.priorities import INT32_MIN
+from ..resources.resource import strictly_greater_than_zero
+from ..values.object_state import ObjectEvent, ObjectState
+from .order import child_key
 from .queue import Queue
-from .queue_order import child_key
-from .queue_quota import fair_maximum
-from .queue_template import QueueTemplate
-from .resources.priorities import INT32_MIN
-from .resources.resource import strictly_greater_than_zero
-from .values.object_state import ObjectEvent, ObjectState
+from .quota import fair_maximum
+from .template import QueueTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
 
-    from .configuration.schema import QueueConfig
-    from .resources.resource import Resource
-    from .values.users import User
+    from ..configuration.schema import QueueConfig
+    from ..resources.resource import Resource
+    from ..values.users import User
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree"]
 

@@ -7,8 +7,8 @@ from builders import TEN, a_configuration, a_queue_tree, a_resource
 from seats import a_seat, facts_of
 
 from licorne.model.configuration.queue_properties import PriorityPolicy, SortPolicy
-from licorne.model.queue import Queue
-from licorne.model.queue_tree import RECOVERY_QUEUE, QueueTree
+from licorne.model.queues.queue import Queue
+from licorne.model.queues.tree import RECOVERY_QUEUE, QueueTree
 from licorne.model.resources.priorities import INT32_MIN
 from licorne.model.values.object_state import ObjectState
 

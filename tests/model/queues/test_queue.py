@@ -8,7 +8,7 @@ from seats import a_leaf, a_seat, facts_of
 
 from licorne.model.configuration.queue_properties import SortPolicy
 from licorne.model.errors import LicorneError
-from licorne.model.queue import Queue
+from licorne.model.queues.queue import Queue
 from licorne.model.resources.priorities import INT32_MAX, INT32_MIN
 from licorne.model.resources.quantities import INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource

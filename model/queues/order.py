@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from .configuration.queue_properties import SortPolicy
-from .resources.priorities import INT32_MIN
-from .resources.resource import strictly_greater_than_zero
-from .resources.shares import fair_share, shares
-from .values.ordered_map import OrderedMap
+from ..configuration.queue_properties import SortPolicy
+from ..resources.priorities import INT32_MIN
+from ..resources.resource import strictly_greater_than_zero
+from ..resources.shares import fair_share, shares
+from ..values.ordered_map import OrderedMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..resources.resource import Resource
     from .queue import Queue
-    from .resources.resource import Resource
     from .seat import Rest, Seat, SeatKey
 
 __all__ = ["ChildOrder", "SeatOrder", "child_key"]

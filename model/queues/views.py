@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .configuration.durations import duration_text
-from .configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
-from .queue_quota import headroom, maximum_of_path
-from .resources.shares import absolute_used_capacity
-from .values.documents import compact, quantities_shown
+from ..configuration.durations import duration_text
+from ..configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
+from ..resources.shares import absolute_used_capacity
+from ..values.documents import compact, quantities_shown
+from .quota import headroom, maximum_of_path
 
 if TYPE_CHECKING:
+    from ..values.documents import Document
     from .queue import Queue
-    from .values.documents import Document
 
 __all__ = ["queue_view"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ..resources.resource import Resource
     from .queue import Queue
-    from .resources.resource import Resource
 
 __all__ = [
     "QuotaSettings",

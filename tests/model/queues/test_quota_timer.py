@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from builders import SECOND_NS, START_NS, TEN, a_queue_tree, a_resource
 
 from licorne.model.configuration.queue_properties import QUOTA_PREEMPTION_DELAY
-from licorne.model.queue import Queue
-from licorne.model.quota_preemption_timer import (
+from licorne.model.queues.queue import Queue
+from licorne.model.queues.quota_timer import (
     is_over_maximum,
     next_due_ns,
     quota_changed,

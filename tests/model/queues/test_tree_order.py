@@ -11,8 +11,8 @@ from seats import a_seat, facts_of
 from licorne.model.values.users import User
 
 if TYPE_CHECKING:
-    from licorne.model.queue import Queue
-    from licorne.model.queue_tree import QueueTree
+    from licorne.model.queues.queue import Queue
+    from licorne.model.queues.tree import QueueTree
 
 BOB = User("bob", ("dev",))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, final
 
 if TYPE_CHECKING:
-    from .applications.application import Application
-    from .applications.effects import ApplicationFacts
+    from ..applications.application import Application
+    from ..applications.effects import ApplicationFacts
+    from ..values.users import User
     from .queue import Queue
-    from .values.users import User
 
 __all__ = ["Rest", "Seat", "SeatKey"]
 

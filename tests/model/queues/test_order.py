@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seats import a_leaf, a_seat, facts_of
 
-from licorne.model.queue_order import ChildOrder, SeatOrder, child_key
+from licorne.model.queues.order import ChildOrder, SeatOrder, child_key
 from licorne.model.resources.priorities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.resources.shares import compare_usage_ratio
 
 if TYPE_CHECKING:
     from licorne.model.applications.effects import ApplicationFacts
-    from licorne.model.queue import Queue
+    from licorne.model.queues.queue import Queue
 
 FIFO = "fifo"
 FAIR = "fair"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .resources.resource import strictly_greater_than_zero
-from .resources.texts import resource_from_texts
+from ..resources.resource import strictly_greater_than_zero
+from ..resources.texts import resource_from_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .configuration.schema import ChildTemplateConfig, Position
-    from .resources.resource import Resource
-    from .values.documents import Document
+    from ..configuration.schema import ChildTemplateConfig, Position
+    from ..resources.resource import Resource
+    from ..values.documents import Document
 
 __all__ = ["QueueTemplate"]
 

@@ -6,7 +6,7 @@ import pytest
 from builders import a_resource
 
 from licorne.model.configuration.schema import ChildTemplateConfig
-from licorne.model.queue_template import QueueTemplate
+from licorne.model.queues.template import QueueTemplate
 
 
 def test_a_template_has_what_the_configuration_says() -> None:

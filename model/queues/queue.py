@@ -2,21 +2,20 @@
 
 Each method touches this queue alone. One that needs another of the same queue calls that of the class,
 which takes no lock again where an engine has woven locks in. What concerns a whole path, from a leaf up to
-the root, is in `licorne.model.queue_quota`; it visits one queue after the other and never two at once.
+the root, is in `licorne.model.queues.quota`; it visits one queue after the other and never two at once.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .configuration.access_control import AccessControlList
-from .configuration.queue_properties import PriorityPolicy, QueueProperties, evaluate
-from .marks import reads, writes
-from .queue_order import ChildOrder, SeatOrder
-from .resources.combinations import prune
-from .resources.comparisons import is_zero
-from .resources.priorities import INT32_MAX, INT32_MIN
-from .resources.resource import (
+from ..configuration.access_control import AccessControlList
+from ..configuration.queue_properties import PriorityPolicy, QueueProperties, evaluate
+from ..marks import reads, writes
+from ..resources.combinations import prune
+from ..resources.comparisons import is_zero
+from ..resources.priorities import INT32_MAX, INT32_MIN
+from ..resources.resource import (
     EMPTY,
     add,
     fits_beside,
@@ -25,15 +24,16 @@ from .resources.resource import (
     subtract_only_existing,
     take_away,
 )
-from .values.object_state import ObjectEvent, ObjectState, next_object_state
+from ..values.object_state import ObjectEvent, ObjectState, next_object_state
+from .order import ChildOrder, SeatOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .configuration.schema import Position
-    from .queue_template import QueueTemplate
-    from .resources.resource import Resource
+    from ..configuration.schema import Position
+    from ..resources.resource import Resource
     from .seat import Seat
+    from .template import QueueTemplate
 
 __all__ = ["Queue"]
 

@@ -7,8 +7,8 @@ from builders import TEN, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model import queue_quota
-from licorne.model.queue import Queue
+from licorne.model.queues import quota as queue_quota
+from licorne.model.queues.queue import Queue
 from licorne.model.resources.quantities import INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .resources.comparisons import is_zero
-from .resources.resource import Resource, component_wise_min
+from ..resources.comparisons import is_zero
+from ..resources.resource import Resource, component_wise_min
 
 if TYPE_CHECKING:
     from .queue import Queue
