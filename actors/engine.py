@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..model.applications.application import Application
     from ..model.cluster import Cluster
     from ..model.nodes.node import Node
-    from ..model.surroundings import Surroundings
+    from ..model.state.surroundings import Surroundings
     from .log import Log
 
 __all__ = ["ActorsEngine", "DirectEngine", "Engine"]

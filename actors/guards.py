@@ -22,8 +22,8 @@ from ..model.limits.user_limits import UserLimits
 from ..model.marks import marked_methods
 from ..model.nodes.node import Node
 from ..model.nodes.order import NodeOrder
-from ..model.placed_counts import PlacedCounts
 from ..model.queues.queue import Queue
+from ..model.state.placed_counts import PlacedCounts
 from .breakage import blame
 from .handles import IDENTITY
 

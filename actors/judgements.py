@@ -18,7 +18,7 @@ from ..model.cycle import CycleOutcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from ..model.surroundings import Predicates
+    from ..model.state.surroundings import Predicates
 
 __all__ = ["SLOW_NS", "Answers", "Judgements", "Outside", "WorldMovedError"]
 

@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, Final, final
 
 from ..lockcheck import Condition, excludes
-from ..model.due_timers import DueTimers
+from ..model.state.due_timers import DueTimers
 from .log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model.due_timers import DueTimer
-    from ..model.surroundings import TimerAction, TimerKey
+    from ..model.state.due_timers import DueTimer
+    from ..model.state.surroundings import TimerAction, TimerKey
 
 __all__ = ["RealClock"]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..model.cluster import Cluster
     from ..model.nodes.node import Node
     from ..model.partition import Partition
-    from ..model.surroundings import Surroundings, TimerAction, TimerKey
+    from ..model.state.surroundings import Surroundings, TimerAction, TimerKey
     from ..model.values.documents import Document
     from ..model.values.messages import Announcement
 

@@ -15,8 +15,8 @@ from .values.messages import (
 )
 
 if TYPE_CHECKING:
-    from .partition_state import PartitionState
     from .queues.seat import Seat
+    from .state.partition_state import PartitionState
 
 __all__ = ["release_allocation"]
 

@@ -22,9 +22,9 @@ from .values.object_state import ObjectState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .partition_state import PartitionState
     from .queues.seat import Seat
     from .resources.resource import Resource
+    from .state.partition_state import PartitionState
     from .values.messages import AllocationSubmission
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]

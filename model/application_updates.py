@@ -26,10 +26,10 @@ from .values.users import User
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .partition_state import PartitionState
     from .placement.requests import Placed, RuleOutcome
     from .queues.queue import Queue
     from .resources.resource import Resource
+    from .state.partition_state import PartitionState
     from .values.allocation import Allocation
     from .values.messages import ApplicationRemoval, ApplicationSubmission
 

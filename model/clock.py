@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .due_timers import DueTimers
+from .state.due_timers import DueTimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .surroundings import TimerAction, TimerKey
+    from .state.surroundings import TimerAction, TimerKey
 
 __all__ = ["EPOCH_2000_NS", "VirtualClock"]
 

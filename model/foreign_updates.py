@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from .values.allocation import FOREIGN_TAG, Allocation, Ask
 
 if TYPE_CHECKING:
-    from .partition_state import PartitionState
+    from .state.partition_state import PartitionState
     from .values.messages import AllocationSubmission
 
 __all__ = ["remove_foreign", "submit_foreign"]

@@ -9,7 +9,7 @@ from .resources.quantities import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from .partition_state import PartitionState
+    from .state.partition_state import PartitionState
     from .values.messages import ExecutionLimit
 
 __all__ = ["limit_executions", "timeout_ns"]

@@ -23,8 +23,8 @@ from .values.object_state import ObjectState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .partition_state import PartitionState
     from .queues.seat import Seat
+    from .state.partition_state import PartitionState
     from .values.allocation import Allocation
     from .values.messages import NodeUpdate
 

@@ -9,9 +9,9 @@ from .resources.resource import component_wise_min, fits_undefined_unlimited, su
 from .values.messages import SchedulingStateChanged
 
 if TYPE_CHECKING:
-    from .partition_state import PartitionState
     from .queues.seat import Seat
     from .resources.resource import Resource
+    from .state.partition_state import PartitionState
 
 __all__ = ["outstanding_asks"]
 

@@ -13,22 +13,22 @@ from .allocation_releases import release_allocation
 from .allocation_updates import submit_allocations
 from .application_updates import add_applications, remove_application
 from .cycle import CycleOutcome, run_cycle
-from .expiries import expire_due
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
-from .invariants import validate_partition
 from .limit_updates import limit_executions
 from .marks import reads, writes
 from .node_updates import remove_node, remove_quarantined_node, update_nodes
 from .outstanding import outstanding_asks
-from .partition_state import PartitionState
 from .partition_views import shown_partition
 from .quarantine import BrokenKind, quarantine_application, quarantine_node
 from .queues.quota_timer import next_due_ns
 from .quota_preemption import preempt_over_quota
 from .reconfiguring import reconfigure
 from .shared_placing import SharedOutcome, place_beside_others
-from .surroundings import ApplicationTimer, Expiry, Inspection, LookAgain, QueueCleaning, QuotaCheck
+from .state.expiries import expire_due
+from .state.invariants import validate_partition
+from .state.partition_state import PartitionState
+from .state.surroundings import ApplicationTimer, Expiry, Inspection, LookAgain, QueueCleaning, QuotaCheck
 from .values.messages import AllocationsRejected
 from .values.object_state import ObjectEvent, next_object_state
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .partition_views import ShownPartition
     from .quarantine import Quarantined
     from .reconfiguring import Savepoint
-    from .surroundings import Surroundings, TimerAction
+    from .state.surroundings import Surroundings, TimerAction
     from .values.messages import (
         AllocationSubmission,
         ApplicationRemoval,

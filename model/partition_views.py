@@ -15,7 +15,7 @@ from .values.messages import short_partition_name
 if TYPE_CHECKING:
     from .applications.views import ShownApplication
     from .nodes.node import NodeFacts
-    from .partition_state import PartitionState
+    from .state.partition_state import PartitionState
     from .values.documents import Document, Json
 
 __all__ = [

@@ -11,8 +11,8 @@ from .values.messages import AllocationsReleased, Release, TerminationType
 if TYPE_CHECKING:
     from .applications.gang import SwapOffer
     from .nodes.order import NodeSeat
-    from .partition_state import PartitionState
     from .queues.seat import Seat
+    from .state.partition_state import PartitionState
 
 __all__ = ["replace_placeholder"]
 

@@ -11,14 +11,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from .preemption_loops import loop_of
-from .preemption_records import VictimRecord
+from .state.preemption_log import VictimRecord
 from .values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .partition_state import PartitionState
-    from .preemption_records import PreemptionRecord
+    from .state.partition_state import PartitionState
+    from .state.preemption_log import PreemptionRecord
     from .victims import Victim
 
 __all__ = [

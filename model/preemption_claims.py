@@ -16,9 +16,9 @@ from .resources.resource import EMPTY, add, subtract_only_existing
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .partition_state import PartitionState
     from .queues.queue import Queue
     from .resources.resource import Resource
+    from .state.partition_state import PartitionState
 
 __all__ = ["NOTHING_SPOKEN_FOR", "SpokenFor", "spoken_for"]
 

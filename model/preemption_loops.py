@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .preemption_records import PreemptionCause
+from .state.preemption_log import PreemptionCause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .preemption_records import PreemptionLog, PreemptionRecord
+    from .state.preemption_log import PreemptionLog, PreemptionRecord
 
 __all__ = ["LOOP_WINDOW_NS", "loop_of"]
 

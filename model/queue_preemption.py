@@ -10,16 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .placing import unreserve
 from .preemption_acts import mark_all, release_all, remember, still_going
 from .preemption_claims import spoken_for
-from .queue_preemption_attempts import (
-    CHECK_INTERVAL_NS,
-    EVER_NS,
-    AttemptBudget,
-    AttemptShape,
-    due_ns,
-)
 from .queue_preemption_guarantees import QueueFactsOf
 from .queue_preemption_pool import collect_victims
 from .queue_preemption_records import record_of
@@ -32,13 +24,21 @@ from .queue_preemption_selection import (
     lack_of_queues,
     may_be_owed,
 )
+from .state.placing import unreserve
+from .state.preemption_attempts import (
+    CHECK_INTERVAL_NS,
+    EVER_NS,
+    AttemptBudget,
+    AttemptShape,
+    due_ns,
+)
 
 if TYPE_CHECKING:
     from .applications.ask_walk import Candidate
     from .nodes.order import NodeSeat
-    from .partition_state import PartitionState
     from .queue_preemption_rooms import YieldingReservations
     from .queues.seat import Seat
+    from .state.partition_state import PartitionState
 
 __all__ = ["AttemptBudget", "preempt_for_queue"]
 

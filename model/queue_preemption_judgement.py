@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .queue_preemption_nodes import NodeSolution
-    from .surroundings import Predicates
+    from .state.surroundings import Predicates
     from .victims import Victim
 
 __all__ = ["JUDGED_AT_ONCE", "JudgedNode", "NoNode", "choose_node"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .preemption_acts import victim_record
-from .preemption_records import PreemptionCause, PreemptionRecord
 from .queue_preemption_guarantees import Ledger, QueueFacts
 from .resources.quantity_texts import resource_text
+from .state.preemption_log import PreemptionCause, PreemptionRecord
 from .victims import described
 
 if TYPE_CHECKING:

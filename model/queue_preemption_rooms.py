@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .nodes.order import NodeSeat
-    from .partition_state import PartitionState
     from .preemption_claims import SpokenFor
     from .queue_preemption_pool import VictimPool
     from .queues.queue import Queue
     from .queues.seat import Seat
     from .resources.resource import Resource
+    from .state.partition_state import PartitionState
     from .values.allocation import Ask
 
 __all__ = ["STALE_AFTER_NS", "YieldingReservations", "rooms_for", "yielding_reservations"]

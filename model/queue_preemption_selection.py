@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .queue_preemption_pool import VictimPool
-    from .surroundings import Predicates
+    from .state.surroundings import Predicates
     from .values.allocation import Ask
 
 __all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_owed"]

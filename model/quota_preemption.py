@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .preemption_acts import mark_all, release_by_application, remember, victim_record
-from .preemption_records import PreemptionCause, PreemptionRecord
 from .queues.quota_timer import is_over_maximum
 from .resources.comparisons import matches_any
 from .resources.quantity_texts import resource_text
@@ -24,14 +23,15 @@ from .resources.resource import (
     subtract_only_existing,
     total_of,
 )
+from .state.preemption_log import PreemptionCause, PreemptionRecord
 from .victims import described, quota_order, victims_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .partition_state import PartitionState
-    from .preemption_records import VictimRecord
     from .queues.queue import Queue
+    from .state.partition_state import PartitionState
+    from .state.preemption_log import VictimRecord
     from .victims import Victim
 
 __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]

@@ -15,8 +15,8 @@ from .queues.quota_timer import quota_settings, quotas_changed
 
 if TYPE_CHECKING:
     from .configuration.schema import PartitionConfig
-    from .partition_state import PartitionState
     from .queues.queue import Queue
+    from .state.partition_state import PartitionState
 
 __all__ = ["Savepoint", "reconfigure"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from .preemption_acts import mark_all, release_all, remember, still_going, victim_record
 from .preemption_claims import spoken_for
-from .preemption_records import PreemptionCause, PreemptionRecord
 from .resources.comparisons import matches_any
 from .resources.quantity_texts import resource_text
 from .resources.resource import add, fits
+from .state.preemption_log import PreemptionCause, PreemptionRecord
 from .victims import Need, Victim, described, needed_only, required_node_order
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from .applications.pending_asks import AskRecord
     from .nodes.order import NodeSeat
-    from .partition_state import PartitionState
     from .queues.seat import Seat
     from .resources.resource import Resource
+    from .state.partition_state import PartitionState
     from .values.allocation import Ask
 
 __all__ = ["choose_for_required_node", "preempt_for_required_node"]

@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from .applications.state import ApplicationState
-from .placing import commit, unreserve
 from .queues import quota as queue_quota
 from .required_node_preemption import preempt_for_required_node
 from .resources.resource import fits, fits_undefined_unlimited
+from .state.placing import commit, unreserve
 
 if TYPE_CHECKING:
     from .applications.reservations import Reservation
     from .nodes.order import NodeSeat
-    from .partition_state import PartitionState
     from .queues.queue import Queue
     from .queues.seat import Seat
     from .resources.resource import Resource
+    from .state.partition_state import PartitionState
     from .values.allocation import Ask
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "ReservedRest", "place_reserved"]

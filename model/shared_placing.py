@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 
 from .applications.state import ApplicationState
 from .cycle import is_idle, rests
-from .placing import count_accepted
 from .queues import quota as queue_quota
+from .state.placing import count_accepted
 from .values.allocation import Allocation
 from .values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from .partition_state import PartitionState
     from .queues.queue import Queue
     from .queues.seat import Seat
+    from .state.partition_state import PartitionState
     from .values.allocation import Ask
 
 __all__ = ["SharedOutcome", "place_beside_others"]

@@ -11,7 +11,7 @@ from ..actors.rm_link import RmLink
 from ..lockcheck import excludes
 from ..model.errors import RequestError
 from ..model.partition import Partition
-from ..model.surroundings import LookAgain, Surroundings
+from ..model.state.surroundings import LookAgain, Surroundings
 from .application_summaries import summariser
 from .inside import Inside
 from .predicates import predicates_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..actors.real_clock import RealClock
     from ..model.clock import VirtualClock
     from ..model.configuration.schema import PartitionConfig
-    from ..model.surroundings import Predicates, TimerAction, TimerKey
+    from ..model.state.surroundings import Predicates, TimerAction, TimerKey
     from ..model.values.messages import Announcement
     from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations

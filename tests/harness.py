@@ -28,7 +28,7 @@ from licorne.model.clock import VirtualClock
 from licorne.model.cycle import CycleOutcome, run_cycle
 from licorne.model.partition import Partition
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.surroundings import Surroundings
+from licorne.model.state.surroundings import Surroundings
 from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
 from licorne.model.values.messages import (
     AllocationPlaced,
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
     from licorne.model.applications.application import Application
     from licorne.model.nodes.node import NodeFacts
-    from licorne.model.partition_state import PartitionState
     from licorne.model.queues.queue import Queue
     from licorne.model.queues.seat import Seat
-    from licorne.model.surroundings import Predicates, TimerAction
+    from licorne.model.state.partition_state import PartitionState
+    from licorne.model.state.surroundings import Predicates, TimerAction
     from licorne.model.values.messages import Announcement
 
 __all__ = [

@@ -12,8 +12,8 @@ from licorne.model.values.messages import AllocationsReleased, AllocationSubmiss
 from licorne.model.victims import Victim
 
 if TYPE_CHECKING:
-    from licorne.model.preemption_records import PreemptionRecord
     from licorne.model.resources.resource import Resource
+    from licorne.model.state.preemption_log import PreemptionRecord
     from licorne.model.values.messages import Release
 
 __all__ = ["TWO_QUEUES", "Scene"]

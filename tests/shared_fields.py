@@ -25,7 +25,7 @@ from licorne.lockcheck.rwlock import PlainRWLock
 from licorne.model.limits.user_limits import UserLimits
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.partition import Partition
-from licorne.model.partition_state import PartitionState
+from licorne.model.state.partition_state import PartitionState
 from licorne.proxy.resolvers import cached, timed
 
 if TYPE_CHECKING:

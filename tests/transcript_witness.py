@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from manager_book import ContractError, ManagerBook
 from snapshot_checks import check_snapshot, tree
 
-from licorne.model.surroundings import ApplicationTimer, QuotaCheck, timer_key
+from licorne.model.state.surroundings import ApplicationTimer, QuotaCheck, timer_key
 from licorne.proxy.replay import Replay
 from licorne.proxy.scheduler import Scheduler
 from licorne.proxy.transcript import read_transcript
@@ -18,7 +18,7 @@ from licorne.proxy.transcript import read_transcript
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from licorne.model.surroundings import TimerKey
+    from licorne.model.state.surroundings import TimerKey
     from licorne.proxy.scheduler import EngineName
     from licorne.proxy.transcript import Line
 

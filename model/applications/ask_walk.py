@@ -12,8 +12,8 @@ from enum import Enum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-from ..queue_preemption_attempts import EVER_NS, has_own_answer
 from ..resources.resource import fits_undefined_unlimited
+from ..state.preemption_attempts import EVER_NS, has_own_answer
 from ..values.refusals import Refusal, RefusalReason
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..applications.pending_asks import AskShape
     from ..applications.report import ApplicationReport, WaitingAsk
     from ..nodes.order import NodeSeat
-    from ..partition_state import PartitionState
     from ..queues.queue import Queue
+    from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
     from ..values.users import User
     from .node_summary import NodeSummary

@@ -24,9 +24,9 @@ from .values import AskStatus
 
 if TYPE_CHECKING:
     from ..applications.report import ApplicationReport
-    from ..partition_state import PartitionState
     from ..placement.requests import RuleOutcome
     from ..queues.queue import Queue
+    from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
     from ..values.messages import AllocationSubmission, ApplicationSubmission
     from ..values.users import User

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from ..applications.application import Application
     from ..applications.report import ApplicationReport
-    from ..partition_state import PartitionState
     from ..placement.requests import RuleOutcome
-    from ..preemption_records import PreemptionRecord
     from ..queues.queue import Queue
     from ..queues.seat import Seat
+    from ..state.partition_state import PartitionState
+    from ..state.preemption_log import PreemptionRecord
     from ..values.allocation import Ask
 
 __all__ = ["described", "explain", "seat_blockers"]

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..limits.limits import HolderKind
-    from ..partition_state import PartitionState
     from ..queues.queue import Queue
     from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
     from ..values.users import User
 
 __all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blockers"]

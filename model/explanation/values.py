@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..applications.state import ApplicationState
     from ..placement.requests import RuleOutcome
-    from ..preemption_records import PreemptionRecord
     from ..resources.resource import Resource
+    from ..state.preemption_log import PreemptionRecord
     from ..values.users import User
     from .blockers import Blocker
     from .node_summary import NodeSummary

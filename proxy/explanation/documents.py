@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         Place,
     )
     from ...model.placement import RuleOutcome
-    from ...model.preemption_records import PreemptionRecord
     from ...model.resources.resource import Resource
+    from ...model.state.preemption_log import PreemptionRecord
     from ...model.values.documents import Document, Json
     from .words import Where
 

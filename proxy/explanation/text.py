@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ...model.explanation import AskExplanation, Blocker, Explanation, NodeSummary
     from ...model.placement import RuleOutcome
-    from ...model.preemption_records import PreemptionRecord
+    from ...model.state.preemption_log import PreemptionRecord
     from .words import Where
 
 __all__ = ["Line", "blocker_lines", "lines_of", "node_lines", "rule_lines"]

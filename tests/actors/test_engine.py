@@ -17,7 +17,7 @@ from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition
-from licorne.model.surroundings import LookAgain, Surroundings
+from licorne.model.state.surroundings import LookAgain, Surroundings
 from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationSubmission,

@@ -29,7 +29,7 @@ from licorne.model.errors import RequestError
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
-from licorne.model.surroundings import Surroundings
+from licorne.model.state.surroundings import Surroundings
 from licorne.model.values.messages import Registration
 
 if TYPE_CHECKING:

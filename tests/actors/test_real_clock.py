@@ -11,14 +11,14 @@ import pytest
 
 from licorne.actors import real_clock
 from licorne.actors.real_clock import RealClock
-from licorne.model.surroundings import Inspection, LookAgain, QueueCleaning
+from licorne.model.state.surroundings import Inspection, LookAgain, QueueCleaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from loguru import Record
 
-    from licorne.model.surroundings import TimerAction
+    from licorne.model.state.surroundings import TimerAction
 
 WAIT_SECONDS: Final = 10
 DAY_NS: Final = 24 * 3600 * 1_000_000_000

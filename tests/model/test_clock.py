@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from builders import SECOND_NS, START_NS
 
 from licorne.model.clock import EPOCH_2000_NS, VirtualClock
-from licorne.model.surroundings import Inspection, LookAgain, QueueCleaning
+from licorne.model.state.surroundings import Inspection, LookAgain, QueueCleaning
 
 if TYPE_CHECKING:
-    from licorne.model.surroundings import TimerAction
+    from licorne.model.state.surroundings import TimerAction
 
 
 class Alarm:

@@ -11,7 +11,7 @@ from licorne.model.cluster import Cluster
 from licorne.model.configuration.reader import ConfigurationError
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition
-from licorne.model.surroundings import Surroundings
+from licorne.model.state.surroundings import Surroundings
 from licorne.model.values.messages import (
     Announcement,
     ApplicationSubmission,

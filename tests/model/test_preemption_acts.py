@@ -15,8 +15,8 @@ from licorne.model.preemption_acts import (
     still_going,
     victim_record,
 )
-from licorne.model.preemption_records import PreemptionCause, PreemptionRecord
 from licorne.model.resources.resource import EMPTY
+from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord
 from licorne.model.values.messages import Release, TerminationType
 
 if TYPE_CHECKING:

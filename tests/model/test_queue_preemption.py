@@ -5,9 +5,9 @@ from __future__ import annotations
 from builders import SECOND_NS, FakePredicates, a_resource
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.preemption_records import PreemptionCause
 from licorne.model.queue_preemption import EXHAUSTED, NO_HELP, PRECONDITIONS
-from licorne.model.queue_preemption_attempts import ATTEMPTS_MAX
+from licorne.model.state.preemption_attempts import ATTEMPTS_MAX
+from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import NodeAction, TerminationType
 
 HUNDRED = a_resource(memory=100)

@@ -18,8 +18,8 @@ from licorne.model.values.allocation import CREATION_TIME_TAG
 from licorne.model.values.messages import AllocationSubmission
 
 if TYPE_CHECKING:
-    from licorne.model.preemption_records import PreemptionRecord, VictimRecord
     from licorne.model.queues.queue import Queue
+    from licorne.model.state.preemption_log import PreemptionRecord, VictimRecord
 
 LEAVES: Final = ("root.p.a", "root.p.b", "root.q.c", "root.q.d", "root.e")
 PARENTS: Final = ("root.p", "root.q")

@@ -20,7 +20,7 @@ from licorne.model.queue_preemption_selection import (
 from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
-    from licorne.model.surroundings import Predicates
+    from licorne.model.state.surroundings import Predicates
 
 HUNDRED = a_resource(memory=100)
 FIVE = a_resource(memory=5)

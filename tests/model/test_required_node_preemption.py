@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
-from licorne.model.preemption_records import PreemptionCause
 from licorne.model.resources.resource import Resource, add, fits
+from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import TerminationType
 from licorne.model.victims import given_back
 

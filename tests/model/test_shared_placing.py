@@ -12,11 +12,11 @@ from licorne.model.applications.application import Application
 from licorne.model.limits.user_limits import UserLimits
 from licorne.model.nodes.node import Node
 from licorne.model.nodes.order import NodeOrder
-from licorne.model.placing import reserve
 from licorne.model.queues import quota as queue_quota
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY
 from licorne.model.shared_placing import SharedOutcome, place_beside_others
+from licorne.model.state.placing import reserve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

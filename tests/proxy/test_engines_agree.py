@@ -18,7 +18,7 @@ from licorne.proxy import managers
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
-    from licorne.model.partition_state import PartitionState
+    from licorne.model.state.partition_state import PartitionState
 
 RECORDED: Final = Path(__file__).parents[1] / "conformance"
 BIG_AREAS: Final = ("mixes",)

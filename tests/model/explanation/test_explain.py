@@ -9,7 +9,7 @@ from preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.explanation.places import AHEAD_MAX
-from licorne.model.preemption_records import PreemptionCause
+from licorne.model.state.preemption_log import PreemptionCause
 
 THREE_DAYS = 3 * 24 * 3600
 

@@ -22,7 +22,7 @@ from licorne.actors.real_clock import RealClock
 from licorne.model import partition
 from licorne.model.applications import life as application_life
 from licorne.model.applications.state import ApplicationState
-from licorne.model.surroundings import ApplicationTimer
+from licorne.model.state.surroundings import ApplicationTimer
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from builders import TEN, a_resource
 from harness import Harness
 
 from licorne.model.quarantine import BrokenKind
-from licorne.model.surroundings import ApplicationTimer, LookAgain
+from licorne.model.state.surroundings import ApplicationTimer, LookAgain
 from licorne.model.values.messages import ApplicationChanged, NodeAction
 
 if TYPE_CHECKING:

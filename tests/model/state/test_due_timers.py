@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model.applications.effects import TimerKind
-from licorne.model.due_timers import DueTimers
-from licorne.model.surroundings import (
+from licorne.model.state.due_timers import DueTimers
+from licorne.model.state.surroundings import (
     ApplicationTimer,
     Expiry,
     Inspection,
@@ -20,8 +20,8 @@ from licorne.model.surroundings import (
 )
 
 if TYPE_CHECKING:
-    from licorne.model.due_timers import DueTimer
-    from licorne.model.surroundings import TimerAction
+    from licorne.model.state.due_timers import DueTimer
+    from licorne.model.state.surroundings import TimerAction
 
 
 def a_timer(serial: int = 1, kind: TimerKind = TimerKind.STATE, generation: int = 1) -> ApplicationTimer:

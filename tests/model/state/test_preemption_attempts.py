@@ -6,7 +6,7 @@ from builders import SECOND_NS, START_NS, TEN, an_ask
 
 from licorne.model.applications.ask_walk import Candidate, CandidateKind
 from licorne.model.applications.pending_asks import AskRecord
-from licorne.model.queue_preemption_attempts import (
+from licorne.model.state.preemption_attempts import (
     ATTEMPTS_MAX,
     CHECK_INTERVAL_NS,
     FRUITLESS_MAX,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from builders import SECOND_NS, START_NS, TEN, a_resource
 from harness import Harness
 
-from licorne.model import placing
 from licorne.model.resources.resource import EMPTY
+from licorne.model.state import placing
 from licorne.model.values.messages import AllocationPlaced
 
 if TYPE_CHECKING:

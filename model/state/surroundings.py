@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from .applications.application import Application
-    from .applications.effects import TimerKind
-    from .nodes.node import Node
-    from .values.documents import Document
-    from .values.messages import Announcement
+    from ..applications.application import Application
+    from ..applications.effects import TimerKind
+    from ..nodes.node import Node
+    from ..values.documents import Document
+    from ..values.messages import Announcement
 
 __all__ = [
     "ApplicationTimer",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .marks import writes
+from ..marks import writes
 
 if TYPE_CHECKING:
-    from .values.allocation import Ask
+    from ..values.allocation import Ask
 
 __all__ = ["PlacedCounts"]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .applications.state import ApplicationState
-from .resources.comparisons import equals
-from .resources.resource import EMPTY, add, total_of
+from ..applications.state import ApplicationState
+from ..resources.comparisons import equals
+from ..resources.resource import EMPTY, add, total_of
 
 if TYPE_CHECKING:
+    from ..queues.queue import Queue
+    from ..queues.seat import Seat
+    from ..resources.resource import Resource
     from .partition_state import PartitionState
-    from .queues.queue import Queue
-    from .queues.seat import Seat
-    from .resources.resource import Resource
 
 __all__ = ["validate_partition"]
 

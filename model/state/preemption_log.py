@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
-from .resources.resource import EMPTY, Resource
+from ..resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .applications.state import ApplicationState
-from .queues import quota as queue_quota
-from .values.allocation import Allocation
-from .values.messages import AllocationPlaced
+from ..applications.state import ApplicationState
+from ..queues import quota as queue_quota
+from ..values.allocation import Allocation
+from ..values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from .nodes.order import NodeSeat
+    from ..nodes.order import NodeSeat
+    from ..queues.seat import Seat
+    from ..values.allocation import Ask
     from .partition_state import PartitionState
-    from .queues.seat import Seat
-    from .values.allocation import Ask
 
 __all__ = ["cancel_ordinary_reservations", "commit", "count_accepted", "reserve", "unreserve"]
 

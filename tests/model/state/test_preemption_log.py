@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders import START_NS, TEN
 
-from licorne.model.preemption_records import (
+from licorne.model.state.preemption_log import (
     RECORDS_MAX,
     PreemptionCause,
     PreemptionLog,

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 if TYPE_CHECKING:
-    from .applications.ask_walk import Candidate
-    from .applications.pending_asks import AskRecord
-    from .resources.resource import Resource
+    from ..applications.ask_walk import Candidate
+    from ..applications.pending_asks import AskRecord
+    from ..resources.resource import Resource
 
 __all__ = [
     "ATTEMPTS_MAX",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .applications.effects import StateEntered, TimerKind
-from .applications.state import ApplicationState
+from ..applications.effects import StateEntered, TimerKind
+from ..applications.state import ApplicationState
 from .due_timers import DueTimers
 from .surroundings import ApplicationTimer, Expiry
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from .applications.application import Application
-    from .applications.ask_walk import AskWalk
+    from ..applications.application import Application
+    from ..applications.ask_walk import AskWalk
 
 __all__ = ["RefusalNotes"]
 

@@ -8,41 +8,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from .applications.effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
-from .applications.state import ApplicationState
+from ..applications.effects import ReleaseWanted, StateEntered, TimerKind, TimerSet
+from ..applications.state import ApplicationState
+from ..limits.user_limits import UserLimits
+from ..nodes.order import NodeOrder, NodeSortPolicy
+from ..placement.placement import usable_rules
+from ..quarantine import Quarantine, forget_quarantined
+from ..queues import quota as queue_quota
+from ..queues.queue import Queue
+from ..queues.seat import Seat
+from ..queues.tree import QueueTree
+from ..resources.combinations import prune
+from ..resources.comparisons import is_zero
+from ..resources.resource import EMPTY, add, subtract, total_of
+from ..values.messages import AllocationsReleased, ApplicationChanged, Release
+from ..values.object_state import ObjectState
 from .expiries import Expiries
 from .key_claims import KeyClaims
-from .limits.user_limits import UserLimits
-from .nodes.order import NodeOrder, NodeSortPolicy
 from .placed_counts import PlacedCounts
-from .placement.placement import usable_rules
-from .preemption_records import PreemptionLog
-from .quarantine import Quarantine, forget_quarantined
-from .queue_preemption_attempts import FruitlessAttempts
-from .queues import quota as queue_quota
-from .queues.queue import Queue
-from .queues.seat import Seat
-from .queues.tree import QueueTree
+from .preemption_attempts import FruitlessAttempts
+from .preemption_log import PreemptionLog
 from .refusal_notes import RefusalNotes
-from .resources.combinations import prune
-from .resources.comparisons import is_zero
-from .resources.resource import EMPTY, add, subtract, total_of
 from .surroundings import ApplicationTimer, QueueCleaning, timer_key
-from .values.messages import AllocationsReleased, ApplicationChanged, Release
-from .values.object_state import ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .applications.application import Application
-    from .applications.effects import Answer
-    from .applications.reservations import Reservation
-    from .configuration.schema import PartitionConfig
-    from .placement.requests import RuleOutcome
-    from .reserved_pass import ReservedRest
-    from .resources.resource import Resource
+    from ..applications.application import Application
+    from ..applications.effects import Answer
+    from ..applications.reservations import Reservation
+    from ..configuration.schema import PartitionConfig
+    from ..placement.requests import RuleOutcome
+    from ..reserved_pass import ReservedRest
+    from ..resources.resource import Resource
+    from ..values.allocation import Allocation, Ask
     from .surroundings import Surroundings
-    from .values.allocation import Allocation, Ask
 
 __all__ = ["CLEANING_INTERVAL_NS", "PartitionState", "RejectedApplication"]
 

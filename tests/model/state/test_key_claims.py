@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from licorne.model.key_claims import KeyClaims
+from licorne.model.state.key_claims import KeyClaims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
