@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .configuration.problems import Problem
     from .configuration.schema import PartitionConfig, SchedulerConfig
     from .partition import Partition
-    from .reconfiguring import Savepoint
+    from .requests.reconfiguring import Savepoint
     from .values.messages import Registration
 
 __all__ = ["Cluster", "PartitionMaker", "Reconfigured"]

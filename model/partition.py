@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .allocation_releases import release_allocation
-from .allocation_updates import submit_allocations
-from .application_updates import add_applications, remove_application
 from .cycle import CycleOutcome, run_cycle
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
-from .limit_updates import limit_executions
 from .marks import reads, writes
-from .node_updates import remove_node, remove_quarantined_node, update_nodes
 from .outstanding import outstanding_asks
 from .partition_views import shown_partition
-from .quarantine import BrokenKind, quarantine_application, quarantine_node
 from .queues.quota_timer import next_due_ns
 from .quota_preemption import preempt_over_quota
-from .reconfiguring import reconfigure
+from .requests.allocations import submit_allocations
+from .requests.applications import add_applications, remove_application
+from .requests.execution_limits import limit_executions
+from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
+from .requests.quarantining import BrokenKind, quarantine_application, quarantine_node
+from .requests.reconfiguring import reconfigure
+from .requests.releases import release_allocation
 from .shared_placing import SharedOutcome, place_beside_others
 from .state.expiries import expire_due
 from .state.invariants import validate_partition
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
     from .partition_views import ShownPartition
-    from .quarantine import Quarantined
-    from .reconfiguring import Savepoint
+    from .requests.quarantining import Quarantined
+    from .requests.reconfiguring import Savepoint
     from .state.surroundings import Surroundings, TimerAction
     from .values.messages import (
         AllocationSubmission,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..model.node_updates import CREATIONS, update_refusal
+from ..model.requests.nodes import CREATIONS, update_refusal
 from ..model.values.messages import (
     AllocationRejection,
     AllocationsRejected,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from ..model.configuration.extra import ExtraConfig
     from ..model.partition import Partition
-    from ..model.quarantine import Quarantined
+    from ..model.requests.quarantining import Quarantined
     from ..model.values.documents import Document
     from .callback_failures import ErrorHook
     from .managers import Manager

@@ -12,11 +12,11 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..allocation_updates import ask_of, submission_refusal
-from ..application_updates import QuotaTags, Refused, decide, gang_refusal, make_application, quota_tags
 from ..applications.report import WaitingAsk
 from ..applications.state import ApplicationState
 from ..queues.seat import Seat
+from ..requests.allocations import ask_of, submission_refusal
+from ..requests.applications import QuotaTags, Refused, decide, gang_refusal, make_application, quota_tags
 from .asks import AskJudge
 from .explain import described, seat_blockers
 from .places import application_place, place_in

@@ -13,11 +13,11 @@ from ..applications.state import ApplicationState
 from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder, NodeSortPolicy
 from ..placement.placement import usable_rules
-from ..quarantine import Quarantine, forget_quarantined
 from ..queues import quota as queue_quota
 from ..queues.queue import Queue
 from ..queues.seat import Seat
 from ..queues.tree import QueueTree
+from ..requests.quarantining import Quarantine, forget_quarantined
 from ..resources.combinations import prune
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, add, subtract, total_of

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias, final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..requests.user_resolution import LookedUp
     from ..resources.resource import Resource
-    from ..user_resolution import LookedUp
     from .allocation import Allocation
 
 __all__ = [

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...actors.log import Log
-from ...model.user_resolution import LookUpFailure
+from ...model.requests.user_resolution import LookUpFailure
 from .resolver import UserResolutionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from ...model.user_resolution import LookedUp
+    from ...model.requests.user_resolution import LookedUp
     from ...model.values.messages import ApplicationSubmission
     from .resolver import UserResolver
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from resolver_fakes import CountingResolver
 
-from licorne.model.user_resolution import LookedUp, LookUpFailure
+from licorne.model.requests.user_resolution import LookedUp, LookUpFailure
 from licorne.model.values.messages import ApplicationSubmission
 from licorne.proxy.resolvers.look_up import with_groups
 

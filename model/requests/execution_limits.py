@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .resources.quantities import INT64_MAX
+from ..resources.quantities import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from .state.partition_state import PartitionState
-    from .values.messages import ExecutionLimit
+    from ..state.partition_state import PartitionState
+    from ..values.messages import ExecutionLimit
 
 __all__ = ["limit_executions", "timeout_ns"]
 

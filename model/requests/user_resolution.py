@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .configuration.names import is_user_name
-from .values.users import User
+from ..configuration.names import is_user_name
+from ..values.users import User
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

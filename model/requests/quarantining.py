@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, final
 
-from .applications.effects import ApplicationFacts
-from .applications.state import ApplicationState
-from .queues import quota as queue_quota
-from .resources.resource import EMPTY, add, take_away
-from .state.placing import unreserve
+from ..applications.effects import ApplicationFacts
+from ..applications.state import ApplicationState
+from ..queues import quota as queue_quota
+from ..resources.resource import EMPTY, add, take_away
+from ..state.placing import unreserve
 
 if TYPE_CHECKING:
-    from .nodes.order import NodeSeat
-    from .queues.queue import Queue
-    from .queues.seat import Seat
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
-    from .values.allocation import Allocation
+    from ..nodes.order import NodeSeat
+    from ..queues.queue import Queue
+    from ..queues.seat import Seat
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
+    from ..values.allocation import Allocation
 
 __all__ = [
     "BrokenKind",

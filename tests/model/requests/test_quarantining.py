@@ -8,7 +8,7 @@ import pytest
 from builders import SECOND_NS, TEN, a_resource
 from harness import Harness
 
-from licorne.model.quarantine import BrokenKind, Quarantined
+from licorne.model.requests.quarantining import BrokenKind, Quarantined
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import NodeAction, TerminationType
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, final
 
-from .applications.state import ApplicationState
-from .foreign_updates import submit_foreign
-from .quarantine import BrokenKind
-from .queues import quota as queue_quota
-from .queues.quota_timer import usage_raised
-from .resources.comparisons import equals, has_negative
-from .resources.resource import strictly_greater_than_zero
-from .values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
-from .values.messages import (
+from ..applications.state import ApplicationState
+from ..queues import quota as queue_quota
+from ..queues.quota_timer import usage_raised
+from ..resources.comparisons import equals, has_negative
+from ..resources.resource import strictly_greater_than_zero
+from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
+from ..values.messages import (
     AllocationPlaced,
     AllocationRejection,
 )
-from .values.object_state import ObjectState
+from ..values.object_state import ObjectState
+from .foreign import submit_foreign
+from .quarantining import BrokenKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .queues.seat import Seat
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
-    from .values.messages import AllocationSubmission
+    from ..queues.seat import Seat
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
+    from ..values.messages import AllocationSubmission
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .nodes.node import Node
-from .nodes.order import NodeSeat
-from .quarantine import BrokenKind, uncount_quarantined
-from .queues.quota import discharge
-from .resources.resource import EMPTY, subtract
-from .values.messages import (
+from ..nodes.node import Node
+from ..nodes.order import NodeSeat
+from ..queues.quota import discharge
+from ..resources.resource import EMPTY, subtract
+from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
     NodeAction,
@@ -18,15 +17,16 @@ from .values.messages import (
     Release,
     TerminationType,
 )
-from .values.object_state import ObjectState
+from ..values.object_state import ObjectState
+from .quarantining import BrokenKind, uncount_quarantined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .queues.seat import Seat
-    from .state.partition_state import PartitionState
-    from .values.allocation import Allocation
-    from .values.messages import NodeUpdate
+    from ..queues.seat import Seat
+    from ..state.partition_state import PartitionState
+    from ..values.allocation import Allocation
+    from ..values.messages import NodeUpdate
 
 __all__ = ["CREATIONS", "remove_node", "remove_quarantined_node", "update_nodes", "update_refusal"]
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .foreign_updates import remove_foreign
-from .node_updates import exchange_counts, settle_swap_on_nodes
-from .quarantine import end_quarantined
-from .values.messages import (
+from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
     Release,
     TerminationType,
 )
+from .foreign import remove_foreign
+from .nodes import exchange_counts, settle_swap_on_nodes
+from .quarantining import end_quarantined
 
 if TYPE_CHECKING:
-    from .queues.seat import Seat
-    from .state.partition_state import PartitionState
+    from ..queues.seat import Seat
+    from ..state.partition_state import PartitionState
 
 __all__ = ["release_allocation"]
 

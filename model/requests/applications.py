@@ -5,33 +5,33 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .applications.application import Application
-from .applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
-from .configuration.flags import flag_of
-from .configuration.queue_properties import SortPolicy
-from .errors import LicorneError
-from .limit_updates import timeout_ns
-from .placement.requests import PlacementRefusal, PlacementRequest
-from .quarantine import forget_quarantined
-from .queues.quota import maximum_below_root
-from .queues.tree import RECOVERY_QUEUE
-from .resources.comparisons import is_zero
-from .resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
-from .resources.texts import describe, resource_from_json
+from ..applications.application import Application
+from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
+from ..configuration.flags import flag_of
+from ..configuration.queue_properties import SortPolicy
+from ..errors import LicorneError
+from ..placement.requests import PlacementRefusal, PlacementRequest
+from ..queues.quota import maximum_below_root
+from ..queues.tree import RECOVERY_QUEUE
+from ..resources.comparisons import is_zero
+from ..resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
+from ..resources.texts import describe, resource_from_json
+from ..values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
+from ..values.object_state import ObjectState
+from ..values.users import User
+from .execution_limits import timeout_ns
+from .quarantining import forget_quarantined
 from .user_resolution import resolve
-from .values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
-from .values.object_state import ObjectState
-from .values.users import User
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .placement.requests import Placed, RuleOutcome
-    from .queues.queue import Queue
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
-    from .values.allocation import Allocation
-    from .values.messages import ApplicationRemoval, ApplicationSubmission
+    from ..placement.requests import Placed, RuleOutcome
+    from ..queues.queue import Queue
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
+    from ..values.allocation import Allocation
+    from ..values.messages import ApplicationRemoval, ApplicationSubmission
 
 __all__ = [
     "Decided",

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .nodes.order import NodeSortPolicy
-from .placement.placement import PlacementRules
-from .queues.quota_timer import quota_settings, quotas_changed
+from ..nodes.order import NodeSortPolicy
+from ..placement.placement import PlacementRules
+from ..queues.quota_timer import quota_settings, quotas_changed
 
 if TYPE_CHECKING:
-    from .configuration.schema import PartitionConfig
-    from .queues.queue import Queue
-    from .state.partition_state import PartitionState
+    from ..configuration.schema import PartitionConfig
+    from ..queues.queue import Queue
+    from ..state.partition_state import PartitionState
 
 __all__ = ["Savepoint", "reconfigure"]
 

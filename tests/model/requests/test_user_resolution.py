@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.user_resolution import LookedUp, LookUpFailure, resolve
+from licorne.model.requests.user_resolution import LookedUp, LookUpFailure, resolve
 from licorne.model.values.users import User
 
 INVALID = "invalid username, it contains invalid characters"

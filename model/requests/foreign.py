@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .values.allocation import FOREIGN_TAG, Allocation, Ask
+from ..values.allocation import FOREIGN_TAG, Allocation, Ask
 
 if TYPE_CHECKING:
-    from .state.partition_state import PartitionState
-    from .values.messages import AllocationSubmission
+    from ..state.partition_state import PartitionState
+    from ..values.messages import AllocationSubmission
 
 __all__ = ["remove_foreign", "submit_foreign"]
 
