@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, final
 from .applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
 from .applications.state import ApplicationState
 from .placeholder_pass import replace_placeholder
-from .queue_preemption import AttemptBudget, preempt_for_queue
+from .preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
 from .queues import quota as queue_quota
 from .queues.seat import Rest
 from .reserved_pass import place_reserved

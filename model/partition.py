@@ -15,8 +15,8 @@ from .explanation.explain import explain
 from .marks import reads, writes
 from .outstanding import outstanding_asks
 from .partition_views import shown_partition
+from .preemption.quota import preempt_over_quota
 from .queues.quota_timer import next_due_ns
-from .quota_preemption import preempt_over_quota
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
 from .requests.execution_limits import limit_executions

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from .applications.state import ApplicationState
+from .preemption.required_node import preempt_for_required_node
 from .queues import quota as queue_quota
-from .required_node_preemption import preempt_for_required_node
 from .resources.resource import fits, fits_undefined_unlimited
 from .state.placing import commit, unreserve
 

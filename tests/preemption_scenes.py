@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from builders import TEN
 from harness import PARTITION, Harness
 
+from licorne.model.preemption.victims import Victim
 from licorne.model.values.allocation import REQUIRED_NODE_TAG
 from licorne.model.values.messages import AllocationsReleased, AllocationSubmission, TerminationType
-from licorne.model.victims import Victim
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource

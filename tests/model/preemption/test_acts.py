@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from builders import PARTITION, TEN, a_resource
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.preemption_acts import (
+from licorne.model.preemption.acts import (
     mark_all,
     release_all,
     release_by_application,
@@ -20,7 +20,7 @@ from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord
 from licorne.model.values.messages import Release, TerminationType
 
 if TYPE_CHECKING:
-    from licorne.model.victims import Victim
+    from licorne.model.preemption.victims import Victim
 
 
 def a_scene() -> Scene:

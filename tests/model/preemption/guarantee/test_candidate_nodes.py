@@ -5,15 +5,15 @@ from __future__ import annotations
 from builders import TEN, a_resource, an_ask
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.preemption_claims import NOTHING_SPOKEN_FOR
-from licorne.model.queue_preemption_guarantees import QueueFactsOf
-from licorne.model.queue_preemption_pool import collect_victims
-from licorne.model.queue_preemption_rooms import (
+from licorne.model.preemption.claims import NOTHING_SPOKEN_FOR
+from licorne.model.preemption.guarantee.candidate_nodes import (
     STALE_AFTER_NS,
     YieldingReservations,
     rooms_for,
     yielding_reservations,
 )
+from licorne.model.preemption.guarantee.ledger import QueueFactsOf
+from licorne.model.preemption.guarantee.pool import collect_victims
 from licorne.model.values.messages import NodeAction
 
 HUNDRED = a_resource(memory=100)

@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from .preemption_claims import NOTHING_SPOKEN_FOR
-from .resources.combinations import merge_if_not_present
-from .resources.resource import (
+from ...resources.combinations import merge_if_not_present
+from ...resources.resource import (
     EMPTY,
     Resource,
     add,
@@ -24,12 +23,13 @@ from .resources.resource import (
     fits_actual,
     subtract,
 )
+from ..claims import NOTHING_SPOKEN_FOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .preemption_claims import SpokenFor
-    from .queues.queue import Queue
+    from ...queues.queue import Queue
+    from ..claims import SpokenFor
 
 __all__ = ["Ledger", "QueueFacts", "QueueFactsOf", "covers", "is_within"]
 

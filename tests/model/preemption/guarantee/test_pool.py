@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from builders import TEN, a_resource, an_ask
 from preemption_scenes import Scene
 
-from licorne.model.queue_preemption_guarantees import QueueFactsOf
-from licorne.model.queue_preemption_pool import collect_victims, fence_root
+from licorne.model.preemption.guarantee.ledger import QueueFactsOf
+from licorne.model.preemption.guarantee.pool import collect_victims, fence_root
 
 if TYPE_CHECKING:
     from licorne.model.values.allocation import Ask

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .preemption_acts import mark_all, release_by_application, remember, victim_record
-from .queues.quota_timer import is_over_maximum
-from .resources.comparisons import matches_any
-from .resources.quantity_texts import resource_text
-from .resources.resource import (
+from ..queues.quota_timer import is_over_maximum
+from ..resources.comparisons import matches_any
+from ..resources.quantity_texts import resource_text
+from ..resources.resource import (
     EMPTY,
     Resource,
     fits_undefined_unlimited,
@@ -23,15 +22,16 @@ from .resources.resource import (
     subtract_only_existing,
     total_of,
 )
-from .state.preemption_log import PreemptionCause, PreemptionRecord
+from ..state.preemption_log import PreemptionCause, PreemptionRecord
+from .acts import mark_all, release_by_application, remember, victim_record
 from .victims import described, quota_order, victims_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .queues.queue import Queue
-    from .state.partition_state import PartitionState
-    from .state.preemption_log import VictimRecord
+    from ..queues.queue import Queue
+    from ..state.partition_state import PartitionState
+    from ..state.preemption_log import VictimRecord
     from .victims import Victim
 
 __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]

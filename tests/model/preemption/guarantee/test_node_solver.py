@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from builders import TEN, a_resource, an_ask
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.queue_preemption_guarantees import QueueFactsOf
-from licorne.model.queue_preemption_nodes import NodeRoom, NodeSolution, NodeSolver
-from licorne.model.queue_preemption_pool import collect_victims
+from licorne.model.preemption.guarantee.ledger import QueueFactsOf
+from licorne.model.preemption.guarantee.node_solver import NodeRoom, NodeSolution, NodeSolver
+from licorne.model.preemption.guarantee.pool import collect_victims
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .queue_preemption_nodes import NodeSolution
-    from .state.surroundings import Predicates
-    from .victims import Victim
+    from ...state.surroundings import Predicates
+    from ..victims import Victim
+    from .node_solver import NodeSolution
 
 __all__ = ["JUDGED_AT_ONCE", "JudgedNode", "NoNode", "choose_node"]
 

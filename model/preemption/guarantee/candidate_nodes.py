@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .queue_preemption_guarantees import Ledger, QueueFactsOf, covers
-from .queue_preemption_nodes import NodeRoom
-from .resources.resource import fits
+from ...resources.resource import fits
+from .ledger import Ledger, QueueFactsOf, covers
+from .node_solver import NodeRoom
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .nodes.order import NodeSeat
-    from .preemption_claims import SpokenFor
-    from .queue_preemption_pool import VictimPool
-    from .queues.queue import Queue
-    from .queues.seat import Seat
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
-    from .values.allocation import Ask
+    from ...nodes.order import NodeSeat
+    from ...queues.queue import Queue
+    from ...queues.seat import Seat
+    from ...resources.resource import Resource
+    from ...state.partition_state import PartitionState
+    from ...values.allocation import Ask
+    from ..claims import SpokenFor
+    from .pool import VictimPool
 
 __all__ = ["STALE_AFTER_NS", "YieldingReservations", "rooms_for", "yielding_reservations"]
 

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.resources.resource import EMPTY, Resource, add, fits
-from licorne.model.values.allocation import Allocation, Ask
-from licorne.model.victims import (
+from licorne.model.preemption.victims import (
     Need,
     Reluctance,
     Victim,
@@ -23,6 +21,8 @@ from licorne.model.victims import (
     required_node_order,
     victims_of,
 )
+from licorne.model.resources.resource import EMPTY, Resource, add, fits
+from licorne.model.values.allocation import Allocation, Ask
 
 if TYPE_CHECKING:
     from licorne.model.queues.seat import Seat

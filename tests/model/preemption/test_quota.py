@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
+from licorne.model.preemption.quota import over_maximum, shared_out
 from licorne.model.queues.quota_timer import quota_settings, quotas_changed
-from licorne.model.quota_preemption import over_maximum, shared_out
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import TerminationType
 

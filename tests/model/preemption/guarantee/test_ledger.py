@@ -8,7 +8,7 @@ from builders import a_queue_tree, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf, covers, is_within
+from licorne.model.preemption.guarantee.ledger import Ledger, QueueFacts, QueueFactsOf, covers, is_within
 
 if TYPE_CHECKING:
     from licorne.model.queues.tree import QueueTree

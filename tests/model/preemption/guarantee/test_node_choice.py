@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from builders import START_NS, TEN
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.queue_preemption_judgement import JUDGED_AT_ONCE, JudgedNode, NoNode, choose_node
-from licorne.model.queue_preemption_nodes import NodeSolution
+from licorne.model.preemption.guarantee.node_choice import JUDGED_AT_ONCE, JudgedNode, NoNode, choose_node
+from licorne.model.preemption.guarantee.node_solver import NodeSolution
+from licorne.model.preemption.victims import Victim
 from licorne.model.values.allocation import Allocation, Ask
-from licorne.model.victims import Victim
 
 
 @dataclass

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .configuration.queue_properties import PreemptionPolicy, PriorityPolicy
-from .preemption_claims import NOTHING_SPOKEN_FOR
-from .queue_preemption_guarantees import Ledger, QueueFacts, QueueFactsOf
-from .queues.quota import maximum_of_path
-from .resources.comparisons import matches_any
-from .resources.resource import Resource, add, fits_undefined_unlimited
-from .victims import queue_order, victims_of
+from ...configuration.queue_properties import PreemptionPolicy, PriorityPolicy
+from ...queues.quota import maximum_of_path
+from ...resources.comparisons import matches_any
+from ...resources.resource import Resource, add, fits_undefined_unlimited
+from ..claims import NOTHING_SPOKEN_FOR
+from ..victims import queue_order, victims_of
+from .ledger import Ledger, QueueFacts, QueueFactsOf
 
 if TYPE_CHECKING:
-    from .preemption_claims import SpokenFor
-    from .queues.queue import Queue
-    from .values.allocation import Ask
-    from .victims import Victim
+    from ...queues.queue import Queue
+    from ...values.allocation import Ask
+    from ..claims import SpokenFor
+    from ..victims import Victim
 
 __all__ = ["VictimPool", "collect_victims", "fence_root"]
 

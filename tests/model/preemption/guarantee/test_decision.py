@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from builders import TEN, FakePredicates, a_resource, an_ask
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.queue_preemption_guarantees import QueueFactsOf
-from licorne.model.queue_preemption_nodes import NodeRoom
-from licorne.model.queue_preemption_pool import collect_victims
-from licorne.model.queue_preemption_selection import (
+from licorne.model.preemption.guarantee.decision import (
     NoPreemption,
     PreemptionPlan,
     PreemptionView,
     decide,
     lack_of_queues,
 )
+from licorne.model.preemption.guarantee.ledger import QueueFactsOf
+from licorne.model.preemption.guarantee.node_solver import NodeRoom
+from licorne.model.preemption.guarantee.pool import collect_victims
 from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:

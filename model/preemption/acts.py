@@ -10,15 +10,15 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from .preemption_loops import loop_of
-from .state.preemption_log import VictimRecord
-from .values.messages import AllocationsReleased, Release, TerminationType
+from ..state.preemption_log import VictimRecord
+from ..values.messages import AllocationsReleased, Release, TerminationType
+from .loops import loop_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .state.partition_state import PartitionState
-    from .state.preemption_log import PreemptionRecord
+    from ..state.partition_state import PartitionState
+    from ..state.preemption_log import PreemptionRecord
     from .victims import Victim
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import SECOND_NS, FakePredicates, a_resource
 from preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.queue_preemption import EXHAUSTED, NO_HELP, PRECONDITIONS
+from licorne.model.preemption.guarantee.attempt import EXHAUSTED, NO_HELP, PRECONDITIONS
 from licorne.model.state.preemption_attempts import ATTEMPTS_MAX
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import NodeAction, TerminationType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import TEN, FakePredicates, a_resource
 from preemption_scenes import Scene
 
-from licorne.model.preemption_claims import NOTHING_SPOKEN_FOR, SpokenFor, spoken_for
+from licorne.model.preemption.claims import NOTHING_SPOKEN_FOR, SpokenFor, spoken_for
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import NodeAction
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .preemption_acts import still_going
-from .resources.combinations import component_wise_max
-from .resources.resource import EMPTY, add, subtract_only_existing
+from ..resources.combinations import component_wise_max
+from ..resources.resource import EMPTY, add, subtract_only_existing
+from .acts import still_going
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .queues.queue import Queue
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
+    from ..queues.queue import Queue
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
 
 __all__ = ["NOTHING_SPOKEN_FOR", "SpokenFor", "spoken_for"]
 

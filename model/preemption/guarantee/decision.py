@@ -19,18 +19,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from .queue_preemption_guarantees import Ledger, QueueFacts, covers, is_within
-from .queue_preemption_judgement import JudgedNode, NoNode, choose_node
-from .queue_preemption_nodes import NodeRoom, NodeSolver
-from .resources.resource import Resource, add, fits
-from .victims import Need, Victim, given_back, needed_only, queue_order
+from ...resources.resource import Resource, add, fits
+from ..victims import Need, Victim, given_back, needed_only, queue_order
+from .ledger import Ledger, QueueFacts, covers, is_within
+from .node_choice import JudgedNode, NoNode, choose_node
+from .node_solver import NodeRoom, NodeSolver
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .queue_preemption_pool import VictimPool
-    from .state.surroundings import Predicates
-    from .values.allocation import Ask
+    from ...state.surroundings import Predicates
+    from ...values.allocation import Ask
+    from .pool import VictimPool
 
 __all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_owed"]
 

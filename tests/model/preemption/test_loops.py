@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from builders import START_NS, TEN
 
-from licorne.model.preemption_loops import LOOP_WINDOW_NS, loop_of
+from licorne.model.preemption.loops import LOOP_WINDOW_NS, loop_of
 from licorne.model.state.preemption_log import (
     PreemptionCause,
     PreemptionLog,

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
+from licorne.model.preemption.victims import given_back
 from licorne.model.resources.resource import Resource, add, fits
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import TerminationType
-from licorne.model.victims import given_back
 
 QUEUES = """
     - name: a

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .state.preemption_log import PreemptionCause
+from ..state.preemption_log import PreemptionCause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .state.preemption_log import PreemptionLog, PreemptionRecord
+    from ..state.preemption_log import PreemptionLog, PreemptionRecord
 
 __all__ = ["LOOP_WINDOW_NS", "loop_of"]
 

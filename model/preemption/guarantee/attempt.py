@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .preemption_acts import mark_all, release_all, remember, still_going
-from .preemption_claims import spoken_for
-from .queue_preemption_guarantees import QueueFactsOf
-from .queue_preemption_pool import collect_victims
-from .queue_preemption_records import record_of
-from .queue_preemption_rooms import rooms_for, yielding_reservations
-from .queue_preemption_selection import (
+from ...state.placing import unreserve
+from ...state.preemption_attempts import (
+    CHECK_INTERVAL_NS,
+    EVER_NS,
+    AttemptBudget,
+    AttemptShape,
+    due_ns,
+)
+from ..acts import mark_all, release_all, remember, still_going
+from ..claims import spoken_for
+from .candidate_nodes import rooms_for, yielding_reservations
+from .decision import (
     NoPreemption,
     PreemptionPlan,
     PreemptionView,
@@ -24,21 +29,16 @@ from .queue_preemption_selection import (
     lack_of_queues,
     may_be_owed,
 )
-from .state.placing import unreserve
-from .state.preemption_attempts import (
-    CHECK_INTERVAL_NS,
-    EVER_NS,
-    AttemptBudget,
-    AttemptShape,
-    due_ns,
-)
+from .ledger import QueueFactsOf
+from .pool import collect_victims
+from .record import record_of
 
 if TYPE_CHECKING:
-    from .applications.ask_walk import Candidate
-    from .nodes.order import NodeSeat
-    from .queue_preemption_rooms import YieldingReservations
-    from .queues.seat import Seat
-    from .state.partition_state import PartitionState
+    from ...applications.ask_walk import Candidate
+    from ...nodes.order import NodeSeat
+    from ...queues.seat import Seat
+    from ...state.partition_state import PartitionState
+    from .candidate_nodes import YieldingReservations
 
 __all__ = ["AttemptBudget", "preempt_for_queue"]
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from .resources.comparisons import type_match_percent
-from .resources.resource import Resource, add, fits, subtract, total_of
-from .resources.shares import shares
+from ..resources.comparisons import type_match_percent
+from ..resources.resource import Resource, add, fits, subtract, total_of
+from ..resources.shares import shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .queues.queue import Queue
-    from .queues.seat import Seat
-    from .values.allocation import Allocation
+    from ..queues.queue import Queue
+    from ..queues.seat import Seat
+    from ..values.allocation import Allocation
 
 __all__ = [
     "Need",

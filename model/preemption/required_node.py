@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .preemption_acts import mark_all, release_all, remember, still_going, victim_record
-from .preemption_claims import spoken_for
-from .resources.comparisons import matches_any
-from .resources.quantity_texts import resource_text
-from .resources.resource import add, fits
-from .state.preemption_log import PreemptionCause, PreemptionRecord
+from ..resources.comparisons import matches_any
+from ..resources.quantity_texts import resource_text
+from ..resources.resource import add, fits
+from ..state.preemption_log import PreemptionCause, PreemptionRecord
+from .acts import mark_all, release_all, remember, still_going, victim_record
+from .claims import spoken_for
 from .victims import Need, Victim, described, needed_only, required_node_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .applications.pending_asks import AskRecord
-    from .nodes.order import NodeSeat
-    from .queues.seat import Seat
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
-    from .values.allocation import Ask
+    from ..applications.pending_asks import AskRecord
+    from ..nodes.order import NodeSeat
+    from ..queues.seat import Seat
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
+    from ..values.allocation import Ask
 
 __all__ = ["choose_for_required_node", "preempt_for_required_node"]
 

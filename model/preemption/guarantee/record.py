@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .preemption_acts import victim_record
-from .queue_preemption_guarantees import Ledger, QueueFacts
-from .resources.quantity_texts import resource_text
-from .state.preemption_log import PreemptionCause, PreemptionRecord
-from .victims import described
+from ...resources.quantity_texts import resource_text
+from ...state.preemption_log import PreemptionCause, PreemptionRecord
+from ..acts import victim_record
+from ..victims import described
+from .ledger import Ledger, QueueFacts
 
 if TYPE_CHECKING:
-    from .queue_preemption_selection import PreemptionPlan, PreemptionView
-    from .queues.seat import Seat
-    from .victims import Victim
+    from ...queues.seat import Seat
+    from ..victims import Victim
+    from .decision import PreemptionPlan, PreemptionView
 
 __all__ = ["record_of"]
 

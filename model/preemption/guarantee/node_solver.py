@@ -10,19 +10,19 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from .queue_preemption_guarantees import Ledger, covers
-from .resources.comparisons import equals_or_empty
-from .resources.resource import add, fits, subtract_eliminating_negative
-from .victims import Need, needed_only
+from ...resources.comparisons import equals_or_empty
+from ...resources.resource import add, fits, subtract_eliminating_negative
+from ..victims import Need, needed_only
+from .ledger import Ledger, covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .queue_preemption_guarantees import QueueFacts
-    from .queue_preemption_pool import VictimPool
-    from .resources.resource import Resource
-    from .values.allocation import Ask
-    from .victims import Victim
+    from ...resources.resource import Resource
+    from ...values.allocation import Ask
+    from ..victims import Victim
+    from .ledger import QueueFacts
+    from .pool import VictimPool
 
 __all__ = ["NodeRoom", "NodeSolution", "NodeSolver"]
 
