@@ -11,10 +11,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 
 from ..lockcheck import excludes, requires
-from ..model.cycle import CycleOutcome
 from ..model.marks import marked_methods
 from ..model.partition import Partition
-from ..model.shared_placing import SharedOutcome
+from ..model.scheduling.cycle import CycleOutcome
+from ..model.scheduling.shared_placing import SharedOutcome
 from ..model.values.messages import NodeAction
 from .breakage import blame
 from .guards import Guard

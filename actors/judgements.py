@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast, final
 
-from ..model.cycle import CycleOutcome
+from ..model.scheduling.cycle import CycleOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

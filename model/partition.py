@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .cycle import CycleOutcome, run_cycle
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
 from .marks import reads, writes
-from .outstanding import outstanding_asks
 from .partition_views import shown_partition
 from .preemption.quota import preempt_over_quota
 from .queues.quota_timer import next_due_ns
@@ -24,7 +22,9 @@ from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
 from .requests.quarantining import BrokenKind, quarantine_application, quarantine_node
 from .requests.reconfiguring import reconfigure
 from .requests.releases import release_allocation
-from .shared_placing import SharedOutcome, place_beside_others
+from .scheduling.cycle import CycleOutcome, run_cycle
+from .scheduling.outstanding import outstanding_asks
+from .scheduling.shared_placing import SharedOutcome, place_beside_others
 from .state.expiries import expire_due
 from .state.invariants import validate_partition
 from .state.partition_state import PartitionState

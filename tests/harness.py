@@ -25,9 +25,9 @@ from builders import (
 )
 
 from licorne.model.clock import VirtualClock
-from licorne.model.cycle import CycleOutcome, run_cycle
 from licorne.model.partition import Partition
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.surroundings import Surroundings
 from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
 from licorne.model.values.messages import (

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ..applications.reservations import Reservation
     from ..configuration.schema import PartitionConfig
     from ..placement.requests import RuleOutcome
-    from ..reserved_pass import ReservedRest
     from ..resources.resource import Resource
+    from ..scheduling.reserved_pass import ReservedRest
     from ..values.allocation import Allocation, Ask
     from .surroundings import Surroundings
 

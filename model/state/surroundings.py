@@ -153,7 +153,7 @@ class Surroundings:
     """False: no node is reserved but for asks that require it."""
     weave: Weave = _as_it_is
     """The class of queues, limits, node order and counts: itself, or one whose marked methods are guarded, so
-    that several threads may place asks in one partition (`licorne.model.shared_placing`)."""
+    that several threads may place asks in one partition (`licorne.model.scheduling.shared_placing`)."""
     cancel: Callable[[TimerKey], None] = _nothing_waits
     """Have what waits under a key, see `timer_key`, not come. What is on its way already may still come."""
     summarise: Callable[[Document], None] = _tell_nobody

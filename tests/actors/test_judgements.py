@@ -8,7 +8,7 @@ import pytest
 from builders import FakePredicates
 
 from licorne.actors.judgements import SLOW_NS, Answers, Judgements, WorldMovedError
-from licorne.model.cycle import CycleOutcome
+from licorne.model.scheduling.cycle import CycleOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable

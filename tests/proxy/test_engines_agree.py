@@ -11,8 +11,8 @@ from transcript_generator import random_transcript
 from transcript_witness import output_of
 
 from licorne.model import partition
-from licorne.model.cycle import CycleOutcome, run_cycle
-from licorne.model.shared_placing import SharedOutcome, place_beside_others
+from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
+from licorne.model.scheduling.shared_placing import SharedOutcome, place_beside_others
 from licorne.proxy import managers
 
 if TYPE_CHECKING:

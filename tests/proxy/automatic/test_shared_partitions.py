@@ -19,7 +19,7 @@ from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import session
 from licorne.model.partition import Partition
 from licorne.model.queues.queue import Queue
-from licorne.model.shared_placing import SharedOutcome
+from licorne.model.scheduling.shared_placing import SharedOutcome
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

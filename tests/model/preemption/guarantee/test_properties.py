@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from preemption_scenes import Scene
 
-from licorne.model.cycle import CycleOutcome
 from licorne.model.resources.resource import EMPTY, Resource, add, fits, subtract
+from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.allocation import CREATION_TIME_TAG
 from licorne.model.values.messages import AllocationSubmission
 

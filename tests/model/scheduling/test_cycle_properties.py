@@ -13,8 +13,8 @@ import pytest
 from builders import a_resource
 from harness import Harness
 
-from licorne.model.cycle import CycleOutcome, run_cycle
 from licorne.model.resources.resource import fits_undefined_unlimited
+from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.values.messages import NodeAction, TerminationType
 
 if TYPE_CHECKING:

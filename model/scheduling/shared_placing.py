@@ -9,7 +9,7 @@ the steps before it are taken back.
 A step may decline because of what another thread is about to take back. So nothing is concluded here from a
 "no": nobody rests, backs off or is refused. That, and all that concerns more than one leaf (reservations,
 swaps, preemption, maxima of applications), is left to a cycle that has the partition alone
-(`licorne.model.cycle`).
+(`licorne.model.scheduling.cycle`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from contextlib import ExitStack
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from .applications.state import ApplicationState
+from ..applications.state import ApplicationState
+from ..queues import quota as queue_quota
+from ..state.placing import count_accepted
+from ..values.allocation import Allocation
+from ..values.messages import AllocationPlaced
 from .cycle import is_idle, rests
-from .queues import quota as queue_quota
-from .state.placing import count_accepted
-from .values.allocation import Allocation
-from .values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from .queues.queue import Queue
-    from .queues.seat import Seat
-    from .state.partition_state import PartitionState
-    from .values.allocation import Ask
+    from ..queues.queue import Queue
+    from ..queues.seat import Seat
+    from ..state.partition_state import PartitionState
+    from ..values.allocation import Ask
 
 __all__ = ["SharedOutcome", "place_beside_others"]
 

@@ -15,7 +15,7 @@ from licorne.model.nodes.order import NodeOrder
 from licorne.model.queues import quota as queue_quota
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY
-from licorne.model.shared_placing import SharedOutcome, place_beside_others
+from licorne.model.scheduling.shared_placing import SharedOutcome, place_beside_others
 from licorne.model.state.placing import reserve
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import SECOND_NS, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.cycle import CycleOutcome
+from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import NodeAction
 from licorne.model.values.refusals import RefusalReason
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .applications.state import ApplicationState
-from .preemption.required_node import preempt_for_required_node
-from .queues import quota as queue_quota
-from .resources.resource import fits, fits_undefined_unlimited
-from .state.placing import commit, unreserve
+from ..applications.state import ApplicationState
+from ..preemption.required_node import preempt_for_required_node
+from ..queues import quota as queue_quota
+from ..resources.resource import fits, fits_undefined_unlimited
+from ..state.placing import commit, unreserve
 
 if TYPE_CHECKING:
-    from .applications.reservations import Reservation
-    from .nodes.order import NodeSeat
-    from .queues.queue import Queue
-    from .queues.seat import Seat
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
-    from .values.allocation import Ask
+    from ..applications.reservations import Reservation
+    from ..nodes.order import NodeSeat
+    from ..queues.queue import Queue
+    from ..queues.seat import Seat
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
+    from ..values.allocation import Ask
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "ReservedRest", "place_reserved"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .queues.quota import headroom_without_root
-from .resources.resource import component_wise_min, fits_undefined_unlimited, subtract_only_existing
-from .values.messages import SchedulingStateChanged
+from ..queues.quota import headroom_without_root
+from ..resources.resource import component_wise_min, fits_undefined_unlimited, subtract_only_existing
+from ..values.messages import SchedulingStateChanged
 
 if TYPE_CHECKING:
-    from .queues.seat import Seat
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
+    from ..queues.seat import Seat
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
 
 __all__ = ["outstanding_asks"]
 

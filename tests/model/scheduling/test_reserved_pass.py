@@ -6,8 +6,8 @@ import pytest
 from builders import TEN, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.cycle import CycleOutcome
-from licorne.model.reserved_pass import RESERVATION_TIMEOUT_NS
+from licorne.model.scheduling.cycle import CycleOutcome
+from licorne.model.scheduling.reserved_pass import RESERVATION_TIMEOUT_NS
 from licorne.model.values.messages import NodeAction, TerminationType
 
 FIVE = a_resource(memory=5)

@@ -15,28 +15,28 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
-from .applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
-from .applications.state import ApplicationState
+from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
+from ..applications.state import ApplicationState
+from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
+from ..queues import quota as queue_quota
+from ..queues.seat import Rest
+from ..resources.resource import fits, fits_undefined_unlimited, strictly_greater_than_zero
+from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
+from ..values.object_state import ObjectState
+from ..values.refusals import RefusalReason
 from .placeholder_pass import replace_placeholder
-from .preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
-from .queues import quota as queue_quota
-from .queues.seat import Rest
 from .reserved_pass import place_reserved
-from .resources.resource import fits, fits_undefined_unlimited, strictly_greater_than_zero
-from .state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
-from .values.object_state import ObjectState
-from .values.refusals import RefusalReason
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from .applications.ask_walk import Candidate
-    from .nodes.order import NodeSeat
-    from .queues.queue import Queue
-    from .queues.seat import Seat
-    from .resources.resource import Resource
-    from .state.partition_state import PartitionState
-    from .values.allocation import Ask
+    from ..applications.ask_walk import Candidate
+    from ..nodes.order import NodeSeat
+    from ..queues.queue import Queue
+    from ..queues.seat import Seat
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
+    from ..values.allocation import Ask
 
 __all__ = ["CycleOutcome", "is_idle", "rests", "run_cycle"]
 

@@ -6,7 +6,7 @@ import pytest
 from builders import START_NS, TEN, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.cycle import CycleOutcome
+from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import AllocationPlaced, NodeAction
 from licorne.model.values.object_state import ObjectState
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .applications.gang import SwapWalk
-from .values.allocation import Allocation
-from .values.messages import AllocationsReleased, Release, TerminationType
+from ..applications.gang import SwapWalk
+from ..values.allocation import Allocation
+from ..values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
-    from .applications.gang import SwapOffer
-    from .nodes.order import NodeSeat
-    from .queues.seat import Seat
-    from .state.partition_state import PartitionState
+    from ..applications.gang import SwapOffer
+    from ..nodes.order import NodeSeat
+    from ..queues.seat import Seat
+    from ..state.partition_state import PartitionState
 
 __all__ = ["replace_placeholder"]
 

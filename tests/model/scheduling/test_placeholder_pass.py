@@ -6,8 +6,8 @@ import pytest
 from builders import SECOND_NS, START_NS, TEN, FakePredicates, a_resource
 from harness import Harness
 
-from licorne.model.cycle import CycleOutcome
 from licorne.model.resources.resource import EMPTY
+from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import AllocationPlaced, AllocationsReleased, NodeAction, TerminationType
 
 FIVE = a_resource(memory=5)
