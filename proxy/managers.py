@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..actors.engine import Engine
     from ..actors.real_clock import RealClock
-    from ..model.clock import VirtualClock
+    from ..actors.virtual_clock import VirtualClock
     from ..model.configuration.schema import PartitionConfig
     from ..model.state.surroundings import Predicates, TimerAction, TimerKey
     from ..model.values.messages import Announcement

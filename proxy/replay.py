@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
-from ..model.clock import EPOCH_2000_NS
+from ..actors.virtual_clock import EPOCH_2000_NS
 from ..model.errors import LicorneError
 from .scheduler import Scheduler
 from .si import si_pb2 as si

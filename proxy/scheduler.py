@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, final
 
 from ..actors.interrupts import Uninterrupted, run_whole
 from ..actors.real_clock import RealClock
-from ..model.clock import VirtualClock
+from ..actors.virtual_clock import VirtualClock
 from ..model.cluster import Cluster
 from ..model.configuration.flags import flag_of
 from ..model.errors import RequestError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..actors.interrupts import Uninterrupted
-from ..model.clock import VirtualClock
+from ..actors.virtual_clock import VirtualClock
 from ..model.errors import LicorneError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Final
 
+from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
 from licorne.model.applications.gang import GangSettings
-from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.configuration.reader import load
 from licorne.model.nodes.node import Node
 from licorne.model.queues.tree import QueueTree

@@ -24,7 +24,7 @@ from builders import (
     an_ask,
 )
 
-from licorne.model.clock import VirtualClock
+from licorne.actors.virtual_clock import VirtualClock
 from licorne.model.partition import Partition
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, final
 
-from ...model.clock import EPOCH_2000_NS
+from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.errors import LicorneError
 from ..engine_names import engine_named

@@ -13,7 +13,7 @@ from licorne.actors.engine import ActorsEngine, DirectEngine
 from licorne.actors.errors import AskCycleError, AskDirectionError
 from licorne.actors.handles import reference_of
 from licorne.actors.partition_actor import CYCLES_PER_SLICE, PartitionActor
-from licorne.model.clock import EPOCH_2000_NS
+from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition

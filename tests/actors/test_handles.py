@@ -22,8 +22,8 @@ from pykka import ActorDeadError
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskDirectionError
 from licorne.actors.handles import RANKS, EntityActor, adopt, reference_of, told
+from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
-from licorne.model.clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
 from licorne.model.marks import marked_methods

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .state.due_timers import DueTimers
+from ..model.state.due_timers import DueTimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .state.surroundings import TimerAction, TimerKey
+    from ..model.state.surroundings import TimerAction, TimerKey
 
 __all__ = ["EPOCH_2000_NS", "VirtualClock"]
 

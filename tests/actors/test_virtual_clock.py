@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from builders import SECOND_NS, START_NS
 
-from licorne.model.clock import EPOCH_2000_NS, VirtualClock
+from licorne.actors.virtual_clock import EPOCH_2000_NS, VirtualClock
 from licorne.model.state.surroundings import Inspection, LookAgain, QueueCleaning
 
 if TYPE_CHECKING:
