@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from pykka import ActorRegistry
 from pykka.messages import _ActorStop
 
-from ..lockcheck.levels import Level
+from ..lockcheck.findings.levels import Level
 from ..lockcheck.settings import level_for
 from .direction import AskDirection
 from .errors import DispatcherError

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from .blocking import blocking, no_locks
 from .contracts import excludes, leaf, requires, unexercised
-from .errors import (
+from .factories import Condition, Lock, RLock, RWLock, lock_all
+from .findings.errors import (
     DeadlockError,
     DeadlockPossibleError,
     LockCheckError,
@@ -15,9 +16,8 @@ from .errors import (
     LockUsageError,
     OrderDeclarationError,
 )
-from .factories import Condition, Lock, RLock, RWLock, lock_all
-from .findings import Edge, Finding, Frame, Kind, Rung
-from .levels import Environment, Level
+from .findings.findings import Edge, Finding, Frame, Kind, Rung
+from .findings.levels import Environment, Level
 from .order import Order
 from .same_class import forbid, key, tree, try_only
 from .units import assert_held, fresh, held, note_write, publish, unit

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from .findings import Rung
-from .levels import Level
+from .findings.findings import Rung
+from .findings.levels import Level
 from .runtime import LATCH, runtime
 from .sessions import Session
 
 if TYPE_CHECKING:
-    from .levels import Environment
+    from .findings.levels import Environment
 
 __all__ = ["look_on"]
 

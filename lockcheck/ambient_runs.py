@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .confirmation import outcome_of, steering_to
-from .levels import Level
+from .findings.levels import Level
+from .findings.witness_file import FOLDER, read_witness, write_witness
 from .recording import events_written
 from .runtime import runtime
-from .witness_file import FOLDER, read_witness, write_witness
 from .witness_making import witness_of
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .report import suggestion
+from .findings.text import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from .findings import Finding, Rung
+    from .findings.findings import Finding, Rung
     from .summaries import Summary
 
 __all__ = ["to_annotations"]

@@ -11,12 +11,12 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, final
 
 from .blocking import asks
-from .findings import Kind
+from .findings.findings import Kind
+from .findings.levels import Level
+from .findings.statistics import PENDING_MAX
 from .holding import Grip, LockIdentity, Node, held_nodes
-from .levels import Level
 from .runtime import go_on_as, local, next_segment, runtime
 from .stacks import caller_outside, capture
-from .statistics import PENDING_MAX
 from .stepping import fold, let_go, step_from
 from .waiting import wait_in_slices
 

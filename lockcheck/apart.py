@@ -17,12 +17,12 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from .findings import Finding, Kind, Rung, fingerprint_of_path
+from .findings.findings import Finding, Kind, Rung, fingerprint_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .findings import Edge
+    from .findings.findings import Edge
     from .summaries import Nesting, Summary
 
 __all__ = ["closed_apart"]

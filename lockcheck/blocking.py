@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .findings import Kind
+from .findings.findings import Kind
 from .holding import held_nodes
 from .runtime import local, runtime
 

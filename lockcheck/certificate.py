@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .findings import DEFAULT_FAIL_ON
+from .findings.findings import DEFAULT_FAIL_ON
 from .order_proof import closed_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .findings import Finding
+    from .findings.findings import Finding
     from .order_proof import Step
     from .summaries import Contract, Nesting, Summary
 

@@ -11,10 +11,10 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
+from .findings.statistics import PENDING_MAX
 from .happens_before import begin
 from .holding import Grip, LockIdentity, Node, Unit, holds_of
 from .runtime import local
-from .statistics import PENDING_MAX
 from .stepping import entered, fold, here, let_go, many_members, step, step_from
 from .waiting import wait_noted
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from .asking_again import asks_again
 from .blocking import blocks
-from .findings import Kind
+from .findings.findings import Kind
+from .findings.levels import Level
 from .holding import held_nodes, holds_of
-from .levels import Level
 from .runtime import local, runtime
 from .stacks import caller
 from .units import identity_of

@@ -6,17 +6,17 @@ import sys
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
+from .findings.statistics import PENDING_MAX
 from .holding import Grip, LockIdentity
 from .runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
-from .statistics import PENDING_MAX
 from .stepping import entered, fold, here, let_go, many_members, step, step_from
 from .waiting import LockWait, wait_in_slices
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .holding import Attempt, Node
     from .rwlock import Policy
 

@@ -19,15 +19,15 @@ from .confirm_command import add_confirm_commands
 from .diagrams import dot, mermaid
 from .differences import differences
 from .documents import read_document
-from .errors import LockCheckError
-from .findings import Rung, failing_from
-from .json_values import said
-from .levels import Level, level_of, max_hold_of
+from .findings.errors import LockCheckError
+from .findings.findings import Rung, failing_from
+from .findings.json_values import said
+from .findings.levels import Level, level_of, max_hold_of
+from .findings.witness_file import FOLDER
 from .page import to_html
 from .running import run_program
 from .trace_command import add_commands
 from .usage_tables import GROUPS, usage_table
-from .witness_file import FOLDER
 from .writing import add_report_options, report_paths, write_reports
 
 if TYPE_CHECKING:

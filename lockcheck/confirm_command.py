@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from .confirmation import in_attempts, raised
 from .documents import FORMAT, read_document
-from .errors import LockUsageError
-from .findings import Rung, failing_from
-from .json_values import read_text
-from .report import finding_text, text_report
+from .findings.errors import LockUsageError
+from .findings.findings import Rung, failing_from
+from .findings.json_values import read_text
+from .findings.text import finding_text, text_report
+from .findings.witness import Grasp
+from .findings.witness_file import FOLDER, read_witness
 from .steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from .steering import PAUSE_SECONDS
 from .summaries import Summary, merged
 from .trace_command import findings_of
 from .trace_file import is_trace, read_trace
-from .witness import Grasp
-from .witness_file import FOLDER, read_witness
 from .witness_making import finding_of, witness_of
 from .writing import add_report_options, report_paths, write_reports
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from .confirmation import Outcome
-    from .findings import Finding
-    from .witness import Stop, Witness
+    from .findings.findings import Finding
+    from .findings.witness import Stop, Witness
 
 __all__ = ["add_confirm_commands"]
 

@@ -12,22 +12,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from .crew import edges_of
-from .errors import DeadlockError, LockUsageError
-from .findings import Finding, Rung
-from .levels import Level
+from .findings.errors import DeadlockError, LockUsageError
+from .findings.findings import Finding, Rung
+from .findings.levels import Level
+from .findings.witness_file import with_replay
 from .runtime import LATCH, runtime
 from .sessions import NOTE_ALL, Session
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX
-from .witness_file import with_replay
 from .witness_making import stops_of_crew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from .findings.witness import Witness
     from .order import Order
-    from .witness import Witness
 
 __all__ = ["Outcome", "confirm", "in_attempts", "outcome_of", "raised", "steered", "steering_to"]
 

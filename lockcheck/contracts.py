@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from .errors import LockUsageError
-from .findings import Kind, Mode
+from .findings.errors import LockUsageError
+from .findings.findings import Kind, Mode
+from .findings.levels import Level
 from .holding import held_nodes
-from .levels import Level
 from .runtime import local, runtime
 from .settings import level_in_force
 from .units import assert_held

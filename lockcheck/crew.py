@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from .findings import Edge
+from .findings.findings import Edge
 from .holding import modes_held, nesting_of
 from .stacks import resolve
 from .waiting import LockWait

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .findings import Finding
+    from .findings.findings import Finding
     from .summaries import Nesting, Summary
 
 __all__ = ["Differences", "differences"]

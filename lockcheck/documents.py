@@ -9,18 +9,18 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .findings import MODES, Edge, Finding, Frame, Kind, Rung
-from .json_values import Fields, open_document, read_text
+from .findings.findings import MODES, Edge, Finding, Frame, Kind, Rung
+from .findings.json_values import Fields, open_document, read_text
+from .findings.statistics import Spread, Usage
+from .findings.text import scenario, suggestion
+from .findings.witness_file import json_of_stop, read_stop
 from .order_proof import Step
-from .report import scenario, suggestion
-from .statistics import Spread, Usage
 from .summaries import Contract, Declaration, Nesting, Role, Summary
-from .witness_file import json_of_stop, read_stop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .json_values import Json
+    from .findings.json_values import Json
 
 __all__ = ["FORMAT", "VERSION", "document_of", "from_json", "read_document", "to_json"]
 

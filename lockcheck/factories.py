@@ -13,7 +13,7 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from .levels import Level
+from .findings.levels import Level
 from .rwlock import PlainRWLock
 from .settings import level_for
 

@@ -9,7 +9,7 @@ from .apart import closed_apart
 from .summaries import Summary, merged, strongest_first
 
 if TYPE_CHECKING:
-    from .findings import Finding
+    from .findings.findings import Finding
 
 __all__ = ["Gathered"]
 

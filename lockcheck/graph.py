@@ -11,13 +11,13 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from .nestings import ClassEdge
+from .findings.nestings import ClassEdge
 from .runtime import LATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .happens_before import Segment
     from .holding import Grip, LockIdentity
     from .stacks import RawStack

@@ -15,21 +15,21 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast, final
 
+from .findings.nestings import ClassEdge
+from .findings.statistics import UNHEARD
 from .foreign import shown
-from .nestings import ClassEdge
-from .statistics import UNHEARD
 
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Iterator
     from types import CodeType
 
-    from .errors import DeadlockError
-    from .findings import Mode
+    from .findings.errors import DeadlockError
+    from .findings.findings import Mode
+    from .findings.statistics import Tally
     from .happens_before import Segment
     from .rwlock import Policy
     from .stacks import RawStack
-    from .statistics import Tally
 
 __all__ = [
     "SWEEP_MIN",

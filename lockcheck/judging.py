@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .cycles import close_path
-from .findings import Edge, Finding, Kind, Rung, fingerprint_of_path
+from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of_path
+from .findings.levels import Level
 from .graph import Dependency, Held
 from .holding import nesting_of
-from .levels import Level
 from .runtime import LATCH
 from .stacks import resolve
 from .witness_making import stops_of_path
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .cycles import Closed
+    from .findings.nestings import ClassEdge
     from .holding import Node
-    from .nestings import ClassEdge
     from .sessions import Session
 
 __all__ = ["edge_of_dependency", "edges_of_path", "judge"]

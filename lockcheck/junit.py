@@ -10,12 +10,12 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from .report import finding_text
+from .findings.text import finding_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from .findings import Finding, Rung
+    from .findings.findings import Finding, Rung
     from .summaries import Summary
 
 __all__ = ["to_junit"]

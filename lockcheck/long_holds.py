@@ -14,8 +14,8 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, final
 
-from .errors import LockUsageError
-from .findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .findings.errors import LockUsageError
+from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
 from .holding import held_names, held_nodes
 from .interpreter import has_global_lock
 from .reactions import react_elsewhere

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Final, final
 
-from .errors import OrderDeclarationError
-from .findings import Kind
-from .nestings import ClassEdge
+from .findings.errors import OrderDeclarationError
+from .findings.findings import Kind
+from .findings.nestings import ClassEdge
 from .order_proof import Step, closed_path
 from .order_text import parse_arrow, parse_chains, reject
 from .same_class import FORBID
@@ -16,7 +16,7 @@ from .same_class import FORBID
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .same_class import SameRule
 
 __all__ = ["Objection", "Order"]

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .diagrams import dangerous, lock_classes
-from .findings import Rung
+from .findings.findings import Rung
+from .findings.text import closing, finding_text
 from .page_graph import draw
-from .report import closing, finding_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .findings import Finding
+    from .findings.findings import Finding
     from .summaries import Nesting, Summary
 
 __all__ = ["BYTES_MAX", "to_html"]

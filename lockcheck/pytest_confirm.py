@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-    from .findings import Finding
+    from .findings.findings import Finding
+    from .findings.witness import Witness
     from .sessions import Session
-    from .witness import Witness
 
 __all__ = ["Confirming"]
 

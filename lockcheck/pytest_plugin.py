@@ -19,16 +19,16 @@ import pytest
 
 from .baseline import Baseline, Verdict, read_baseline
 from .documents import from_json, to_json
-from .errors import LockUsageError
-from .findings import Finding, Rung, failing_from
+from .findings.errors import LockUsageError
+from .findings.findings import Finding, Rung, failing_from
+from .findings.levels import Level, level_of, max_hold_of
+from .findings.text import counted
+from .findings.witness_file import FOLDER
 from .gathering import Gathered
-from .levels import Level, level_of, max_hold_of
 from .order import Order
 from .pytest_confirm import Confirming
-from .report import counted
 from .running import named_order
 from .sessions import NOTE_ALL, Session
-from .witness_file import FOLDER
 from .writing import add_form_options, report_paths, write_reports
 
 if TYPE_CHECKING:

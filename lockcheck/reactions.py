@@ -8,14 +8,14 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Final
 
-from .errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
-from .findings import Edge, Rung
+from .findings.errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
+from .findings.findings import Edge, Rung
+from .findings.text import finding_text
 from .holding import held_names, nesting_of
-from .report import finding_text
 from .stacks import caller, resolve
 
 if TYPE_CHECKING:
-    from .findings import Finding
+    from .findings.findings import Finding
     from .holding import Node
     from .sessions import Session
     from .stacks import RawStack

@@ -13,7 +13,7 @@ from .trace import EventKind
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .holding import Attempt, Grip, LockIdentity, Node, Unit
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]

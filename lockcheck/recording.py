@@ -8,24 +8,24 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from .errors import LockUsageError
+from .findings.errors import LockUsageError
+from .findings.levels import Level
+from .findings.witness import role_of
 from .foreign import ByIdentity
 from .holding import LockIdentity, Unit
-from .levels import Level
 from .runtime import local, runtime
 from .sessions import NOTE_ALL, Session
 from .signals import signals_heard
 from .stacks import caller, is_ours, resolve
 from .trace import Event, EventKind, TracedLock, TracedUnit
 from .trace_writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
-from .witness import role_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import CodeType
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .holding import Attempt, Node
     from .order import Order
     from .trace_writer import Description, Write

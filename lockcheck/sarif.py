@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from .findings import Kind, Rung
-from .report import suggestion
+from .findings.findings import Kind, Rung
+from .findings.text import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .findings import Edge, Finding, Frame
-    from .json_values import Json
+    from .findings.findings import Edge, Finding, Frame
+    from .findings.json_values import Json
     from .summaries import Summary
 
 __all__ = ["to_sarif"]

@@ -11,19 +11,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final, get_args
 
 from . import awaited, patches, pykka_found
-from .errors import LockCheckError, LockOrderWarning, LockUsageError
-from .findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
+from .findings.errors import LockCheckError, LockOrderWarning, LockUsageError
+from .findings.findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
+from .findings.levels import Level, level_of
+from .findings.statistics import KEYS_MAX, OTHER_KEYS, Tally
+from .findings.text import text_report
 from .foreign import shown
 from .graph import Graph
 from .holding import Node, held_nodes
-from .levels import Level, level_of
 from .long_holds import ANY, HoldWatch
 from .order import Order
 from .reactions import edge_of, react
-from .report import text_report
 from .runtime import LATCH, local, runtime
 from .stacks import caller, capture
-from .statistics import KEYS_MAX, OTHER_KEYS, Tally
 from .summaries import summary_of
 from .waiting import youngest
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import CodeType, FrameType, TracebackType
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .holding import Grip, Unit, Wait
     from .stacks import RawStack
     from .summaries import Summary

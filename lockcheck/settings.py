@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .levels import Environment, Level, level_of
+from .findings.levels import Environment, Level, level_of
 from .runtime import runtime
 
 __all__ = ["level_for", "level_in_force"]

@@ -10,7 +10,7 @@ import threading
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from .findings import Frame
+from .findings.findings import Frame
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
@@ -26,7 +26,8 @@ _METHODS_OF_CONDITIONS: Final = frozenset(
     method.__code__ for method in vars(threading.Condition).values() if isinstance(method, FunctionType)
 )
 DEPTH_MAX: Final = 12
-_HERE: Final = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - compared with names of code, as text
+# The package `lockcheck`; compared with names of code, as text.
+_HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
 
 
 def is_ours(code: CodeType) -> bool:

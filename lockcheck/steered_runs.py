@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Final
 
 from .confirmation import Outcome, outcome_of, steered
 from .documents import read_document, to_json
-from .errors import LockUsageError
-from .findings import Rung
+from .findings.errors import LockUsageError
+from .findings.findings import Rung
+from .findings.witness_file import read_witness, write_witness
 from .recording import recording
 from .running import execute
 from .summaries import Summary
 from .trace_command import findings_of
 from .trace_file import read_trace
-from .witness_file import read_witness, write_witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .findings import Finding
-    from .witness import Witness
+    from .findings.findings import Finding
+    from .findings.witness import Witness
 
 __all__ = ["Program", "first_run", "observe_here", "steer_here", "steered_run"]
 

@@ -21,22 +21,22 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
 from .crew import Joining, Paused, awaited, blocks
+from .findings.witness import Ending
 from .holding import holds_of
 from .runtime import LATCH, runtime
 from .stacks import caller
 from .standing import standing_of
 from .stop_matching import StopMatching
 from .waiting import LockWait
-from .witness import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from .crew import Member
-    from .findings import Finding
+    from .findings.findings import Finding
+    from .findings.witness import Witness
     from .holding import Grip, Unit
     from .standing import Standing
-    from .witness import Witness
 
 __all__ = ["PAUSE_SECONDS", "Steering"]
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from .findings import Kind
+from .findings.findings import Kind
+from .findings.statistics import PENDING_MAX
 from .holding import NONE_BELOW, SWEEP_MIN, Grip, Node, held_nodes, holds_of
 from .judging import judge
 from .runtime import LATCH, runtime
 from .stacks import caller
-from .statistics import PENDING_MAX
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .holding import LockIdentity, Unit
     from .sessions import Session
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from .findings.witness import Ending, Grasp, class_text, role_of
 from .holding import held_nodes
 from .stacks import resolve
-from .witness import Ending, Grasp, class_text, role_of
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-    from .findings import Frame
+    from .findings.findings import Frame
+    from .findings.witness import Witness
     from .holding import Grip, Unit
-    from .witness import Witness
 
 __all__ = ["ATTEMPTS_MAX", "StopMatching"]
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .findings.nestings import ClassEdge
+from .findings.statistics import Usage
 from .judging import edge_of_dependency
-from .nestings import ClassEdge
 from .runtime import LATCH
 from .stacks import line_of, resolve
-from .statistics import Usage
 from .usage_tables import usages_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .findings import Edge, Finding, Mode
+    from .findings.findings import Edge, Finding, Mode
     from .graph import Dependency, Graph
     from .order import Order
     from .order_proof import Step

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from .errors import LockCheckError
-from .findings import Frame
+from .findings.errors import LockCheckError
+from .findings.findings import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .holding import Attempt
     from .rwlock import Policy
 

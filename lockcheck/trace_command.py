@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .bulk import collector_paused
-from .findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .findings.text import counted, finding_text
+from .findings.witness_file import write_witness
 from .prediction import predict
-from .report import counted, finding_text
 from .running import execute
 from .trace import NOWHERE, EventKind
 from .trace_file import read_trace
-from .witness_file import write_witness
 from .witness_making import stops_of_prediction, witness_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Final, cast, final
 from zlib import crc32
 
-from .findings import Frame
+from .findings.findings import Frame
 from .trace import Event, EventKind, Trace, TracedLock, TracedUnit, TraceFileError
 from .trace_format import (
     FILE_HEAD,

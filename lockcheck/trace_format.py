@@ -24,7 +24,7 @@ from .trace import Event, EventKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .holding import Attempt
 
 __all__ = [

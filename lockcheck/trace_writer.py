@@ -18,7 +18,7 @@ from collections import deque
 from itertools import starmap
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from .errors import LockUsageError
+from .findings.errors import LockUsageError
 from .interpreter import has_global_lock
 from .trace import Event, EventKind, TracedLock, TracedUnit
 from .trace_format import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from .findings import Frame
+    from .findings.findings import Frame
 
 __all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .errors import LockUsageError
-from .findings import Kind
+from .findings.errors import LockUsageError
+from .findings.findings import Kind
 from .holding import held_names, held_nodes, modes_held
 from .runtime import LATCH, go_on_as, local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .findings import Mode
+    from .findings.findings import Mode
     from .holding import LockIdentity
     from .sessions import Session
 

@@ -12,16 +12,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .circles import circle_of
-from .errors import DeadlockError, LockUsageError
-from .findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .findings.errors import DeadlockError, LockUsageError
+from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
+from .findings.text import finding_text
+from .findings.witness_file import with_replay
 from .foreign import shown
 from .holding import held_names, held_nodes, modes_held, nesting_of
 from .reactions import react
-from .report import finding_text
 from .runtime import LATCH, runtime
 from .stacks import caller, capture, resolve
 from .standing import standing_of
-from .witness_file import with_replay
 from .witness_making import stops_of_crew, witness_of
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
+    from .findings.witness import Stop
     from .holding import Grip, Node, Unit, Wait
     from .sessions import Session
-    from .witness import Stop
 
 __all__ = ["LockWait", "VictimPolicy", "least_held", "wait_in_slices", "wait_noted", "youngest"]
 

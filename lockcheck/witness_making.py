@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .findings import Edge, Finding, Frame, Rung
+from .findings.findings import Edge, Finding, Frame, Rung
+from .findings.witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
 from .stacks import resolve
 from .trace import NOWHERE, EventKind
-from .witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

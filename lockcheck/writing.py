@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from .annotations import to_annotations
 from .documents import to_json
-from .errors import LockUsageError
-from .findings import Rung
+from .findings.errors import LockUsageError
+from .findings.findings import Rung
 from .junit import to_junit
 from .page import to_html
 from .sarif import to_sarif

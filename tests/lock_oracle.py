@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lock_programs import Act, Program, Thread
 
     from licorne.lockcheck import Session
-    from licorne.lockcheck.findings import Mode
+    from licorne.lockcheck.findings.findings import Mode
     from licorne.lockcheck.holding import Unit
     from licorne.lockcheck.rwlock import Policy
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
 
-    from licorne.lockcheck.findings import Mode
+    from licorne.lockcheck.findings.findings import Mode
     from licorne.lockcheck.holding import Attempt
     from licorne.lockcheck.rwlock import Policy
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from lock_corpus import Bug, Guard
     from lock_programs import Program
 
+    from licorne.lockcheck.findings.witness import Witness
     from licorne.lockcheck.rwlock import PlainRWLock
-    from licorne.lockcheck.witness import Witness
 
 __all__ = [
     "Works",

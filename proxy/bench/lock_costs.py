@@ -13,7 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, final
 
 from ... import lockcheck
-from ...lockcheck.statistics import PENDING_MAX
+from ...lockcheck.findings.statistics import PENDING_MAX
 from .condition_lock import ConditionRWLock
 from .lock_figure import LockFigure
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ... import lockcheck
 from ...lockcheck.bulk import collector_paused
-from ...lockcheck.findings import Frame
+from ...lockcheck.findings.findings import Frame
 from ...lockcheck.prediction import predict
 from ...lockcheck.recording import recording
 from ...lockcheck.trace import Event, EventKind, TracedLock, TracedUnit

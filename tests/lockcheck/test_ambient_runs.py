@@ -11,7 +11,7 @@ from recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.command import FOUND, main
-from licorne.lockcheck.witness_file import read_witness
+from licorne.lockcheck.findings.witness_file import read_witness
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.baseline import Accepted, Baseline, read_baseline
-from licorne.lockcheck.findings import DEFAULT_FAIL_ON
+from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
 
 if TYPE_CHECKING:
     from pathlib import Path

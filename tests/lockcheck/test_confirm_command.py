@@ -12,7 +12,7 @@ from recorded_programs import ONE_BY_ONE
 from licorne.lockcheck import Rung
 from licorne.lockcheck.command import CLEAN, FOUND, USAGE, main
 from licorne.lockcheck.documents import read_document
-from licorne.lockcheck.witness_file import read_witness
+from licorne.lockcheck.findings.witness_file import read_witness
 
 SCHEMA = Path(__file__).parents[2] / "lockcheck" / "report.schema.json"
 CROSSED = """

@@ -15,7 +15,7 @@ from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
 from licorne.lockcheck.command import FOUND, main
 from licorne.lockcheck.confirmation import confirm
 from licorne.lockcheck.documents import read_document
-from licorne.lockcheck.witness_file import read_witness
+from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.witness_making import witness_of
 
 if TYPE_CHECKING:

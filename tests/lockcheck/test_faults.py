@@ -25,7 +25,7 @@ from licorne.lockcheck import (
     requires,
     session,
 )
-from licorne.lockcheck.statistics import PENDING_MAX
+from licorne.lockcheck.findings.statistics import PENDING_MAX
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """The program makes its mistakes once with nobody looking on."""

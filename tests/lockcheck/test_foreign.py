@@ -20,8 +20,8 @@ from lock_corpus import RECORD, hold, nest
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, pykka_found, session, tree
 from licorne.lockcheck.ambient import look_on
 from licorne.lockcheck.confirmation import confirm
+from licorne.lockcheck.findings.levels import Environment, Level
 from licorne.lockcheck.foreign import ByIdentity, shown
-from licorne.lockcheck.levels import Environment, Level
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.runtime import LATCH, runtime
 from licorne.lockcheck.witness_making import witness_of

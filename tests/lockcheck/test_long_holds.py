@@ -24,7 +24,7 @@ from licorne.lockcheck import (
     session,
 )
 from licorne.lockcheck.command import FOUND, USAGE, main
-from licorne.lockcheck.levels import Environment
+from licorne.lockcheck.findings.levels import Environment
 from licorne.lockcheck.runtime import runtime
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ from licorne.lockcheck import Lock
 def test_slow(lockcheck):
     until = time.monotonic() + 20
     with Lock("slow"):
-        while not lockcheck.findings and time.monotonic() < until:
+        while not lockcheck.findings.findings and time.monotonic() < until:
             pass
 """
 

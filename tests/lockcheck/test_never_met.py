@@ -11,8 +11,8 @@ from pytest_runs import run_module
 from licorne.lockcheck import Lock, Rung, session, unit
 from licorne.lockcheck.apart import closed_apart
 from licorne.lockcheck.documents import from_json, to_json
+from licorne.lockcheck.findings.text import finding_text
 from licorne.lockcheck.gathering import Gathered
-from licorne.lockcheck.report import finding_text
 from licorne.lockcheck.summaries import Summary, merged
 
 if TYPE_CHECKING:

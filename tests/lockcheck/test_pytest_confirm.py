@@ -11,7 +11,7 @@ from recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.documents import read_document
-from licorne.lockcheck.witness_file import read_witness
+from licorne.lockcheck.findings.witness_file import read_witness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +77,7 @@ def test_that_hangs_when_a_thread_gave_way():
             threading.Event().wait()
     crossed(Counted(Lock("ninth")), Counted(Lock("tenth")), after=wait_for_all)
 """
-CONFTEST = "from licorne.lockcheck import pytest_confirm; pytest_confirm.GRACE_SECONDS = 1.0"
+CONFTEST = "from licorne.lockcheck.commands import pytest_confirm; pytest_confirm.GRACE_SECONDS = 1.0"
 
 
 def run(folder: Path, *options: str, **environment: str) -> str:

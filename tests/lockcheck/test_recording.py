@@ -20,11 +20,11 @@ import pytest
 
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, judging, session
 from licorne.lockcheck.command import main
+from licorne.lockcheck.findings.witness import role_of
 from licorne.lockcheck.prediction import predict
 from licorne.lockcheck.recording import events_written, recording
 from licorne.lockcheck.trace import EventKind, TracedLock, TraceFileError
 from licorne.lockcheck.trace_file import is_trace, read_trace
-from licorne.lockcheck.witness import role_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

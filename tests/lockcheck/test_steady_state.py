@@ -13,10 +13,10 @@ from lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, tree
 from licorne.lockcheck.answering import Answerer
+from licorne.lockcheck.findings.statistics import PENDING_MAX
 from licorne.lockcheck.holding import SWEEP_MIN, LockIdentity, Node
 from licorne.lockcheck.runtime import LATCH, local
 from licorne.lockcheck.stacks import Runtimes
-from licorne.lockcheck.statistics import PENDING_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -29,10 +29,10 @@ from steered_threads import (
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
 from licorne.lockcheck.confirmation import Outcome, confirm, steered
+from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace_command import findings_of
 from licorne.lockcheck.trace_file import read_trace
-from licorne.lockcheck.witness_file import read_witness
 from licorne.lockcheck.witness_making import witness_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from lock_programs import Program
     from steered_threads import Works
 
-    from licorne.lockcheck.witness import Witness
+    from licorne.lockcheck.findings.witness import Witness
 
 PAUSE_SECONDS = 0.5
 

@@ -6,7 +6,7 @@ from lock_corpus import RECORD, hold
 from lock_reports import a_closed_path, a_sound_program
 
 from licorne.lockcheck import Lock, Rung, session, unit
-from licorne.lockcheck.report import suggestion
+from licorne.lockcheck.findings.text import suggestion
 from licorne.lockcheck.summaries import merged
 
 

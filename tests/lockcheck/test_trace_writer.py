@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from interpreter_lock import EITHER_WAY, take_for_granted
 
 from licorne.lockcheck import Lock
-from licorne.lockcheck.findings import Frame
+from licorne.lockcheck.findings.findings import Frame
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
 from licorne.lockcheck.trace_file import read_trace

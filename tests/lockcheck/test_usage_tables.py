@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from lock_corpus import RECORD, Cluster, hold
 
-from licorne.lockcheck import Lock, LockUsageError, RWLock, session, statistics
+from licorne.lockcheck import Lock, LockUsageError, RWLock, session
 from licorne.lockcheck.command import CLEAN, USAGE, main
 from licorne.lockcheck.documents import from_json, to_json
-from licorne.lockcheck.statistics import OTHER_KEYS, Spread, Usage, spread_of
+from licorne.lockcheck.findings import statistics
+from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, spread_of
 from licorne.lockcheck.usage_tables import usage_table, usages_together
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from licorne.lockcheck.wishes import Wishes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from licorne.lockcheck.findings import Mode
+    from licorne.lockcheck.findings.findings import Mode
     from licorne.lockcheck.rwlock import Policy
 
 Chain = tuple[int, tuple[tuple[int, "Mode"], ...]]

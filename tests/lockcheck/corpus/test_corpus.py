@@ -15,7 +15,7 @@ from safe_patterns import SAFE
 from sources import ABSENT, BUGS, ELSEWHERE, FALSE_ALARMS, HISTORY
 
 from licorne.lockcheck import Kind, Lock, RLock, Rung, blocking, session
-from licorne.lockcheck.report import scenario, suggestion
+from licorne.lockcheck.findings.text import scenario, suggestion
 
 ROOT = Path(__file__).parents[3]
 

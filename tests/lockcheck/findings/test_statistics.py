@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from lock_corpus import RECORD
 
 from licorne.lockcheck import Condition, Lock, RWLock, session
+from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, limit_of, spread_of, together
 from licorne.lockcheck.runtime import runtime
-from licorne.lockcheck.statistics import PENDING_MAX, Spread, limit_of, spread_of, together
 from licorne.lockcheck.usage_tables import usage_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from licorne.lockcheck.statistics import Usage
+    from licorne.lockcheck.findings.statistics import Usage
 
 
 def test_a_percentile_is_at_most_an_eighth_too_large() -> None:

@@ -13,14 +13,14 @@ from lock_corpus import RECORD
 from steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
-from licorne.lockcheck.witness import Grasp, Place, Stop, Witness, standing_order
-from licorne.lockcheck.witness_file import from_json, read_witness, to_json, write_witness
+from licorne.lockcheck.findings.witness import Grasp, Place, Stop, Witness, standing_order
+from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
 from licorne.lockcheck.witness_making import finding_of, witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-SCHEMA = Path(__file__).parents[2] / "lockcheck" / "witness.schema.json"
+SCHEMA = Path(__file__).parents[3] / "lockcheck" / "findings" / "witness.schema.json"
 PLACE = Place("/work/shop.py", "Shop.sell", "with self.till:", 7)
 
 

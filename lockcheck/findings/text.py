@@ -9,8 +9,8 @@ from .findings import Kind, Rung
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ..summaries import Summary
     from .findings import Edge, Finding, Frame
-    from .summaries import Summary
 
 __all__ = [
     "FRAMES_MAX",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, Order, Rung, RWLock, session, unit
-from licorne.lockcheck.report import counted
+from licorne.lockcheck.findings.text import counted
 
 if TYPE_CHECKING:
     from licorne.lockcheck.rwlock import PlainRWLock
