@@ -18,8 +18,8 @@ from .findings.errors import (
 )
 from .findings.findings import Edge, Finding, Frame, Kind, Rung
 from .findings.levels import Environment, Level
-from .order import Order
-from .same_class import forbid, key, tree, try_only
+from .order.order import Order
+from .order.same_class import forbid, key, tree, try_only
 from .units import assert_held, fresh, held, note_write, publish, unit
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .findings.findings import DEFAULT_FAIL_ON
-from .order_proof import closed_path
+from .order.proof import closed_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .findings.findings import Finding
-    from .order_proof import Step
+    from .order.proof import Step
     from .summaries import Contract, Nesting, Summary
 
 __all__ = ["Certificate", "certify"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .findings.witness import Witness
-    from .order import Order
+    from .order.order import Order
 
 __all__ = ["Outcome", "confirm", "in_attempts", "outcome_of", "raised", "steered", "steering_to"]
 

@@ -14,7 +14,7 @@ from .findings.json_values import Fields, open_document, read_text
 from .findings.statistics import Spread, Usage
 from .findings.text import scenario, suggestion
 from .findings.witness_file import json_of_stop, read_stop
-from .order_proof import Step
+from .order.proof import Step
 from .summaries import Contract, Declaration, Nesting, Role, Summary
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from .order import Order
+    from .order.order import Order
     from .rwlock import Policy
 
 __all__ = ["Condition", "ExclusiveLock", "Lock", "RLock", "RWLock", "lock_all"]

@@ -25,7 +25,7 @@ from .findings.levels import Level, level_of, max_hold_of
 from .findings.text import counted
 from .findings.witness_file import FOLDER
 from .gathering import Gathered
-from .order import Order
+from .order.order import Order
 from .pytest_confirm import Confirming
 from .running import named_order
 from .sessions import NOTE_ALL, Session

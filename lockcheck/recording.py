@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from .findings.findings import Mode
     from .holding import Attempt, Node
-    from .order import Order
+    from .order.order import Order
     from .trace_writer import Description, Write
 
 __all__ = ["Recorder", "events_written", "recording"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .findings.errors import DeadlockError, LockUsageError, OrderDeclarationError
 from .findings.findings import Rung
-from .order import Order
+from .order.order import Order
 from .sessions import NOTE_ALL, Session
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from .foreign import shown
 from .graph import Graph
 from .holding import Node, held_nodes
 from .long_holds import ANY, HoldWatch
-from .order import Order
+from .order.order import Order
 from .reactions import edge_of, react
 from .runtime import LATCH, local, runtime
 from .stacks import caller, capture

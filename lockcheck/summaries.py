@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from .findings.findings import Edge, Finding, Mode
     from .graph import Dependency, Graph
-    from .order import Order
-    from .order_proof import Step
+    from .order.order import Order
+    from .order.proof import Step
     from .sessions import Session
     from .stacks import RawStack
 

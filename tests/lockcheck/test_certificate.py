@@ -10,7 +10,7 @@ from licorne.lockcheck import excludes, leaf, session
 from licorne.lockcheck.certificate import certify
 from licorne.lockcheck.differences import differences
 from licorne.lockcheck.documents import from_json, to_json
-from licorne.lockcheck.order import Order
+from licorne.lockcheck.order.order import Order
 from licorne.lockcheck.summaries import Declaration, Summary, merged
 
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .findings.nestings import ClassEdge
+from ..findings.nestings import ClassEdge
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from .findings.findings import Mode
+    from ..findings.findings import Mode
 
 __all__ = ["Step", "closed_path", "joins"]
 

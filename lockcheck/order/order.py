@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Final, final
 
-from .findings.errors import OrderDeclarationError
-from .findings.findings import Kind
-from .findings.nestings import ClassEdge
-from .order_proof import Step, closed_path
-from .order_text import parse_arrow, parse_chains, reject
+from ..findings.errors import OrderDeclarationError
+from ..findings.findings import Kind
+from ..findings.nestings import ClassEdge
+from .proof import Step, closed_path
 from .same_class import FORBID
+from .text import parse_arrow, parse_chains, reject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from .findings.findings import Mode
+    from ..findings.findings import Mode
     from .same_class import SameRule
 
 __all__ = ["Objection", "Order"]
@@ -133,7 +133,7 @@ class Order:
 
     def describe(self) -> str:
         """Return the declaration as prose, and the same as a Mermaid diagram."""
-        from .order_description import diagram, prose  # noqa: PLC0415 - only who asks for words needs them
+        from .description import diagram, prose  # noqa: PLC0415 - only who asks for words needs them
 
         return f"{prose(self)}\n\n```mermaid\n{diagram(self)}\n```"
 

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
-from .findings.errors import OrderDeclarationError
+from ..findings.errors import OrderDeclarationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .findings.findings import Mode
+    from ..findings.findings import Mode
 
 __all__ = ["Arrow", "Chain", "parse_arrow", "parse_chains", "reject"]
 

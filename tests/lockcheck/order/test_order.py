@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.lockcheck import Kind, Order, OrderDeclarationError, key, tree, try_only
-from licorne.lockcheck.order_proof import Step, closed_path
+from licorne.lockcheck.order.proof import Step, closed_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
