@@ -14,7 +14,7 @@ import pykka
 from .. import lockcheck
 from ..lockcheck import DeadlockError
 from ..lockcheck.answering import Answerer, await_answer
-from ..lockcheck.stacks import Runtimes
+from ..lockcheck.holding.stacks import Runtimes
 from .pool import on_worker
 
 if TYPE_CHECKING:

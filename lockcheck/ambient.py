@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .findings.findings import Rung
 from .findings.levels import Level
-from .runtime import LATCH, runtime
+from .holding.runtime import LATCH, runtime
 from .sessions import Session
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from .confirmation import outcome_of, steering_to
 from .findings.levels import Level
 from .findings.witness_file import FOLDER, read_witness, write_witness
+from .holding.runtime import runtime
 from .recording import events_written
-from .runtime import runtime
 from .witness_making import witness_of
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from .blocking import asks
 from .findings.findings import Kind
 from .findings.levels import Level
 from .findings.statistics import PENDING_MAX
-from .holding import Grip, LockIdentity, Node, held_nodes
-from .runtime import go_on_as, local, next_segment, runtime
-from .stacks import caller_outside, capture
+from .holding.chains import Grip, LockIdentity, Node, held_nodes
+from .holding.runtime import go_on_as, local, next_segment, runtime
+from .holding.stacks import caller_outside, capture
 from .stepping import fold, let_go, step_from
 from .waiting import wait_in_slices
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from .holding import Unit
+    from .holding.chains import Unit
+    from .holding.stacks import Runtimes
     from .sessions import Session
-    from .stacks import Runtimes
 
 __all__ = ["Answerer", "await_answer"]
 

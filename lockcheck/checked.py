@@ -12,16 +12,16 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from .findings.statistics import PENDING_MAX
-from .happens_before import begin
-from .holding import Grip, LockIdentity, Node, Unit, holds_of
-from .runtime import local
+from .holding.chains import Grip, LockIdentity, Node, Unit, holds_of
+from .holding.happens_before import begin
+from .holding.runtime import local
 from .stepping import entered, fold, here, let_go, many_members, step, step_from
 from .waiting import wait_noted
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .holding import Attempt
+    from .holding.chains import Attempt
 
 __all__ = ["CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
 

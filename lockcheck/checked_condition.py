@@ -10,16 +10,16 @@ from .asking_again import asks_again
 from .blocking import blocks
 from .findings.findings import Kind
 from .findings.levels import Level
-from .holding import held_nodes, holds_of
-from .runtime import local, runtime
-from .stacks import caller
+from .holding.chains import held_nodes, holds_of
+from .holding.runtime import local, runtime
+from .holding.stacks import caller
 from .units import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .factories import ExclusiveLock
-    from .holding import Node
+    from .holding.chains import Node
     from .sessions import Session
 
 __all__ = ["CheckedCondition"]

@@ -7,8 +7,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from .findings.statistics import PENDING_MAX
-from .holding import Grip, LockIdentity
-from .runtime import local
+from .holding.chains import Grip, LockIdentity
+from .holding.runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
 from .stepping import entered, fold, here, let_go, many_members, step, step_from
 from .waiting import LockWait, wait_in_slices
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from .findings.findings import Mode
-    from .holding import Attempt, Node
+    from .holding.chains import Attempt, Node
     from .rwlock import Policy
 
 __all__ = ["CheckedGuard", "CheckedRWLock", "FullGuard", "FullRWLock", "attempt_of"]

@@ -16,7 +16,7 @@ from .findings.errors import DeadlockError, LockUsageError
 from .findings.findings import Finding, Rung
 from .findings.levels import Level
 from .findings.witness_file import with_replay
-from .runtime import LATCH, runtime
+from .holding.runtime import LATCH, runtime
 from .sessions import NOTE_ALL, Session
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX

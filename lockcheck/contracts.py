@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from .findings.errors import LockUsageError
 from .findings.findings import Kind, Mode
 from .findings.levels import Level
-from .holding import held_nodes
-from .runtime import local, runtime
+from .holding.chains import held_nodes
+from .holding.runtime import local, runtime
 from .settings import level_in_force
 from .units import assert_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .holding import Node
+    from .holding.chains import Node
     from .sessions import Session
 
 __all__ = ["excludes", "leaf", "requires", "unexercised"]

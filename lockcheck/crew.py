@@ -6,14 +6,14 @@ import time
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from .findings.findings import Edge
-from .holding import modes_held, nesting_of
-from .stacks import resolve
+from .holding.chains import modes_held, nesting_of
+from .holding.stacks import resolve
 from .waiting import LockWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .holding import Grip, Unit, Wait
+    from .holding.chains import Grip, Unit, Wait
     from .standing import Standing
 
 __all__ = ["Joining", "Member", "Paused", "awaited", "blocks", "edges_of"]

@@ -138,7 +138,7 @@ def lock_all(
         order: ranks the classes; by default the declared order of the session that looks on. Within a
             class, and where no order is declared, the names and keys decide.
     """
-    from .runtime import runtime  # noqa: PLC0415 - nothing of it is needed to import this module
+    from .holding.runtime import runtime  # noqa: PLC0415 - nothing of it is needed to import this module
 
     if order is None and runtime.session is not None:
         order = runtime.session.order

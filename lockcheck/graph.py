@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 from .findings.nestings import ClassEdge
-from .runtime import LATCH
+from .holding.runtime import LATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .findings.findings import Mode
-    from .happens_before import Segment
-    from .holding import Grip, LockIdentity
-    from .stacks import RawStack
+    from .holding.chains import Grip, LockIdentity
+    from .holding.happens_before import Segment
+    from .holding.stacks import RawStack
 
 __all__ = ["Dependency", "Graph", "Held"]
 

@@ -9,9 +9,9 @@ from .cycles import close_path
 from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of_path
 from .findings.levels import Level
 from .graph import Dependency, Held
-from .holding import nesting_of
-from .runtime import LATCH
-from .stacks import resolve
+from .holding.chains import nesting_of
+from .holding.runtime import LATCH
+from .holding.stacks import resolve
 from .witness_making import stops_of_path
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .cycles import Closed
     from .findings.nestings import ClassEdge
-    from .holding import Node
+    from .holding.chains import Node
     from .sessions import Session
 
 __all__ = ["edge_of_dependency", "edges_of_path", "judge"]

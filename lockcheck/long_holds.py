@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Final, final
 
 from .findings.errors import LockUsageError
 from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
-from .holding import held_names, held_nodes
-from .interpreter import has_global_lock
+from .holding.chains import held_names, held_nodes
+from .holding.interpreter import has_global_lock
+from .holding.runtime import runtime
+from .holding.stacks import capture, resolve
 from .reactions import react_elsewhere
-from .runtime import runtime
-from .stacks import capture, resolve
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from .holding import Grip, Node, Unit
+    from .holding.chains import Grip, Node, Unit
     from .sessions import Session
 
 __all__ = ["ANY", "HoldWatch"]

@@ -23,14 +23,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from .blocking import blocks
-from .foreign import ByIdentity
+from .holding.foreign import ByIdentity
+from .holding.runtime import go_on_as, local, next_segment, runtime
 from .hooks import Hooks
-from .runtime import go_on_as, local, next_segment, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .happens_before import Segment
+    from .holding.happens_before import Segment
 
 __all__ = ["HOOKS", "started_after"]
 

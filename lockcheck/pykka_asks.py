@@ -18,10 +18,10 @@ import pykka
 from pykka.messages import _ActorStop
 
 from .answering import Answerer, await_answer
-from .foreign import ByIdentity
-from .runtime import LATCH, local, next_segment, runtime
+from .holding.foreign import ByIdentity
+from .holding.runtime import LATCH, local, next_segment, runtime
+from .holding.stacks import Runtimes, caller_outside
 from .signals import tell
-from .stacks import Runtimes, caller_outside
 from .trace import EventKind
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pykka._future import GetHookFunc
     from pykka._types import OptExcInfo
 
-    from .happens_before import Segment
+    from .holding.happens_before import Segment
     from .hooks import Hooks
 
 __all__ = ["ASK", "HeardFuture", "put_all"]
@@ -43,7 +43,7 @@ ASK: Final = (pykka.ActorRef, "ask")
 """The method by which everything is asked: who replaced it has replaced them all."""
 
 _RUNTIMES: Final = Runtimes(
-    os.path.dirname(__file__) + os.sep,  # noqa: PTH120 - compared as text
+    os.path.dirname(os.path.dirname(__file__)) + os.sep,  # noqa: PTH120 - the package `lockcheck`, compared as text
     os.path.dirname(pykka.__file__) + os.sep,  # noqa: PTH120 - likewise
 )
 

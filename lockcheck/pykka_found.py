@@ -12,8 +12,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
+from .holding.runtime import runtime
 from .hooks import Hooks
-from .runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable

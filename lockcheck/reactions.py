@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 from .findings.errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
 from .findings.findings import Edge, Rung
 from .findings.text import finding_text
-from .holding import held_names, nesting_of
-from .stacks import caller, resolve
+from .holding.chains import held_names, nesting_of
+from .holding.stacks import caller, resolve
 
 if TYPE_CHECKING:
     from .findings.findings import Finding
-    from .holding import Node
+    from .holding.chains import Node
+    from .holding.stacks import RawStack
     from .sessions import Session
-    from .stacks import RawStack
 
 __all__ = ["edge_of", "react", "react_elsewhere"]
 

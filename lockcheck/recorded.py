@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from .checked import FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
-from .runtime import local, runtime
+from .holding.runtime import local, runtime
 from .stepping import let_go
 from .trace import EventKind
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from .findings.findings import Mode
-    from .holding import Attempt, Grip, LockIdentity, Node, Unit
+    from .holding.chains import Attempt, Grip, LockIdentity, Node, Unit
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from .findings.errors import LockUsageError
 from .findings.levels import Level
 from .findings.witness import role_of
-from .foreign import ByIdentity
-from .holding import LockIdentity, Unit
-from .runtime import local, runtime
+from .holding.chains import LockIdentity, Unit
+from .holding.foreign import ByIdentity
+from .holding.runtime import local, runtime
+from .holding.stacks import caller, is_ours, resolve
 from .sessions import NOTE_ALL, Session
 from .signals import signals_heard
-from .stacks import caller, is_ours, resolve
 from .trace import Event, EventKind, TracedLock, TracedUnit
 from .trace_writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from .findings.findings import Mode
-    from .holding import Attempt, Node
+    from .holding.chains import Attempt, Node
     from .order.order import Order
     from .trace_writer import Description, Write
 

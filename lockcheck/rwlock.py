@@ -19,7 +19,7 @@ from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
 from .findings.errors import LockUsageError
-from .foreign import shown
+from .holding.foreign import shown
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -16,14 +16,14 @@ from .findings.findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint
 from .findings.levels import Level, level_of
 from .findings.statistics import KEYS_MAX, OTHER_KEYS, Tally
 from .findings.text import text_report
-from .foreign import shown
 from .graph import Graph
-from .holding import Node, held_nodes
+from .holding.chains import Node, held_nodes
+from .holding.foreign import shown
+from .holding.runtime import LATCH, local, runtime
+from .holding.stacks import caller, capture
 from .long_holds import ANY, HoldWatch
 from .order.order import Order
 from .reactions import edge_of, react
-from .runtime import LATCH, local, runtime
-from .stacks import caller, capture
 from .summaries import summary_of
 from .waiting import youngest
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType, TracebackType
 
     from .findings.findings import Mode
-    from .holding import Grip, Unit, Wait
-    from .stacks import RawStack
+    from .holding.chains import Grip, Unit, Wait
+    from .holding.stacks import RawStack
     from .summaries import Summary
     from .waiting import VictimPolicy
 

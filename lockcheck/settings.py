@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .findings.levels import Environment, Level, level_of
-from .runtime import runtime
+from .holding.runtime import runtime
 
 __all__ = ["level_for", "level_in_force"]
 

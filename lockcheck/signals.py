@@ -14,8 +14,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from .holding.runtime import runtime
 from .hooks import Hooks
-from .runtime import runtime
 from .trace import EventKind
 
 if TYPE_CHECKING:

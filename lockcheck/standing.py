@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from .graph import Held
-from .holding import held_nodes
+from .holding.chains import held_nodes
 
 if TYPE_CHECKING:
-    from .holding import Grip, Unit
-    from .stacks import RawStack
+    from .holding.chains import Grip, Unit
+    from .holding.stacks import RawStack
 
 __all__ = ["Standing", "standing_of"]
 

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from .crew import Joining, Paused, awaited, blocks
 from .findings.witness import Ending
-from .holding import holds_of
-from .runtime import LATCH, runtime
-from .stacks import caller
+from .holding.chains import holds_of
+from .holding.runtime import LATCH, runtime
+from .holding.stacks import caller
 from .standing import standing_of
 from .stop_matching import StopMatching
 from .waiting import LockWait
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .crew import Member
     from .findings.findings import Finding
     from .findings.witness import Witness
-    from .holding import Grip, Unit
+    from .holding.chains import Grip, Unit
     from .standing import Standing
 
 __all__ = ["PAUSE_SECONDS", "Steering"]

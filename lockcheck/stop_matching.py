@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from .findings.witness import Ending, Grasp, class_text, role_of
-from .holding import held_nodes
-from .stacks import resolve
+from .holding.chains import held_nodes
+from .holding.stacks import resolve
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
     from .findings.findings import Frame
     from .findings.witness import Witness
-    from .holding import Grip, Unit
+    from .holding.chains import Grip, Unit
 
 __all__ = ["ATTEMPTS_MAX", "StopMatching"]
 

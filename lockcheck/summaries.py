@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from .findings.nestings import ClassEdge
 from .findings.statistics import Usage
+from .holding.runtime import LATCH
+from .holding.stacks import line_of, resolve
 from .judging import edge_of_dependency
-from .runtime import LATCH
-from .stacks import line_of, resolve
 from .usage_tables import usages_together
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from .findings.findings import Edge, Finding, Mode
     from .graph import Dependency, Graph
+    from .holding.stacks import RawStack
     from .order.order import Order
     from .order.proof import Step
     from .sessions import Session
-    from .stacks import RawStack
 
 __all__ = ["Contract", "Declaration", "Nesting", "Role", "Summary", "merged", "strongest_first", "summary_of"]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .findings.findings import Mode
-    from .holding import Attempt
+    from .holding.chains import Attempt
     from .rwlock import Policy
 
 __all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedLock", "TracedUnit"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .findings.findings import Mode
-    from .holding import Attempt
+    from .holding.chains import Attempt
 
 __all__ = [
     "FILE_HEAD",

@@ -19,7 +19,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from .findings.errors import LockUsageError
-from .interpreter import has_global_lock
+from .holding.interpreter import has_global_lock
 from .trace import Event, EventKind, TracedLock, TracedUnit
 from .trace_format import (
     FILE_HEAD,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from .findings.errors import LockUsageError
 from .findings.findings import Kind
-from .holding import held_names, held_nodes, modes_held
-from .runtime import LATCH, go_on_as, local, runtime
+from .holding.chains import held_names, held_nodes, modes_held
+from .holding.runtime import LATCH, go_on_as, local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .findings.findings import Mode
-    from .holding import LockIdentity
+    from .holding.chains import LockIdentity
     from .sessions import Session
 
 __all__ = ["assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]

@@ -16,11 +16,11 @@ from .findings.errors import DeadlockError, LockUsageError
 from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
 from .findings.text import finding_text
 from .findings.witness_file import with_replay
-from .foreign import shown
-from .holding import held_names, held_nodes, modes_held, nesting_of
+from .holding.chains import held_names, held_nodes, modes_held, nesting_of
+from .holding.foreign import shown
+from .holding.runtime import LATCH, runtime
+from .holding.stacks import caller, capture, resolve
 from .reactions import react
-from .runtime import LATCH, runtime
-from .stacks import caller, capture, resolve
 from .standing import standing_of
 from .witness_making import stops_of_crew, witness_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from .findings.witness import Stop
-    from .holding import Grip, Node, Unit, Wait
+    from .holding.chains import Grip, Node, Unit, Wait
     from .sessions import Session
 
 __all__ = ["LockWait", "VictimPolicy", "least_held", "wait_in_slices", "wait_noted", "youngest"]

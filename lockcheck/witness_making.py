@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, final
 
 from .findings.findings import Edge, Finding, Frame, Rung
 from .findings.witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
-from .stacks import resolve
+from .holding.stacks import resolve
 from .trace import NOWHERE, EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .graph import Dependency
-    from .holding import Grip
+    from .holding.chains import Grip
+    from .holding.stacks import RawStack
     from .prediction import Prediction
-    from .stacks import RawStack
     from .standing import Standing
     from .trace import Event, Trace
 

@@ -16,8 +16,8 @@ from lock_corpus import RECORD
 from lock_programs import LEAVE, Take
 
 from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, rwlock, session, unit
-from licorne.lockcheck.happens_before import learn
-from licorne.lockcheck.runtime import local, runtime
+from licorne.lockcheck.holding.happens_before import learn
+from licorne.lockcheck.holding.runtime import local, runtime
 from licorne.lockcheck.rwlock import PlainRWLock, Waiter
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck import Session
     from licorne.lockcheck.findings.findings import Mode
-    from licorne.lockcheck.holding import Unit
+    from licorne.lockcheck.holding.chains import Unit
     from licorne.lockcheck.rwlock import Policy
 
 __all__ = ["Explorer", "State", "Step", "checker_says", "deadlocks", "in_order", "refuses", "run_in_turn"]

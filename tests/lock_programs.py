@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from licorne.lockcheck.findings.findings import Mode
-    from licorne.lockcheck.holding import Attempt
+    from licorne.lockcheck.holding.chains import Attempt
     from licorne.lockcheck.rwlock import Policy
 
 __all__ = [

@@ -24,7 +24,7 @@ __all__ = ["ONE_BY_ONE", "RunningProgram"]
 ONE_BY_ONE: Final = """
 import threading
 from contextlib import nullcontext
-from licorne.lockcheck.runtime import runtime
+from licorne.lockcheck.holding.runtime import runtime
 
 def one_by_one():
     return threading.Lock() if runtime.steering is None else nullcontext()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ..foreign import shown
+from ..holding.foreign import shown
 
 __all__ = ["FORBID", "TRY_ONLY", "SameRule", "forbid", "key", "tree", "try_only"]
 

@@ -10,7 +10,7 @@ from lock_corpus import RECORD
 
 from licorne.lockcheck import Kind, Lock, session
 from licorne.lockcheck.answering import Answerer
-from licorne.lockcheck.stacks import Runtimes
+from licorne.lockcheck.holding.stacks import Runtimes
 
 RUNTIMES = Runtimes(__file__, threading.__file__)
 

@@ -12,13 +12,13 @@ import pytest
 from deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
 
 from licorne.lockcheck import DeadlockError, Lock, unit
-from licorne.lockcheck.runtime import runtime
+from licorne.lockcheck.holding.runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from licorne.lockcheck.factories import ExclusiveLock
-    from licorne.lockcheck.holding import Unit, Wait
+    from licorne.lockcheck.holding.chains import Unit, Wait
 
 LEVELS = pytest.mark.parametrize("level", ["order", "full"])
 

@@ -25,7 +25,7 @@ from licorne.lockcheck import (
 )
 from licorne.lockcheck.command import FOUND, USAGE, main
 from licorne.lockcheck.findings.levels import Environment
-from licorne.lockcheck.runtime import runtime
+from licorne.lockcheck.holding.runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -194,7 +194,7 @@ import time
 from licorne.lockcheck import Lock
 with Lock("slow"):
     until = time.monotonic() + 20
-    from licorne.lockcheck.runtime import runtime
+    from licorne.lockcheck.holding.runtime import runtime
     while not runtime.session.findings and time.monotonic() < until:
         pass
 """

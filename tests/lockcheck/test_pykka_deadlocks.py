@@ -17,13 +17,13 @@ from lock_corpus import hold
 from pykka_clerks import Clerk, Ref, clerks
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session, waiting
-from licorne.lockcheck.runtime import local, runtime
+from licorne.lockcheck.holding.runtime import local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from licorne.lockcheck.factories import ExclusiveLock
-    from licorne.lockcheck.holding import Unit, Wait
+    from licorne.lockcheck.holding.chains import Unit, Wait
 
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
 

@@ -33,7 +33,7 @@ from licorne.lockcheck import (
     unit,
 )
 from licorne.lockcheck.graph import OCCURRENCES_MAX
-from licorne.lockcheck.runtime import local, runtime
+from licorne.lockcheck.holding.runtime import local, runtime
 
 if TYPE_CHECKING:
     from licorne.lockcheck.rwlock import PlainRWLock
@@ -86,7 +86,7 @@ def test_an_error_that_cannot_be_shown_is_counted_like_any_other(monkeypatch: py
 AT_EXIT = """
 import os
 from licorne.lockcheck import Lock, session, sessions
-from licorne.lockcheck.runtime import _ThreadEnd, local, runtime
+from licorne.lockcheck.holding.runtime import _ThreadEnd, local, runtime
 session().__enter__()
 lock = Lock("held to the end")
 lock.acquire()

@@ -14,9 +14,9 @@ from lock_corpus import RECORD, hold
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, tree
 from licorne.lockcheck.answering import Answerer
 from licorne.lockcheck.findings.statistics import PENDING_MAX
-from licorne.lockcheck.holding import SWEEP_MIN, LockIdentity, Node
-from licorne.lockcheck.runtime import LATCH, local
-from licorne.lockcheck.stacks import Runtimes
+from licorne.lockcheck.holding.chains import SWEEP_MIN, LockIdentity, Node
+from licorne.lockcheck.holding.runtime import LATCH, local
+from licorne.lockcheck.holding.stacks import Runtimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,7 +10,7 @@ import pytest
 from deadlocked import until
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session, waiting
-from licorne.lockcheck.runtime import runtime
+from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.waiting import least_held
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lock_corpus import Guard
 
-    from licorne.lockcheck.holding import Unit
+    from licorne.lockcheck.holding.chains import Unit
     from licorne.lockcheck.sessions import Action, Session
 
 WAIT_SECONDS_MAX = 20.0

@@ -11,16 +11,16 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, final
 
+from .chains import Node, Unit
 from .foreign import ByIdentity
 from .happens_before import Segment, begin, learn
-from .holding import Node, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from .recording import Recorder
-    from .sessions import Session
-    from .steering import Steering
+    from ..recording import Recorder
+    from ..sessions import Session
+    from ..steering import Steering
 
 __all__ = ["LATCH", "Runtime", "go_on_as", "local", "next_segment", "runtime"]
 

@@ -21,15 +21,15 @@ from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, pykka_found,
 from licorne.lockcheck.ambient import look_on
 from licorne.lockcheck.confirmation import confirm
 from licorne.lockcheck.findings.levels import Environment, Level
-from licorne.lockcheck.foreign import ByIdentity, shown
+from licorne.lockcheck.holding.foreign import ByIdentity, shown
+from licorne.lockcheck.holding.runtime import LATCH, runtime
 from licorne.lockcheck.recording import recording
-from licorne.lockcheck.runtime import LATCH, runtime
 from licorne.lockcheck.witness_making import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from licorne.lockcheck.holding import Unit
+    from licorne.lockcheck.holding.chains import Unit
 
 Result = TypeVar("Result")
 

@@ -15,8 +15,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast, final
 
-from .findings.nestings import ClassEdge
-from .findings.statistics import UNHEARD
+from ..findings.nestings import ClassEdge
+from ..findings.statistics import UNHEARD
 from .foreign import shown
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType
 
-    from .findings.errors import DeadlockError
-    from .findings.findings import Mode
-    from .findings.statistics import Tally
+    from ..findings.errors import DeadlockError
+    from ..findings.findings import Mode
+    from ..findings.statistics import Tally
+    from ..rwlock import Policy
     from .happens_before import Segment
-    from .rwlock import Policy
     from .stacks import RawStack
 
 __all__ = [
