@@ -20,7 +20,7 @@ from .steered_runs import Program, first_run, observe_here, steer_here, steered_
 from .steering import PAUSE_SECONDS
 from .summaries import Summary, merged
 from .trace_command import findings_of
-from .trace_file import is_trace, read_trace
+from .traces.file import is_trace, read_trace
 from .witness_making import finding_of, witness_of
 from .writing import add_report_options, report_paths, write_reports
 

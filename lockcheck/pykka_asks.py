@@ -22,7 +22,7 @@ from .holding.foreign import ByIdentity
 from .holding.runtime import LATCH, local, next_segment, runtime
 from .holding.stacks import Runtimes, caller_outside
 from .signals import tell
-from .trace import EventKind
+from .traces.trace import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

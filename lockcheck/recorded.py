@@ -8,7 +8,7 @@ from .checked import FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
 from .holding.runtime import local, runtime
 from .stepping import let_go
-from .trace import EventKind
+from .traces.trace import EventKind
 
 if TYPE_CHECKING:
     from types import TracebackType

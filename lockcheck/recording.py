@@ -17,8 +17,8 @@ from .holding.runtime import local, runtime
 from .holding.stacks import caller, is_ours, resolve
 from .sessions import NOTE_ALL, Session
 from .signals import signals_heard
-from .trace import Event, EventKind, TracedLock, TracedUnit
-from .trace_writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
+from .traces.trace import Event, EventKind, TracedLock, TracedUnit
+from .traces.writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .findings.findings import Mode
     from .holding.chains import Attempt, Node
     from .order.order import Order
-    from .trace_writer import Description, Write
+    from .traces.writer import Description, Write
 
 __all__ = ["Recorder", "events_written", "recording"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from .holding.runtime import runtime
 from .hooks import Hooks
-from .trace import EventKind
+from .traces.trace import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

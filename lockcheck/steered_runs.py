@@ -24,7 +24,7 @@ from .recording import recording
 from .running import execute
 from .summaries import Summary
 from .trace_command import findings_of
-from .trace_file import read_trace
+from .traces.file import read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

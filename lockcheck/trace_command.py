@@ -13,13 +13,13 @@ from .findings.text import counted, finding_text
 from .findings.witness_file import write_witness
 from .prediction import predict
 from .running import execute
-from .trace import NOWHERE, EventKind
-from .trace_file import read_trace
+from .traces.file import read_trace
+from .traces.trace import NOWHERE, EventKind
 from .witness_making import stops_of_prediction, witness_of
 
 if TYPE_CHECKING:
     from .prediction import Prediction, Stop
-    from .trace import Event, Trace
+    from .traces.trace import Event, Trace
 
 __all__ = ["add_commands", "findings_of"]
 

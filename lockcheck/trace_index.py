@@ -6,11 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from .trace import Event, EventKind, TraceFileError
+from .traces.trace import Event, EventKind, TraceFileError
 
 if TYPE_CHECKING:
     from .rwlock import Policy
-    from .trace import Trace
+    from .traces.trace import Trace
 
 __all__ = ["Section", "TraceIndex"]
 

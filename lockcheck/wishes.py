@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .trace import EventKind
+from .traces.trace import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

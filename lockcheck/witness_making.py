@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from .findings.findings import Edge, Finding, Frame, Rung
 from .findings.witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
 from .holding.stacks import resolve
-from .trace import NOWHERE, EventKind
+from .traces.trace import NOWHERE, EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .holding.stacks import RawStack
     from .prediction import Prediction
     from .standing import Standing
-    from .trace import Event, Trace
+    from .traces.trace import Event, Trace
 
 __all__ = ["finding_of", "stops_of_crew", "stops_of_path", "stops_of_prediction", "witness_of"]
 

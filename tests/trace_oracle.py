@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lock_oracle import Explorer, in_order, run_in_turn
 
 from licorne.lockcheck.recording import recording
-from licorne.lockcheck.trace import Event, EventKind, Trace, TracedLock, TracedUnit
-from licorne.lockcheck.trace_file import read_trace
+from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedLock, TracedUnit
 
 if TYPE_CHECKING:
     import random

@@ -12,10 +12,10 @@ from ...lockcheck.bulk import collector_paused
 from ...lockcheck.findings.findings import Frame
 from ...lockcheck.prediction import predict
 from ...lockcheck.recording import recording
-from ...lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
-from ...lockcheck.trace_file import read_trace
 from ...lockcheck.trace_index import TraceIndex
-from ...lockcheck.trace_writer import SEGMENT_BYTES, TraceWriter
+from ...lockcheck.traces.file import read_trace
+from ...lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
+from ...lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter
 from .lock_costs import TIMES, time_taking
 from .lock_figure import LockFigure
 

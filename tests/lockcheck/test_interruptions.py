@@ -18,10 +18,10 @@ from lock_corpus import RECORD, hold
 from licorne import lockcheck
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, judging, session, unit
 from licorne.lockcheck.recording import recording
-from licorne.lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
-from licorne.lockcheck.trace_file import read_trace
 from licorne.lockcheck.trace_index import TraceIndex
-from licorne.lockcheck.trace_writer import TraceWriter
+from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
+from licorne.lockcheck.traces.writer import TraceWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

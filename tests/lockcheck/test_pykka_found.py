@@ -18,7 +18,7 @@ from licorne.lockcheck import DeadlockError, Lock
 from licorne.lockcheck.command import FOUND
 from licorne.lockcheck.prediction import predict
 from licorne.lockcheck.recording import recording
-from licorne.lockcheck.trace_file import read_trace
+from licorne.lockcheck.traces.file import read_trace
 
 if TYPE_CHECKING:
     from pathlib import Path

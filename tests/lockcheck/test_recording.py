@@ -23,8 +23,8 @@ from licorne.lockcheck.command import main
 from licorne.lockcheck.findings.witness import role_of
 from licorne.lockcheck.prediction import predict
 from licorne.lockcheck.recording import events_written, recording
-from licorne.lockcheck.trace import EventKind, TracedLock, TraceFileError
-from licorne.lockcheck.trace_file import is_trace, read_trace
+from licorne.lockcheck.traces.file import is_trace, read_trace
+from licorne.lockcheck.traces.trace import EventKind, TracedLock, TraceFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

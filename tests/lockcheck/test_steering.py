@@ -32,7 +32,7 @@ from licorne.lockcheck.confirmation import Outcome, confirm, steered
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace_command import findings_of
-from licorne.lockcheck.trace_file import read_trace
+from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.witness_making import witness_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 
 from licorne.lockcheck.bulk import collector_paused
 from licorne.lockcheck.prediction import predict
-from licorne.lockcheck.trace import Event, EventKind, Trace, TracedLock, TracedUnit
 from licorne.lockcheck.trace_index import TraceIndex
+from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedLock, TracedUnit
 from licorne.lockcheck.wishes import Wishes
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from licorne.lockcheck.prediction import predict
-from licorne.lockcheck.trace_file import read_trace
+from licorne.lockcheck.traces.file import read_trace
 from licorne.proxy.bench.command import bench
 from licorne.proxy.bench.condition_lock import ConditionRWLock
 from licorne.proxy.bench.lock_asks import checked_asks

@@ -13,10 +13,10 @@ from interpreter_lock import EITHER_WAY, take_for_granted
 from licorne.lockcheck import Lock
 from licorne.lockcheck.findings.findings import Frame
 from licorne.lockcheck.recording import recording
-from licorne.lockcheck.trace import Event, EventKind, TracedLock, TracedUnit
-from licorne.lockcheck.trace_file import read_trace
 from licorne.lockcheck.trace_index import TraceIndex
-from licorne.lockcheck.trace_writer import TraceWriter
+from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
+from licorne.lockcheck.traces.writer import TraceWriter
 
 if TYPE_CHECKING:
     from pathlib import Path

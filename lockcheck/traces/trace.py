@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from .findings.errors import LockCheckError
-from .findings.findings import Frame
+from ..findings.errors import LockCheckError
+from ..findings.findings import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .findings.findings import Mode
-    from .holding.chains import Attempt
-    from .rwlock import Policy
+    from ..findings.findings import Mode
+    from ..holding.chains import Attempt
+    from ..rwlock import Policy
 
 __all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedLock", "TracedUnit"]
 

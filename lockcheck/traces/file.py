@@ -9,9 +9,8 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Final, cast, final
 from zlib import crc32
 
-from .findings.findings import Frame
-from .trace import Event, EventKind, Trace, TracedLock, TracedUnit, TraceFileError
-from .trace_format import (
+from ..findings.findings import Frame
+from .format import (
     FILE_HEAD,
     LOCK,
     MAGIC,
@@ -25,12 +24,13 @@ from .trace_format import (
     table_of,
     unpacked_event,
 )
+from .trace import Event, EventKind, Trace, TracedLock, TracedUnit, TraceFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .rwlock import Policy
+    from ..rwlock import Policy
 
 __all__ = ["is_trace", "read_trace"]
 

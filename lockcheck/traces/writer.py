@@ -18,10 +18,9 @@ from collections import deque
 from itertools import starmap
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from .findings.errors import LockUsageError
-from .holding.interpreter import has_global_lock
-from .trace import Event, EventKind, TracedLock, TracedUnit
-from .trace_format import (
+from ..findings.errors import LockUsageError
+from ..holding.interpreter import has_global_lock
+from .format import (
     FILE_HEAD,
     LOCK,
     MAGIC,
@@ -36,12 +35,13 @@ from .trace_format import (
     packed_segment_head,
     table_of,
 )
+from .trace import Event, EventKind, TracedLock, TracedUnit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from .findings.findings import Frame
+    from ..findings.findings import Frame
 
 __all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
 

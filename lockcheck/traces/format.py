@@ -24,8 +24,8 @@ from .trace import Event, EventKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .findings.findings import Mode
-    from .holding.chains import Attempt
+    from ..findings.findings import Mode
+    from ..holding.chains import Attempt
 
 __all__ = [
     "FILE_HEAD",
