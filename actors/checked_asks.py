@@ -13,7 +13,7 @@ import pykka
 
 from .. import lockcheck
 from ..lockcheck import DeadlockError
-from ..lockcheck.answering import Answerer, await_answer
+from ..lockcheck.checking.answering import Answerer, await_answer
 from ..lockcheck.holding.stacks import Runtimes
 from .pool import on_worker
 

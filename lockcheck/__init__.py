@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .blocking import blocking, no_locks
+from .checking.blocking import blocking, no_locks
 from .contracts import excludes, leaf, requires, unexercised
 from .factories import Condition, Lock, RLock, RWLock, lock_all
 from .findings.errors import (

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .checking.stops import witness_of
 from .confirmation import outcome_of, steering_to
 from .findings.levels import Level
 from .findings.witness_file import FOLDER, read_witness, write_witness
 from .holding.runtime import runtime
 from .recording import events_written
-from .witness_making import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,10 +14,10 @@ import weakref
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
+from .checking.waiting import wait_in_slices
 from .holding.foreign import ByIdentity
 from .holding.runtime import local, runtime
 from .hooks import Hooks
-from .waiting import wait_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

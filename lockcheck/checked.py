@@ -11,12 +11,12 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
+from .checking.stepping import entered, fold, here, let_go, many_members, step, step_from
+from .checking.waiting import wait_noted
 from .findings.statistics import PENDING_MAX
 from .holding.chains import Grip, LockIdentity, Node, Unit, holds_of
 from .holding.happens_before import begin
 from .holding.runtime import local
-from .stepping import entered, fold, here, let_go, many_members, step, step_from
-from .waiting import wait_noted
 
 if TYPE_CHECKING:
     from types import TracebackType

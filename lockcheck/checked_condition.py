@@ -6,8 +6,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, cast, final
 
-from .asking_again import asks_again
-from .blocking import blocks
+from .checking.asking_again import asks_again
+from .checking.blocking import blocks
 from .findings.findings import Kind
 from .findings.levels import Level
 from .holding.chains import held_nodes, holds_of

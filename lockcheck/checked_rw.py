@@ -6,12 +6,12 @@ import sys
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
+from .checking.stepping import entered, fold, here, let_go, many_members, step, step_from
+from .checking.waiting import LockWait, wait_in_slices
 from .findings.statistics import PENDING_MAX
 from .holding.chains import Grip, LockIdentity
 from .holding.runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
-from .stepping import entered, fold, here, let_go, many_members, step, step_from
-from .waiting import LockWait, wait_in_slices
 
 if TYPE_CHECKING:
     from types import TracebackType

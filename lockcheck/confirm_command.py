@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .checking.stops import finding_of, witness_of
 from .confirmation import in_attempts, raised
 from .documents import FORMAT, read_document
 from .findings.errors import LockUsageError
@@ -21,7 +22,6 @@ from .steering import PAUSE_SECONDS
 from .summaries import Summary, merged
 from .trace_command import findings_of
 from .traces.file import is_trace, read_trace
-from .witness_making import finding_of, witness_of
 from .writing import add_report_options, report_paths, write_reports
 
 if TYPE_CHECKING:

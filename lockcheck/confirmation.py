@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from .checking.stops import stops_of_crew
 from .crew import edges_of
 from .findings.errors import DeadlockError, LockUsageError
 from .findings.findings import Finding, Rung
@@ -20,7 +21,6 @@ from .holding.runtime import LATCH, runtime
 from .sessions import NOTE_ALL, Session
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX
-from .witness_making import stops_of_crew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,7 +22,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .blocking import blocks
+from .checking.blocking import blocks
 from .holding.foreign import ByIdentity
 from .holding.runtime import go_on_as, local, next_segment, runtime
 from .hooks import Hooks

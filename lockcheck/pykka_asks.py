@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 import pykka
 from pykka.messages import _ActorStop
 
-from .answering import Answerer, await_answer
+from .checking.answering import Answerer, await_answer
 from .holding.foreign import ByIdentity
 from .holding.runtime import LATCH, local, next_segment, runtime
 from .holding.stacks import Runtimes, caller_outside

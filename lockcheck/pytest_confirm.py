@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, Literal, final
 
 import pytest
 
+from .checking.stops import witness_of
 from .confirmation import Outcome, confirm, raised
-from .witness_making import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, final
 
 from .checked import FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
+from .checking.stepping import let_go
 from .holding.runtime import local, runtime
-from .stepping import let_go
 from .traces.trace import EventKind
 
 if TYPE_CHECKING:

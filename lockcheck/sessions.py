@@ -11,32 +11,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final, get_args
 
 from . import awaited, patches, pykka_found
+from .checking.graph import Graph
+from .checking.long_holds import ANY, HoldWatch
+from .checking.reactions import edge_of, react
+from .checking.waiting import youngest
 from .findings.errors import LockCheckError, LockOrderWarning, LockUsageError
 from .findings.findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
 from .findings.levels import Level, level_of
 from .findings.statistics import KEYS_MAX, OTHER_KEYS, Tally
 from .findings.text import text_report
-from .graph import Graph
 from .holding.chains import Node, held_nodes
 from .holding.foreign import shown
 from .holding.runtime import LATCH, local, runtime
 from .holding.stacks import caller, capture
-from .long_holds import ANY, HoldWatch
 from .order.order import Order
-from .reactions import edge_of, react
 from .summaries import summary_of
-from .waiting import youngest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import CodeType, FrameType, TracebackType
 
+    from .checking.waiting import VictimPolicy
     from .findings.findings import Mode
     from .holding.chains import Grip, Unit, Wait
     from .holding.stacks import RawStack
     from .summaries import Summary
-    from .waiting import VictimPolicy
 
 __all__ = ["Action", "Session", "session"]
 

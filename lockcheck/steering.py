@@ -20,23 +20,23 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
+from .checking.standing import standing_of
+from .checking.waiting import LockWait
 from .crew import Joining, Paused, awaited, blocks
 from .findings.witness import Ending
 from .holding.chains import holds_of
 from .holding.runtime import LATCH, runtime
 from .holding.stacks import caller
-from .standing import standing_of
 from .stop_matching import StopMatching
-from .waiting import LockWait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from .checking.standing import Standing
     from .crew import Member
     from .findings.findings import Finding
     from .findings.witness import Witness
     from .holding.chains import Grip, Unit
-    from .standing import Standing
 
 __all__ = ["PAUSE_SECONDS", "Steering"]
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .checking.judging import edge_of_dependency
 from .findings.nestings import ClassEdge
 from .findings.statistics import Usage
 from .holding.runtime import LATCH
 from .holding.stacks import line_of, resolve
-from .judging import edge_of_dependency
 from .usage_tables import usages_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from .checking.graph import Dependency, Graph
     from .findings.findings import Edge, Finding, Mode
-    from .graph import Dependency, Graph
     from .holding.stacks import RawStack
     from .order.order import Order
     from .order.proof import Step

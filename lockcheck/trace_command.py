@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .bulk import collector_paused
+from .checking.stops import stops_of_prediction, witness_of
 from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
 from .findings.text import counted, finding_text
 from .findings.witness_file import write_witness
@@ -15,7 +16,6 @@ from .prediction import predict
 from .running import execute
 from .traces.file import read_trace
 from .traces.trace import NOWHERE, EventKind
-from .witness_making import stops_of_prediction, witness_of
 
 if TYPE_CHECKING:
     from .prediction import Prediction, Stop

@@ -13,7 +13,7 @@ from lock_oracle import acts_of
 from lock_programs import Take
 
 from licorne.lockcheck import RWLock, session, unit
-from licorne.lockcheck.witness_making import witness_of
+from licorne.lockcheck.checking.stops import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from licorne.lockcheck import judging
+from licorne.lockcheck.checking import judging
 from licorne.lockcheck.command import CLEAN, FAULT, FOUND, USAGE, main
 from licorne.lockcheck.writing import FORMS
 

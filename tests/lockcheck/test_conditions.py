@@ -16,7 +16,7 @@ from deadlocked import WAIT_SECONDS_MAX
 from lock_corpus import RECORD
 
 from licorne.lockcheck import Condition, Kind, LockOrderError, Rung, session
-from licorne.lockcheck.asking_again import what_follows
+from licorne.lockcheck.checking.asking_again import what_follows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

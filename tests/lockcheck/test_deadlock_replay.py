@@ -12,11 +12,11 @@ from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
 from pytest_runs import run_module
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
+from licorne.lockcheck.checking.stops import witness_of
 from licorne.lockcheck.command import FOUND, main
 from licorne.lockcheck.confirmation import confirm
 from licorne.lockcheck.documents import read_document
 from licorne.lockcheck.findings.witness_file import read_witness
-from licorne.lockcheck.witness_making import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,8 @@ from interpreter_lock import EITHER_WAY, take_for_granted
 from lock_corpus import RECORD, hold
 
 from licorne import lockcheck
-from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, judging, session, unit
+from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
+from licorne.lockcheck.checking import judging
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace_index import TraceIndex
 from licorne.lockcheck.traces.file import read_trace

@@ -16,7 +16,8 @@ from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, checked, deadlocks, found,
 from lock_corpus import hold
 from pykka_clerks import Clerk, Ref, clerks
 
-from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session, waiting
+from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
+from licorne.lockcheck.checking import waiting
 from licorne.lockcheck.holding.runtime import local, runtime
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, judging, session
+from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
+from licorne.lockcheck.checking import judging
 from licorne.lockcheck.command import main
 from licorne.lockcheck.findings.witness import role_of
 from licorne.lockcheck.prediction import predict

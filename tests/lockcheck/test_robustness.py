@@ -27,12 +27,12 @@ from licorne.lockcheck import (
     Rung,
     RWLock,
     held,
-    judging,
     session,
     tree,
     unit,
 )
-from licorne.lockcheck.graph import OCCURRENCES_MAX
+from licorne.lockcheck.checking import judging
+from licorne.lockcheck.checking.graph import OCCURRENCES_MAX
 from licorne.lockcheck.holding.runtime import local, runtime
 
 if TYPE_CHECKING:

@@ -28,12 +28,12 @@ from steered_threads import (
 )
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
+from licorne.lockcheck.checking.stops import witness_of
 from licorne.lockcheck.confirmation import Outcome, confirm, steered
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.recording import recording
 from licorne.lockcheck.trace_command import findings_of
 from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.witness_making import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .findings.findings import Edge, Finding, Frame, Rung
-from .findings.witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
-from .holding.stacks import resolve
-from .traces.trace import NOWHERE, EventKind
+from ..findings.findings import Edge, Finding, Frame, Rung
+from ..findings.witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
+from ..holding.stacks import resolve
+from ..traces.trace import NOWHERE, EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..holding.chains import Grip
+    from ..holding.stacks import RawStack
+    from ..prediction import Prediction
+    from ..traces.trace import Event, Trace
     from .graph import Dependency
-    from .holding.chains import Grip
-    from .holding.stacks import RawStack
-    from .prediction import Prediction
     from .standing import Standing
-    from .traces.trace import Event, Trace
 
 __all__ = ["finding_of", "stops_of_crew", "stops_of_path", "stops_of_prediction", "witness_of"]
 

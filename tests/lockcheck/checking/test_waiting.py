@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from deadlocked import until
 
-from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session, waiting
+from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session
+from licorne.lockcheck.checking import waiting
+from licorne.lockcheck.checking.waiting import least_held
 from licorne.lockcheck.holding.runtime import runtime
-from licorne.lockcheck.waiting import least_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

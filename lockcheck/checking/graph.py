@@ -11,16 +11,16 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from .findings.nestings import ClassEdge
-from .holding.runtime import LATCH
+from ..findings.nestings import ClassEdge
+from ..holding.runtime import LATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .findings.findings import Mode
-    from .holding.chains import Grip, LockIdentity
-    from .holding.happens_before import Segment
-    from .holding.stacks import RawStack
+    from ..findings.findings import Mode
+    from ..holding.chains import Grip, LockIdentity
+    from ..holding.happens_before import Segment
+    from ..holding.stacks import RawStack
 
 __all__ = ["Dependency", "Graph", "Held"]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-    from .holding.chains import Node
+    from ..holding.chains import Node
 
 __all__ = ["asks_again", "what_follows"]
 

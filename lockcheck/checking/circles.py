@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .holding.chains import Unit, Wait
+    from ..holding.chains import Unit, Wait
 
 __all__ = ["circle_of"]
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..findings.findings import Edge, Finding, Kind, Rung, fingerprint_of_path
+from ..findings.levels import Level
+from ..holding.chains import nesting_of
+from ..holding.runtime import LATCH
+from ..holding.stacks import resolve
 from .cycles import close_path
-from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of_path
-from .findings.levels import Level
 from .graph import Dependency, Held
-from .holding.chains import nesting_of
-from .holding.runtime import LATCH
-from .holding.stacks import resolve
-from .witness_making import stops_of_path
+from .stops import stops_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ..findings.nestings import ClassEdge
+    from ..holding.chains import Node
+    from ..sessions import Session
     from .cycles import Closed
-    from .findings.nestings import ClassEdge
-    from .holding.chains import Node
-    from .sessions import Session
 
 __all__ = ["edge_of_dependency", "edges_of_path", "judge"]
 

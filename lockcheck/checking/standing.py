@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+from ..holding.chains import held_nodes
 from .graph import Held
-from .holding.chains import held_nodes
 
 if TYPE_CHECKING:
-    from .holding.chains import Grip, Unit
-    from .holding.stacks import RawStack
+    from ..holding.chains import Grip, Unit
+    from ..holding.stacks import RawStack
 
 __all__ = ["Standing", "standing_of"]
 

@@ -11,27 +11,27 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+from ..findings.errors import DeadlockError, LockUsageError
+from ..findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
+from ..findings.text import finding_text
+from ..findings.witness_file import with_replay
+from ..holding.chains import held_names, held_nodes, modes_held, nesting_of
+from ..holding.foreign import shown
+from ..holding.runtime import LATCH, runtime
+from ..holding.stacks import caller, capture, resolve
 from .circles import circle_of
-from .findings.errors import DeadlockError, LockUsageError
-from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
-from .findings.text import finding_text
-from .findings.witness_file import with_replay
-from .holding.chains import held_names, held_nodes, modes_held, nesting_of
-from .holding.foreign import shown
-from .holding.runtime import LATCH, runtime
-from .holding.stacks import caller, capture, resolve
 from .reactions import react
 from .standing import standing_of
-from .witness_making import stops_of_crew, witness_of
+from .stops import stops_of_crew, witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
-    from .findings.witness import Stop
-    from .holding.chains import Grip, Node, Unit, Wait
-    from .sessions import Session
+    from ..findings.witness import Stop
+    from ..holding.chains import Grip, Node, Unit, Wait
+    from ..sessions import Session
 
 __all__ = ["LockWait", "VictimPolicy", "least_held", "wait_in_slices", "wait_noted", "youngest"]
 

@@ -20,13 +20,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from .holding.happens_before import concurrent
+from ..holding.happens_before import concurrent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..holding.chains import LockIdentity
     from .graph import Dependency, Graph
-    from .holding.chains import LockIdentity
 
 __all__ = ["Closed", "close_path"]
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from .findings.findings import Kind
-from .findings.statistics import PENDING_MAX
-from .holding.chains import NONE_BELOW, SWEEP_MIN, Grip, Node, held_nodes, holds_of
-from .holding.runtime import LATCH, runtime
-from .holding.stacks import caller
+from ..findings.findings import Kind
+from ..findings.statistics import PENDING_MAX
+from ..holding.chains import NONE_BELOW, SWEEP_MIN, Grip, Node, held_nodes, holds_of
+from ..holding.runtime import LATCH, runtime
+from ..holding.stacks import caller
 from .judging import judge
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from .findings.findings import Mode
-    from .holding.chains import LockIdentity, Unit
-    from .sessions import Session
+    from ..findings.findings import Mode
+    from ..holding.chains import LockIdentity, Unit
+    from ..sessions import Session
 
 __all__ = ["entered", "fold", "here", "let_go", "many_members", "step", "step_from"]
 

@@ -8,17 +8,17 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Final
 
-from .findings.errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
-from .findings.findings import Edge, Rung
-from .findings.text import finding_text
-from .holding.chains import held_names, nesting_of
-from .holding.stacks import caller, resolve
+from ..findings.errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
+from ..findings.findings import Edge, Rung
+from ..findings.text import finding_text
+from ..holding.chains import held_names, nesting_of
+from ..holding.stacks import caller, resolve
 
 if TYPE_CHECKING:
-    from .findings.findings import Finding
-    from .holding.chains import Node
-    from .holding.stacks import RawStack
-    from .sessions import Session
+    from ..findings.findings import Finding
+    from ..holding.chains import Node
+    from ..holding.stacks import RawStack
+    from ..sessions import Session
 
 __all__ = ["edge_of", "react", "react_elsewhere"]
 

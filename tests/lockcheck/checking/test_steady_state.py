@@ -12,7 +12,7 @@ import pytest
 from lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, tree
-from licorne.lockcheck.answering import Answerer
+from licorne.lockcheck.checking.answering import Answerer
 from licorne.lockcheck.findings.statistics import PENDING_MAX
 from licorne.lockcheck.holding.chains import SWEEP_MIN, LockIdentity, Node
 from licorne.lockcheck.holding.runtime import LATCH, local

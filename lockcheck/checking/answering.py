@@ -10,13 +10,13 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, final
 
+from ..findings.findings import Kind
+from ..findings.levels import Level
+from ..findings.statistics import PENDING_MAX
+from ..holding.chains import Grip, LockIdentity, Node, held_nodes
+from ..holding.runtime import go_on_as, local, next_segment, runtime
+from ..holding.stacks import caller_outside, capture
 from .blocking import asks
-from .findings.findings import Kind
-from .findings.levels import Level
-from .findings.statistics import PENDING_MAX
-from .holding.chains import Grip, LockIdentity, Node, held_nodes
-from .holding.runtime import go_on_as, local, next_segment, runtime
-from .holding.stacks import caller_outside, capture
 from .stepping import fold, let_go, step_from
 from .waiting import wait_in_slices
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from .holding.chains import Unit
-    from .holding.stacks import Runtimes
-    from .sessions import Session
+    from ..holding.chains import Unit
+    from ..holding.stacks import Runtimes
+    from ..sessions import Session
 
 __all__ = ["Answerer", "await_answer"]
 

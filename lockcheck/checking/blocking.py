@@ -5,16 +5,16 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .findings.findings import Kind
-from .holding.chains import held_nodes
-from .holding.runtime import local, runtime
+from ..findings.findings import Kind
+from ..holding.chains import held_nodes
+from ..holding.runtime import local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from .holding.chains import LockIdentity
-    from .sessions import Session
+    from ..holding.chains import LockIdentity
+    from ..sessions import Session
 
 __all__ = ["asks", "blocking", "blocks", "no_locks"]
 

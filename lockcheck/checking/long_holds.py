@@ -14,19 +14,19 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, final
 
-from .findings.errors import LockUsageError
-from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
-from .holding.chains import held_names, held_nodes
-from .holding.interpreter import has_global_lock
-from .holding.runtime import runtime
-from .holding.stacks import capture, resolve
+from ..findings.errors import LockUsageError
+from ..findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
+from ..holding.chains import held_names, held_nodes
+from ..holding.interpreter import has_global_lock
+from ..holding.runtime import runtime
+from ..holding.stacks import capture, resolve
 from .reactions import react_elsewhere
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from .holding.chains import Grip, Node, Unit
-    from .sessions import Session
+    from ..holding.chains import Grip, Node, Unit
+    from ..sessions import Session
 
 __all__ = ["ANY", "HoldWatch"]
 

@@ -9,7 +9,7 @@ from deadlocked import WAIT_SECONDS_MAX
 from lock_corpus import RECORD
 
 from licorne.lockcheck import Kind, Lock, session
-from licorne.lockcheck.answering import Answerer
+from licorne.lockcheck.checking.answering import Answerer
 from licorne.lockcheck.holding.stacks import Runtimes
 
 RUNTIMES = Runtimes(__file__, threading.__file__)
