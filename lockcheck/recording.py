@@ -15,8 +15,8 @@ from .holding.chains import LockIdentity, Unit
 from .holding.foreign import ByIdentity
 from .holding.runtime import local, runtime
 from .holding.stacks import caller, is_ours, resolve
+from .interception.signals import signals_heard
 from .sessions import NOTE_ALL, Session
-from .signals import signals_heard
 from .traces.trace import Event, EventKind, TracedLock, TracedUnit
 from .traces.writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
 

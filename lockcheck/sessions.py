@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final, get_args
 
-from . import awaited, patches, pykka_found
 from .checking.graph import Graph
 from .checking.long_holds import ANY, HoldWatch
 from .checking.reactions import edge_of, react
@@ -24,6 +23,7 @@ from .holding.chains import Node, held_nodes
 from .holding.foreign import shown
 from .holding.runtime import LATCH, local, runtime
 from .holding.stacks import caller, capture
+from .interception import awaited, patches, pykka_found
 from .order.order import Order
 from .summaries import summary_of
 

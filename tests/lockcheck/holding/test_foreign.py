@@ -17,13 +17,14 @@ import pytest
 from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
 from lock_corpus import RECORD, hold, nest
 
-from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, pykka_found, session, tree
+from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tree
 from licorne.lockcheck.ambient import look_on
 from licorne.lockcheck.checking.stops import witness_of
 from licorne.lockcheck.confirmation import confirm
 from licorne.lockcheck.findings.levels import Environment, Level
 from licorne.lockcheck.holding.foreign import ByIdentity, shown
 from licorne.lockcheck.holding.runtime import LATCH, runtime
+from licorne.lockcheck.interception import pykka_found
 from licorne.lockcheck.recording import recording
 
 if TYPE_CHECKING:

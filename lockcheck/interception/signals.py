@@ -14,9 +14,9 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .holding.runtime import runtime
+from ..holding.runtime import runtime
+from ..traces.trace import EventKind
 from .hooks import Hooks
-from .traces.trace import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 import pykka
 from pykka.messages import _ActorStop
 
-from .checking.answering import Answerer, await_answer
-from .holding.foreign import ByIdentity
-from .holding.runtime import LATCH, local, next_segment, runtime
-from .holding.stacks import Runtimes, caller_outside
+from ..checking.answering import Answerer, await_answer
+from ..holding.foreign import ByIdentity
+from ..holding.runtime import LATCH, local, next_segment, runtime
+from ..holding.stacks import Runtimes, caller_outside
+from ..traces.trace import EventKind
 from .signals import tell
-from .traces.trace import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pykka._future import GetHookFunc
     from pykka._types import OptExcInfo
 
-    from .holding.happens_before import Segment
+    from ..holding.happens_before import Segment
     from .hooks import Hooks
 
 __all__ = ["ASK", "HeardFuture", "put_all"]

@@ -22,15 +22,15 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .checking.blocking import blocks
-from .holding.foreign import ByIdentity
-from .holding.runtime import go_on_as, local, next_segment, runtime
+from ..checking.blocking import blocks
+from ..holding.foreign import ByIdentity
+from ..holding.runtime import go_on_as, local, next_segment, runtime
 from .hooks import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .holding.happens_before import Segment
+    from ..holding.happens_before import Segment
 
 __all__ = ["HOOKS", "started_after"]
 

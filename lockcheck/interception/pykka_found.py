@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
-from .holding.runtime import runtime
+from ..holding.runtime import runtime
 from .hooks import Hooks
 
 if TYPE_CHECKING:

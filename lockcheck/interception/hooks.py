@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .holding.runtime import LATCH
+from ..holding.runtime import LATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -61,7 +61,7 @@ with session() as opened:
     thread.start()
     thread.join()
 assert [] == opened.faults
-assert "licorne.lockcheck.pykka_asks" not in sys.modules
+assert "licorne.lockcheck.interception.pykka_asks" not in sys.modules
 """
 UNKNOWN_PYKKA = """
 import sys, threading, types

@@ -14,15 +14,15 @@ import weakref
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
-from .checking.waiting import wait_in_slices
-from .holding.foreign import ByIdentity
-from .holding.runtime import local, runtime
+from ..checking.waiting import wait_in_slices
+from ..holding.foreign import ByIdentity
+from ..holding.runtime import local, runtime
 from .hooks import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from .holding.chains import Unit
+    from ..holding.chains import Unit
 
 __all__ = ["HOOKS"]
 
