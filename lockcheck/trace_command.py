@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .bulk import collector_paused
 from .checking.stops import stops_of_prediction, witness_of
 from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
 from .findings.text import counted, finding_text
 from .findings.witness_file import write_witness
-from .prediction import predict
+from .prediction.collector import collector_paused
+from .prediction.prediction import predict
 from .running import execute
 from .traces.file import read_trace
 from .traces.trace import NOWHERE, EventKind
 
 if TYPE_CHECKING:
-    from .prediction import Prediction, Stop
+    from .prediction.prediction import Prediction, Stop
     from .traces.trace import Event, Trace
 
 __all__ = ["add_commands", "findings_of"]

@@ -10,7 +10,7 @@ from lock_oracle import checker_says, deadlocks, refuses
 from trace_oracle import comes_true, trace_of
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.prediction import predict
+from licorne.lockcheck.prediction.prediction import predict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

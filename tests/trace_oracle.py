@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lock_oracle import State, Step
     from lock_programs import Program
 
-    from licorne.lockcheck.prediction import Prediction
+    from licorne.lockcheck.prediction.prediction import Prediction
 
 __all__ = ["comes_true", "in_turn", "recorded", "trace_of"]
 

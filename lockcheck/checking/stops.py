@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..holding.chains import Grip
     from ..holding.stacks import RawStack
-    from ..prediction import Prediction
+    from ..prediction.prediction import Prediction
     from ..traces.trace import Event, Trace
     from .graph import Dependency
     from .standing import Standing

@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from ... import lockcheck
-from ...lockcheck.bulk import collector_paused
 from ...lockcheck.findings.findings import Frame
-from ...lockcheck.prediction import predict
+from ...lockcheck.prediction.collector import collector_paused
+from ...lockcheck.prediction.prediction import predict
+from ...lockcheck.prediction.trace_index import TraceIndex
 from ...lockcheck.recording import recording
-from ...lockcheck.trace_index import TraceIndex
 from ...lockcheck.traces.file import read_trace
 from ...lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
 from ...lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter

@@ -18,8 +18,8 @@ from lock_corpus import RECORD, hold
 from licorne import lockcheck
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
 from licorne.lockcheck.checking import judging
+from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.recording import recording
-from licorne.lockcheck.trace_index import TraceIndex
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
 from licorne.lockcheck.traces.writer import TraceWriter

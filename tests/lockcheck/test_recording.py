@@ -22,7 +22,7 @@ from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
 from licorne.lockcheck.checking import judging
 from licorne.lockcheck.command import main
 from licorne.lockcheck.findings.witness import role_of
-from licorne.lockcheck.prediction import predict
+from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.recording import events_written, recording
 from licorne.lockcheck.traces.file import is_trace, read_trace
 from licorne.lockcheck.traces.trace import EventKind, TracedLock, TraceFileError

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from licorne.lockcheck.prediction import predict
+from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.traces.file import read_trace
 from licorne.proxy.bench.command import bench
 from licorne.proxy.bench.condition_lock import ConditionRWLock

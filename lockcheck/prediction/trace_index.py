@@ -6,11 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from .traces.trace import Event, EventKind, TraceFileError
+from ..traces.trace import Event, EventKind, TraceFileError
 
 if TYPE_CHECKING:
-    from .rwlock import Policy
-    from .traces.trace import Trace
+    from ..rwlock import Policy
+    from ..traces.trace import Trace
 
 __all__ = ["Section", "TraceIndex"]
 

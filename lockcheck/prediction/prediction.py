@@ -25,7 +25,7 @@ from .wishes import Wishes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .traces.trace import Event, Trace
+    from ..traces.trace import Event, Trace
     from .wishes import Wish
 
 __all__ = ["Prediction", "Predictions", "predict"]

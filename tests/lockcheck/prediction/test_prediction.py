@@ -11,7 +11,7 @@ import pytest
 from lock_programs import Program, Take, random_programs, small_programs
 from trace_oracle import comes_true, in_turn, recorded, trace_of
 
-from licorne.lockcheck.prediction import predict
+from licorne.lockcheck.prediction.prediction import predict
 
 if TYPE_CHECKING:
     from pathlib import Path

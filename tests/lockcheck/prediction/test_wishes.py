@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from licorne.lockcheck.bulk import collector_paused
-from licorne.lockcheck.prediction import predict
-from licorne.lockcheck.trace_index import TraceIndex
+from licorne.lockcheck.prediction.collector import collector_paused
+from licorne.lockcheck.prediction.prediction import predict
+from licorne.lockcheck.prediction.trace_index import TraceIndex
+from licorne.lockcheck.prediction.wishes import Wishes
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedLock, TracedUnit
-from licorne.lockcheck.wishes import Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,8 +10,8 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    from ..traces.trace import Event
     from .trace_index import Section, TraceIndex
-    from .traces.trace import Event
 
 __all__ = ["Reordering"]
 

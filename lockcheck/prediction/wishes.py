@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from .traces.trace import EventKind
+from ..traces.trace import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .findings.findings import Mode
+    from ..findings.findings import Mode
     from .trace_index import TraceIndex
 
 __all__ = ["Wish", "Wishes"]
