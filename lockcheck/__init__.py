@@ -23,7 +23,7 @@ from .order.same_class import forbid, key, tree, try_only
 from .units import assert_held, fresh, held, note_write, publish, unit
 
 if TYPE_CHECKING:
-    from .sessions import Session, session
+    from .sessions.session import Session, session
 
 __all__ = [
     "Condition",
@@ -70,7 +70,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Load what analyses only when somebody opens a session."""
     if name in {"Session", "session"}:
-        from . import sessions as module  # noqa: PLC0415
+        from .sessions import session as module  # noqa: PLC0415
 
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

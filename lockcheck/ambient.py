@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .findings.findings import Rung
 from .findings.levels import Level
 from .holding.runtime import LATCH, runtime
-from .sessions import Session
+from .sessions.session import Session
 
 if TYPE_CHECKING:
     from .findings.levels import Environment

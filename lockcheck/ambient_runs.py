@@ -18,12 +18,12 @@ from .confirmation import outcome_of, steering_to
 from .findings.levels import Level
 from .findings.witness_file import FOLDER, read_witness, write_witness
 from .holding.runtime import runtime
-from .recording import events_written
+from .sessions.recording import events_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .sessions import Session
+    from .sessions.session import Session
     from .steering import Steering
 
 __all__ = ["begin"]

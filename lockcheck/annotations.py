@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from .findings.findings import Finding, Rung
-    from .summaries import Summary
+    from .sessions.summaries import Summary
 
 __all__ = ["to_annotations"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .findings.findings import Edge
-    from .summaries import Nesting, Summary
+    from .sessions.summaries import Nesting, Summary
 
 __all__ = ["closed_apart"]
 

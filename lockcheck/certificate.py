@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .findings.findings import Finding
     from .order.proof import Step
-    from .summaries import Contract, Nesting, Summary
+    from .sessions.summaries import Contract, Nesting, Summary
 
 __all__ = ["Certificate", "certify"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .factories import ExclusiveLock
     from .holding.chains import Node
-    from .sessions import Session
+    from .sessions.session import Session
 
 __all__ = ["CheckedCondition"]
 

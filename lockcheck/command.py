@@ -25,7 +25,7 @@ from .findings.json_values import said
 from .findings.levels import Level, level_of, max_hold_of
 from .findings.witness_file import FOLDER
 from .page import to_html
-from .running import run_program
+from .sessions.running import run_program
 from .trace_command import add_commands
 from .usage_tables import GROUPS, usage_table
 from .writing import add_report_options, report_paths, write_reports

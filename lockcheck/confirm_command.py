@@ -17,9 +17,9 @@ from .findings.json_values import read_text
 from .findings.text import finding_text, text_report
 from .findings.witness import Grasp
 from .findings.witness_file import FOLDER, read_witness
+from .sessions.summaries import Summary, merged
 from .steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from .steering import PAUSE_SECONDS
-from .summaries import Summary, merged
 from .trace_command import findings_of
 from .traces.file import is_trace, read_trace
 from .writing import add_report_options, report_paths, write_reports

@@ -18,7 +18,7 @@ from .findings.findings import Finding, Rung
 from .findings.levels import Level
 from .findings.witness_file import with_replay
 from .holding.runtime import LATCH, runtime
-from .sessions import NOTE_ALL, Session
+from .sessions.session import NOTE_ALL, Session
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .holding.chains import Node
-    from .sessions import Session
+    from .sessions.session import Session
 
 __all__ = ["excludes", "leaf", "requires", "unexercised"]
 

@@ -9,7 +9,7 @@ from .findings.findings import Kind, Rung
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .summaries import Nesting, Summary
+    from .sessions.summaries import Nesting, Summary
 
 __all__ = ["dangerous", "dot", "lock_classes", "mermaid"]
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .findings.findings import Finding
-    from .summaries import Nesting, Summary
+    from .sessions.summaries import Nesting, Summary
 
 __all__ = ["Differences", "differences"]
 

@@ -15,7 +15,7 @@ from .findings.statistics import Spread, Usage
 from .findings.text import scenario, suggestion
 from .findings.witness_file import json_of_stop, read_stop
 from .order.proof import Step
-from .summaries import Contract, Declaration, Nesting, Role, Summary
+from .sessions.summaries import Contract, Declaration, Nesting, Role, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
 from .apart import closed_apart
-from .summaries import Summary, merged, strongest_first
+from .sessions.summaries import Summary, merged, strongest_first
 
 if TYPE_CHECKING:
     from .findings.findings import Finding

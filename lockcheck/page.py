@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from .findings.findings import Finding
-    from .summaries import Nesting, Summary
+    from .sessions.summaries import Nesting, Summary
 
 __all__ = ["BYTES_MAX", "to_html"]
 

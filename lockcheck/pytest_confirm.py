@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .findings.findings import Finding
     from .findings.witness import Witness
-    from .sessions import Session
+    from .sessions.session import Session
 
 __all__ = ["Confirming"]
 

@@ -27,8 +27,8 @@ from .findings.witness_file import FOLDER
 from .gathering import Gathered
 from .order.order import Order
 from .pytest_confirm import Confirming
-from .running import named_order
-from .sessions import NOTE_ALL, Session
+from .sessions.running import named_order
+from .sessions.session import NOTE_ALL, Session
 from .writing import add_form_options, report_paths, write_reports
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-    from .summaries import Summary
+    from .sessions.summaries import Summary
 
 _SESSION: Final = pytest.StashKey[Session]()
 _OPENED: Final = pytest.StashKey[Session]()

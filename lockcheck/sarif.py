@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .findings.findings import Edge, Finding, Frame
     from .findings.json_values import Json
-    from .summaries import Summary
+    from .sessions.summaries import Summary
 
 __all__ = ["to_sarif"]
 

@@ -20,9 +20,9 @@ from .documents import read_document, to_json
 from .findings.errors import LockUsageError
 from .findings.findings import Rung
 from .findings.witness_file import read_witness, write_witness
-from .recording import recording
-from .running import execute
-from .summaries import Summary
+from .sessions.recording import recording
+from .sessions.running import execute
+from .sessions.summaries import Summary
 from .trace_command import findings_of
 from .traces.file import read_trace
 

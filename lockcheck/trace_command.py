@@ -13,7 +13,7 @@ from .findings.text import counted, finding_text
 from .findings.witness_file import write_witness
 from .prediction.collector import collector_paused
 from .prediction.prediction import predict
-from .running import execute
+from .sessions.running import execute
 from .traces.file import read_trace
 from .traces.trace import NOWHERE, EventKind
 
@@ -44,7 +44,7 @@ def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _record(given: argparse.Namespace) -> int:
-    from .recording import recording  # noqa: PLC0415 - the analysis needs none of it
+    from .sessions.recording import recording  # noqa: PLC0415 - the analysis needs none of it
 
     with recording(given.trace) as session:
         code = execute(given.program, given.arguments)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .findings.findings import Mode
     from .holding.chains import LockIdentity
-    from .sessions import Session
+    from .sessions.session import Session
 
 __all__ = ["assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Collection, Mapping
 
-    from .summaries import Summary
+    from .sessions.summaries import Summary
 
 __all__ = ["FORMS", "add_report_options", "report_paths", "write_reports"]
 

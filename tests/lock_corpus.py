@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck import Finding, Kind
     from licorne.lockcheck.rwlock import PlainRWLock
-    from licorne.lockcheck.sessions import Action, Session
+    from licorne.lockcheck.sessions.session import Action, Session
 
 __all__ = ["ORDER", "RECORD", "Bug", "Cluster", "Safe", "hold", "look", "nest"]
 

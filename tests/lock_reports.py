@@ -10,7 +10,7 @@ from licorne.lockcheck import Lock, Order, RWLock, session, unit
 
 if TYPE_CHECKING:
     from licorne.lockcheck import Session
-    from licorne.lockcheck.summaries import Summary
+    from licorne.lockcheck.sessions.summaries import Summary
 
 __all__ = ["a_closed_path", "a_sound_program", "summary_of_a_closed_path"]
 

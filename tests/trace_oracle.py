@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lock_oracle import Explorer, in_order, run_in_turn
 
-from licorne.lockcheck.recording import recording
+from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedLock, TracedUnit
 

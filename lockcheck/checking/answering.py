@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..holding.chains import Unit
     from ..holding.stacks import Runtimes
-    from ..sessions import Session
+    from ..sessions.session import Session
 
 __all__ = ["Answerer", "await_answer"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ..holding.chains import LockIdentity
-    from ..sessions import Session
+    from ..sessions.session import Session
 
 __all__ = ["asks", "blocking", "blocks", "no_locks"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..findings.nestings import ClassEdge
     from ..holding.chains import Node
-    from ..sessions import Session
+    from ..sessions.session import Session
     from .cycles import Closed
 
 __all__ = ["edge_of_dependency", "edges_of_path", "judge"]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ..holding.chains import Grip, Node, Unit
-    from ..sessions import Session
+    from ..sessions.session import Session
 
 __all__ = ["ANY", "HoldWatch"]
 

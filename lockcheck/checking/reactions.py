@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..findings.findings import Finding
     from ..holding.chains import Node
     from ..holding.stacks import RawStack
-    from ..sessions import Session
+    from ..sessions.session import Session
 
 __all__ = ["edge_of", "react", "react_elsewhere"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..findings.findings import Mode
     from ..holding.chains import LockIdentity, Unit
-    from ..sessions import Session
+    from ..sessions.session import Session
 
 __all__ = ["entered", "fold", "here", "let_go", "many_members", "step", "step_from"]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ..findings.witness import Stop
     from ..holding.chains import Grip, Node, Unit, Wait
-    from ..sessions import Session
+    from ..sessions.session import Session
 
 __all__ = ["LockWait", "VictimPolicy", "least_held", "wait_in_slices", "wait_noted", "youngest"]
 

@@ -9,7 +9,7 @@ from .findings import Kind, Rung
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..summaries import Summary
+    from ..sessions.summaries import Summary
     from .findings import Edge, Finding, Frame
 
 __all__ = [

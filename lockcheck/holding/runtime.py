@@ -18,8 +18,8 @@ from .happens_before import Segment, begin, learn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..recording import Recorder
-    from ..sessions import Session
+    from ..sessions.recording import Recorder
+    from ..sessions.session import Session
     from ..steering import Steering
 
 __all__ = ["LATCH", "Runtime", "go_on_as", "local", "next_segment", "runtime"]

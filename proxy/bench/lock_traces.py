@@ -12,7 +12,7 @@ from ...lockcheck.findings.findings import Frame
 from ...lockcheck.prediction.collector import collector_paused
 from ...lockcheck.prediction.prediction import predict
 from ...lockcheck.prediction.trace_index import TraceIndex
-from ...lockcheck.recording import recording
+from ...lockcheck.sessions.recording import recording
 from ...lockcheck.traces.file import read_trace
 from ...lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
 from ...lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter

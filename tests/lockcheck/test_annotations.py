@@ -10,7 +10,7 @@ from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck.annotations import to_annotations
 from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
-from licorne.lockcheck.summaries import Summary
+from licorne.lockcheck.sessions.summaries import Summary
 
 ROOT = Path(__file__).parents[2]
 

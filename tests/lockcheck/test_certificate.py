@@ -11,7 +11,7 @@ from licorne.lockcheck.certificate import certify
 from licorne.lockcheck.differences import differences
 from licorne.lockcheck.documents import from_json, to_json
 from licorne.lockcheck.order.order import Order
-from licorne.lockcheck.summaries import Declaration, Summary, merged
+from licorne.lockcheck.sessions.summaries import Declaration, Summary, merged
 
 
 def test_it_holds_where_all_that_was_observed_is_declared() -> None:

@@ -7,7 +7,7 @@ from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Lock, session
 from licorne.lockcheck.diagrams import dot, lock_classes, mermaid
-from licorne.lockcheck.summaries import Summary
+from licorne.lockcheck.sessions.summaries import Summary
 
 
 def test_dot_has_every_class_and_nesting_and_what_closes_a_path_in_red() -> None:

@@ -11,7 +11,7 @@ from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Kind, LockUsageError
 from licorne.lockcheck.documents import document_of, from_json, read_document, to_json
-from licorne.lockcheck.summaries import Summary
+from licorne.lockcheck.sessions.summaries import Summary
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "lockcheck" / "report.schema.json").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from licorne import lockcheck
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
 from licorne.lockcheck.checking import judging
 from licorne.lockcheck.prediction.trace_index import TraceIndex
-from licorne.lockcheck.recording import recording
+from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
 from licorne.lockcheck.traces.writer import TraceWriter
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from licorne.lockcheck import Finding
-    from licorne.lockcheck.sessions import Session
+    from licorne.lockcheck.sessions.session import Session
 
 HERE = str(Path(lockcheck.__file__).parent)
 LEVELS = pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])

@@ -9,7 +9,7 @@ from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
 from licorne.lockcheck.junit import to_junit
-from licorne.lockcheck.summaries import Summary
+from licorne.lockcheck.sessions.summaries import Summary
 
 
 def parsed(text: str) -> Element:

@@ -13,7 +13,7 @@ from licorne.lockcheck.apart import closed_apart
 from licorne.lockcheck.documents import from_json, to_json
 from licorne.lockcheck.findings.text import finding_text
 from licorne.lockcheck.gathering import Gathered
-from licorne.lockcheck.summaries import Summary, merged
+from licorne.lockcheck.sessions.summaries import Summary, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ import pytest
 from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck.page import BYTES_MAX, to_html
-from licorne.lockcheck.summaries import Summary
+from licorne.lockcheck.sessions.summaries import Summary
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Lock, session
 from licorne.lockcheck.sarif import to_sarif
-from licorne.lockcheck.summaries import Summary
+from licorne.lockcheck.sessions.summaries import Summary
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = Draft7Validator(json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text("utf-8")))
@@ -100,7 +100,9 @@ def test_what_lies_outside_of_the_root_keeps_its_whole_path(tmp_path: Path) -> N
     (run,) = json.loads(to_sarif(summary_of_a_closed_path(), tmp_path))["runs"]
 
     artifact = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
-    assert {"uri": (ROOT / "tests" / "lock_corpus.py").resolve().as_uri()} == artifact
+    assert {
+        "uri": (ROOT / "tests" / "support" / "lockcheck" / "lock_corpus.py").resolve().as_uri()
+    } == artifact
 
 
 def test_what_a_baseline_accepts_is_suppressed_with_its_reason_and_faults_are_notified() -> None:

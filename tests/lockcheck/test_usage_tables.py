@@ -66,7 +66,7 @@ def test_without_the_request_nothing_is_noted_by_key_and_the_table_says_so() -> 
 
 def test_keys_that_are_too_many_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """By class: another class has its own."""
-    monkeypatch.setattr("licorne.lockcheck.sessions.KEYS_MAX", 3)
+    monkeypatch.setattr("licorne.lockcheck.sessions.session.KEYS_MAX", 3)
     with session(on=RECORD, by_key=True) as opened:
         for number in range(5):
             hold(Lock("node", key=number))

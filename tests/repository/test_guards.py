@@ -47,7 +47,7 @@ print(json.dumps({"before": before, "after": look()}))
 
 _ALONE: Final = """
 import json, sys
-import licorne.lockcheck, licorne.lockcheck.sessions
+import licorne.lockcheck, licorne.lockcheck.sessions.session
 rooms = ("licorne.model", "licorne.actors", "licorne.proxy", "google.protobuf", "pykka", "pydantic")
 print(json.dumps(sorted(name for name in sys.modules if name.startswith(rooms))))
 """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from licorne.lockcheck import Finding
-    from licorne.lockcheck.sessions import Action, Session
+    from licorne.lockcheck.sessions.session import Action, Session
 
 LIMIT_SECONDS = 0.002
 NOT_LONG_SECONDS = 600.0

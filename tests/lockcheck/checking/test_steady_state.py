@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from licorne.lockcheck.sessions import Session
+    from licorne.lockcheck.sessions.session import Session
 
 ORDER = Order("partition < queue < application < node < clerk")
 LEVELS = pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lock_corpus import Guard
 
     from licorne.lockcheck.holding.chains import Unit
-    from licorne.lockcheck.sessions import Action, Session
+    from licorne.lockcheck.sessions.session import Action, Session
 
 WAIT_SECONDS_MAX = 20.0
 LEAVE_ALONE: Mapping[Rung, Action] = {rung: "record" for rung in Rung if rung is not Rung.R5}

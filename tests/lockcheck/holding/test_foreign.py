@@ -25,7 +25,7 @@ from licorne.lockcheck.findings.levels import Environment, Level
 from licorne.lockcheck.holding.foreign import ByIdentity, shown
 from licorne.lockcheck.holding.runtime import LATCH, runtime
 from licorne.lockcheck.interception import pykka_found
-from licorne.lockcheck.recording import recording
+from licorne.lockcheck.sessions.recording import recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -17,7 +17,7 @@ from pytest_runs import RUN_SECONDS_MAX, run_module
 from licorne.lockcheck import DeadlockError, Lock
 from licorne.lockcheck.command import FOUND
 from licorne.lockcheck.prediction.prediction import predict
-from licorne.lockcheck.recording import recording
+from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from interpreter_lock import EITHER_WAY, take_for_granted
 from licorne.lockcheck import Lock
 from licorne.lockcheck.findings.findings import Frame
 from licorne.lockcheck.prediction.trace_index import TraceIndex
-from licorne.lockcheck.recording import recording
+from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
 from licorne.lockcheck.traces.writer import TraceWriter

@@ -8,27 +8,27 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from .findings.errors import LockUsageError
-from .findings.levels import Level
-from .findings.witness import role_of
-from .holding.chains import LockIdentity, Unit
-from .holding.foreign import ByIdentity
-from .holding.runtime import local, runtime
-from .holding.stacks import caller, is_ours, resolve
-from .interception.signals import signals_heard
-from .sessions import NOTE_ALL, Session
-from .traces.trace import Event, EventKind, TracedLock, TracedUnit
-from .traces.writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
+from ..findings.errors import LockUsageError
+from ..findings.levels import Level
+from ..findings.witness import role_of
+from ..holding.chains import LockIdentity, Unit
+from ..holding.foreign import ByIdentity
+from ..holding.runtime import local, runtime
+from ..holding.stacks import caller, is_ours, resolve
+from ..interception.signals import signals_heard
+from ..traces.trace import Event, EventKind, TracedLock, TracedUnit
+from ..traces.writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
+from .session import NOTE_ALL, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import CodeType
 
-    from .findings.findings import Mode
-    from .holding.chains import Attempt, Node
-    from .order.order import Order
-    from .traces.writer import Description, Write
+    from ..findings.findings import Mode
+    from ..holding.chains import Attempt, Node
+    from ..order.order import Order
+    from ..traces.writer import Description, Write
 
 __all__ = ["Recorder", "events_written", "recording"]
 

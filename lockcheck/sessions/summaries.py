@@ -8,22 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .checking.judging import edge_of_dependency
-from .findings.nestings import ClassEdge
-from .findings.statistics import Usage
-from .holding.runtime import LATCH
-from .holding.stacks import line_of, resolve
-from .usage_tables import usages_together
+from ..checking.judging import edge_of_dependency
+from ..findings.nestings import ClassEdge
+from ..findings.statistics import Usage
+from ..holding.runtime import LATCH
+from ..holding.stacks import line_of, resolve
+from ..usage_tables import usages_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .checking.graph import Dependency, Graph
-    from .findings.findings import Edge, Finding, Mode
-    from .holding.stacks import RawStack
-    from .order.order import Order
-    from .order.proof import Step
-    from .sessions import Session
+    from ..checking.graph import Dependency, Graph
+    from ..findings.findings import Edge, Finding, Mode
+    from ..holding.stacks import RawStack
+    from ..order.order import Order
+    from ..order.proof import Step
+    from .session import Session
 
 __all__ = ["Contract", "Declaration", "Nesting", "Role", "Summary", "merged", "strongest_first", "summary_of"]
 

@@ -7,7 +7,7 @@ from lock_reports import a_closed_path, a_sound_program
 
 from licorne.lockcheck import Lock, Rung, session, unit
 from licorne.lockcheck.findings.text import suggestion
-from licorne.lockcheck.summaries import merged
+from licorne.lockcheck.sessions.summaries import merged
 
 
 def test_a_summary_has_the_strongest_finding_first_and_nestings_with_their_places() -> None:

@@ -10,21 +10,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, final, get_args
 
-from .checking.graph import Graph
-from .checking.long_holds import ANY, HoldWatch
-from .checking.reactions import edge_of, react
-from .checking.waiting import youngest
-from .findings.errors import LockCheckError, LockOrderWarning, LockUsageError
-from .findings.findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
-from .findings.levels import Level, level_of
-from .findings.statistics import KEYS_MAX, OTHER_KEYS, Tally
-from .findings.text import text_report
-from .holding.chains import Node, held_nodes
-from .holding.foreign import shown
-from .holding.runtime import LATCH, local, runtime
-from .holding.stacks import caller, capture
-from .interception import awaited, patches, pykka_found
-from .order.order import Order
+from ..checking.graph import Graph
+from ..checking.long_holds import ANY, HoldWatch
+from ..checking.reactions import edge_of, react
+from ..checking.waiting import youngest
+from ..findings.errors import LockCheckError, LockOrderWarning, LockUsageError
+from ..findings.findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
+from ..findings.levels import Level, level_of
+from ..findings.statistics import KEYS_MAX, OTHER_KEYS, Tally
+from ..findings.text import text_report
+from ..holding.chains import Node, held_nodes
+from ..holding.foreign import shown
+from ..holding.runtime import LATCH, local, runtime
+from ..holding.stacks import caller, capture
+from ..interception import awaited, patches, pykka_found
+from ..order.order import Order
 from .summaries import summary_of
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import CodeType, FrameType, TracebackType
 
-    from .checking.waiting import VictimPolicy
-    from .findings.findings import Mode
-    from .holding.chains import Grip, Unit, Wait
-    from .holding.stacks import RawStack
+    from ..checking.waiting import VictimPolicy
+    from ..findings.findings import Mode
+    from ..holding.chains import Grip, Unit, Wait
+    from ..holding.stacks import RawStack
     from .summaries import Summary
 
 __all__ = ["Action", "Session", "session"]

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .findings.errors import DeadlockError, LockUsageError, OrderDeclarationError
-from .findings.findings import Rung
-from .order.order import Order
-from .sessions import NOTE_ALL, Session
+from ..findings.errors import DeadlockError, LockUsageError, OrderDeclarationError
+from ..findings.findings import Rung
+from ..order.order import Order
+from .session import NOTE_ALL, Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .findings.levels import Level
+    from ..findings.levels import Level
 
 __all__ = ["execute", "named_order", "run_program"]
 

@@ -23,7 +23,7 @@ from licorne.lockcheck.checking import judging
 from licorne.lockcheck.command import main
 from licorne.lockcheck.findings.witness import role_of
 from licorne.lockcheck.prediction.prediction import predict
-from licorne.lockcheck.recording import events_written, recording
+from licorne.lockcheck.sessions.recording import events_written, recording
 from licorne.lockcheck.traces.file import is_trace, read_trace
 from licorne.lockcheck.traces.trace import EventKind, TracedLock, TraceFileError
 
@@ -58,7 +58,7 @@ KILLED = """
 import sys, threading
 from pathlib import Path
 from licorne.lockcheck import Lock, RWLock
-from licorne.lockcheck.recording import recording
+from licorne.lockcheck.sessions.recording import recording
 
 with recording(Path(sys.argv[1])):
     lock, shared = Lock("lock"), RWLock("shared")

@@ -1,0 +1,5 @@
+"""A session: open it, run a program under it, close it, sum up what was found.
+
+It owns the active session and the recording of traces. It may import `lockcheck.interception`,
+`lockcheck.prediction` and the rooms below.
+"""
