@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
-from .baseline import Baseline, Verdict, read_baseline
-from .documents import from_json, to_json
 from .findings.errors import LockUsageError
 from .findings.findings import Finding, Rung, failing_from
 from .findings.levels import Level, level_of, max_hold_of
 from .findings.text import counted
 from .findings.witness_file import FOLDER
-from .gathering import Gathered
 from .order.order import Order
 from .pytest_confirm import Confirming
+from .reports.baseline import Baseline, Verdict, read_baseline
+from .reports.documents import from_json, to_json
+from .reports.gathering import Gathered
+from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
 from .sessions.session import NOTE_ALL, Session
-from .writing import add_form_options, report_paths, write_reports
 
 if TYPE_CHECKING:
     from argparse import Namespace

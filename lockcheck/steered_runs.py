@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .confirmation import Outcome, outcome_of, steered
-from .documents import read_document, to_json
 from .findings.errors import LockUsageError
 from .findings.findings import Rung
 from .findings.witness_file import read_witness, write_witness
+from .reports.documents import read_document, to_json
 from .sessions.recording import recording
 from .sessions.running import execute
 from .sessions.summaries import Summary

@@ -13,7 +13,7 @@ from ..findings.nestings import ClassEdge
 from ..findings.statistics import Usage
 from ..holding.runtime import LATCH
 from ..holding.stacks import line_of, resolve
-from ..usage_tables import usages_together
+from ..reports.usage_tables import usages_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

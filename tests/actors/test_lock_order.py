@@ -16,7 +16,7 @@ from licorne.actors.engine import ActorsEngine
 from licorne.actors.guards import LOCK_ORDER
 from licorne.actors.partition_actor import TURNS_PER_FLUSH
 from licorne.lockcheck import session
-from licorne.lockcheck.certificate import certify
+from licorne.lockcheck.reports.certificate import certify
 
 if TYPE_CHECKING:
     from licorne.proxy.scheduler import EngineName

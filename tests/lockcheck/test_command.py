@@ -12,7 +12,7 @@ import pytest
 
 from licorne.lockcheck.checking import judging
 from licorne.lockcheck.command import CLEAN, FAULT, FOUND, USAGE, main
-from licorne.lockcheck.writing import FORMS
+from licorne.lockcheck.reports.writing import FORMS
 
 BOTH_WAYS = """
 from licorne.lockcheck import Lock, unit

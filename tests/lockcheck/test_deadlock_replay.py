@@ -15,8 +15,8 @@ from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
 from licorne.lockcheck.checking.stops import witness_of
 from licorne.lockcheck.command import FOUND, main
 from licorne.lockcheck.confirmation import confirm
-from licorne.lockcheck.documents import read_document
 from licorne.lockcheck.findings.witness_file import read_witness
+from licorne.lockcheck.reports.documents import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable

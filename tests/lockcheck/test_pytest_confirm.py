@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.documents import read_document
 from licorne.lockcheck.findings.witness_file import read_witness
+from licorne.lockcheck.reports.documents import read_document
 
 if TYPE_CHECKING:
     from pathlib import Path

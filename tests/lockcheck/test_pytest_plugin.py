@@ -10,7 +10,7 @@ import pytest
 from pytest_runs import RUN_SECONDS_MAX, run_module
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.documents import read_document
+from licorne.lockcheck.reports.documents import read_document
 
 if TYPE_CHECKING:
     from pathlib import Path

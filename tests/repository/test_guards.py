@@ -216,8 +216,8 @@ def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
     others = sorted(name for name in names if name.startswith("licorne/") and not name.endswith(".py"))
     assert "licorne/py.typed" in others
     assert "licorne/proxy/si/si.proto" in others
-    assert "licorne/lockcheck/page.html" in others
-    assert "licorne/lockcheck/report.schema.json" in others
+    assert "licorne/lockcheck/reports/page.html" in others
+    assert "licorne/lockcheck/reports/report.schema.json" in others
 
 
 def test_the_wheel_installs_and_every_module_of_it_imports(wheel: Path, tmp_path: Path) -> None:

@@ -43,6 +43,6 @@ ABSENT: Final = {
 """Why there is no case of an id."""
 
 ELSEWHERE: Final = {
-    "node-v8#301": "tests/lockcheck/test_never_met.py::test_what_two_tests_do_is_shown_as_never_ran_together",
+    "node-v8#301": "tests/lockcheck/reports/test_never_met.py::test_what_two_tests_do_is_shown_as_never_ran_together",
 }
 """Cases that are no single run, and thus tests of their own."""

@@ -12,7 +12,7 @@ from lock_corpus import RECORD
 from licorne.lockcheck import Condition, Lock, RWLock, session
 from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, limit_of, spread_of, together
 from licorne.lockcheck.holding.runtime import runtime
-from licorne.lockcheck.usage_tables import usage_table
+from licorne.lockcheck.reports.usage_tables import usage_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from lock_reports import summary_of_a_closed_path
 
-from licorne.lockcheck.annotations import to_annotations
 from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
+from licorne.lockcheck.reports.annotations import to_annotations
 from licorne.lockcheck.sessions.summaries import Summary
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_each_finding_is_one_line_beside_its_place_the_strongest_first() -> None:

@@ -9,10 +9,10 @@ from lock_corpus import RECORD, Cluster, hold
 
 from licorne.lockcheck import Lock, LockUsageError, RWLock, session
 from licorne.lockcheck.command import CLEAN, USAGE, main
-from licorne.lockcheck.documents import from_json, to_json
 from licorne.lockcheck.findings import statistics
 from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, spread_of
-from licorne.lockcheck.usage_tables import usage_table, usages_together
+from licorne.lockcheck.reports.documents import from_json, to_json
+from licorne.lockcheck.reports.usage_tables import usage_table, usages_together
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,10 +15,10 @@ from lock_corpus import RECORD
 from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Lock, session
-from licorne.lockcheck.sarif import to_sarif
+from licorne.lockcheck.reports.sarif import to_sarif
 from licorne.lockcheck.sessions.summaries import Summary
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMA = Draft7Validator(json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text("utf-8")))
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .findings.text import suggestion
+from ..findings.text import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from .findings.findings import Finding, Rung
-    from .sessions.summaries import Summary
+    from ..findings.findings import Finding, Rung
+    from ..sessions.summaries import Summary
 
 __all__ = ["to_annotations"]
 

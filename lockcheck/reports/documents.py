@@ -9,18 +9,18 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .findings.findings import MODES, Edge, Finding, Frame, Kind, Rung
-from .findings.json_values import Fields, open_document, read_text
-from .findings.statistics import Spread, Usage
-from .findings.text import scenario, suggestion
-from .findings.witness_file import json_of_stop, read_stop
-from .order.proof import Step
-from .sessions.summaries import Contract, Declaration, Nesting, Role, Summary
+from ..findings.findings import MODES, Edge, Finding, Frame, Kind, Rung
+from ..findings.json_values import Fields, open_document, read_text
+from ..findings.statistics import Spread, Usage
+from ..findings.text import scenario, suggestion
+from ..findings.witness_file import json_of_stop, read_stop
+from ..order.proof import Step
+from ..sessions.summaries import Contract, Declaration, Nesting, Role, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .findings.json_values import Json
+    from ..findings.json_values import Json
 
 __all__ = ["FORMAT", "VERSION", "document_of", "from_json", "read_document", "to_json"]
 

@@ -17,13 +17,13 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .findings.errors import LockUsageError
-from .findings.json_values import read_text, shown
+from ..findings.errors import LockUsageError
+from ..findings.json_values import read_text, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from .findings.findings import Finding, Rung
+    from ..findings.findings import Finding, Rung
 
 __all__ = ["Accepted", "Baseline", "Verdict", "read_baseline"]
 

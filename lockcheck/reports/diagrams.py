@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .findings.findings import Kind, Rung
+from ..findings.findings import Kind, Rung
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .sessions.summaries import Nesting, Summary
+    from ..sessions.summaries import Nesting, Summary
 
 __all__ = ["dangerous", "dot", "lock_classes", "mermaid"]
 

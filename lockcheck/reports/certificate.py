@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .findings.findings import DEFAULT_FAIL_ON
-from .order.proof import closed_path
+from ..findings.findings import DEFAULT_FAIL_ON
+from ..order.proof import closed_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .findings.findings import Finding
-    from .order.proof import Step
-    from .sessions.summaries import Contract, Nesting, Summary
+    from ..findings.findings import Finding
+    from ..order.proof import Step
+    from ..sessions.summaries import Contract, Nesting, Summary
 
 __all__ = ["Certificate", "certify"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from .sessions.summaries import Nesting, Summary
+    from ..sessions.summaries import Nesting, Summary
 
 __all__ = ["draw", "rows_of"]
 

@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from .findings.text import finding_text
+from ..findings.text import finding_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from .findings.findings import Finding, Rung
-    from .sessions.summaries import Summary
+    from ..findings.findings import Finding, Rung
+    from ..sessions.summaries import Summary
 
 __all__ = ["to_junit"]
 

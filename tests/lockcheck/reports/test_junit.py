@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, fromstring
 from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
-from licorne.lockcheck.junit import to_junit
+from licorne.lockcheck.reports.junit import to_junit
 from licorne.lockcheck.sessions.summaries import Summary
 
 

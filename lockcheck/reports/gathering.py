@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
+from ..sessions.summaries import Summary, merged, strongest_first
 from .apart import closed_apart
-from .sessions.summaries import Summary, merged, strongest_first
 
 if TYPE_CHECKING:
-    from .findings.findings import Finding
+    from ..findings.findings import Finding
 
 __all__ = ["Gathered"]
 

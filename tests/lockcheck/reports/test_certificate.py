@@ -7,10 +7,10 @@ from dataclasses import replace
 from lock_reports import a_closed_path, a_sound_program
 
 from licorne.lockcheck import excludes, leaf, session
-from licorne.lockcheck.certificate import certify
-from licorne.lockcheck.differences import differences
-from licorne.lockcheck.documents import from_json, to_json
 from licorne.lockcheck.order.order import Order
+from licorne.lockcheck.reports.certificate import certify
+from licorne.lockcheck.reports.differences import differences
+from licorne.lockcheck.reports.documents import from_json, to_json
 from licorne.lockcheck.sessions.summaries import Declaration, Summary, merged
 
 

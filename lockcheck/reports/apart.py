@@ -17,13 +17,13 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from .findings.findings import Finding, Kind, Rung, fingerprint_of_path
+from ..findings.findings import Finding, Kind, Rung, fingerprint_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .findings.findings import Edge
-    from .sessions.summaries import Nesting, Summary
+    from ..findings.findings import Edge
+    from ..sessions.summaries import Nesting, Summary
 
 __all__ = ["closed_apart"]
 

@@ -9,10 +9,10 @@ from lock_corpus import RECORD, Cluster, hold
 from pytest_runs import run_module
 
 from licorne.lockcheck import Lock, Rung, session, unit
-from licorne.lockcheck.apart import closed_apart
-from licorne.lockcheck.documents import from_json, to_json
 from licorne.lockcheck.findings.text import finding_text
-from licorne.lockcheck.gathering import Gathered
+from licorne.lockcheck.reports.apart import closed_apart
+from licorne.lockcheck.reports.documents import from_json, to_json
+from licorne.lockcheck.reports.gathering import Gathered
 from licorne.lockcheck.sessions.summaries import Summary, merged
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..findings.findings import Rung
+from ..findings.text import closing, finding_text
 from .diagrams import dangerous, lock_classes
-from .findings.findings import Rung
-from .findings.text import closing, finding_text
 from .page_graph import draw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .findings.findings import Finding
-    from .sessions.summaries import Nesting, Summary
+    from ..findings.findings import Finding
+    from ..sessions.summaries import Nesting, Summary
 
 __all__ = ["BYTES_MAX", "to_html"]
 

@@ -10,11 +10,11 @@ from jsonschema import Draft202012Validator
 from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Kind, LockUsageError
-from licorne.lockcheck.documents import document_of, from_json, read_document, to_json
+from licorne.lockcheck.reports.documents import document_of, from_json, read_document, to_json
 from licorne.lockcheck.sessions.summaries import Summary
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "lockcheck" / "report.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "lockcheck" / "reports" / "report.schema.json").read_text(encoding="utf-8")
 )
 
 

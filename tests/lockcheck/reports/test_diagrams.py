@@ -6,7 +6,7 @@ from lock_corpus import RECORD, hold
 from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Lock, session
-from licorne.lockcheck.diagrams import dot, lock_classes, mermaid
+from licorne.lockcheck.reports.diagrams import dot, lock_classes, mermaid
 from licorne.lockcheck.sessions.summaries import Summary
 
 

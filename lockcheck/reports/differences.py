@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .findings.findings import Finding
-    from .sessions.summaries import Nesting, Summary
+    from ..findings.findings import Finding
+    from ..sessions.summaries import Nesting, Summary
 
 __all__ = ["Differences", "differences"]
 

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..findings.errors import LockUsageError
+from ..findings.findings import Rung
 from .annotations import to_annotations
 from .documents import to_json
-from .findings.errors import LockUsageError
-from .findings.findings import Rung
 from .junit import to_junit
 from .page import to_html
 from .sarif import to_sarif
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Collection, Mapping
 
-    from .sessions.summaries import Summary
+    from ..sessions.summaries import Summary
 
 __all__ = ["FORMS", "add_report_options", "report_paths", "write_reports"]
 

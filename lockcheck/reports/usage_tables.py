@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from .findings.errors import LockUsageError
-from .findings.statistics import Spread, Usage, together
+from ..findings.errors import LockUsageError
+from ..findings.statistics import Spread, Usage, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

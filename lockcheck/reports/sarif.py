@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from .findings.findings import Kind, Rung
-from .findings.text import suggestion
+from ..findings.findings import Kind, Rung
+from ..findings.text import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .findings.findings import Edge, Finding, Frame
-    from .findings.json_values import Json
-    from .sessions.summaries import Summary
+    from ..findings.findings import Edge, Finding, Frame
+    from ..findings.json_values import Json
+    from ..sessions.summaries import Summary
 
 __all__ = ["to_sarif"]
 

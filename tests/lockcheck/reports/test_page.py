@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lock_reports import summary_of_a_closed_path
 
-from licorne.lockcheck.page import BYTES_MAX, to_html
+from licorne.lockcheck.reports.page import BYTES_MAX, to_html
 from licorne.lockcheck.sessions.summaries import Summary
 
 if TYPE_CHECKING:

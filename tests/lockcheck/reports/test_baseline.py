@@ -9,8 +9,8 @@ import pytest
 from lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import LockUsageError
-from licorne.lockcheck.baseline import Accepted, Baseline, read_baseline
 from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
+from licorne.lockcheck.reports.baseline import Accepted, Baseline, read_baseline
 
 if TYPE_CHECKING:
     from pathlib import Path
