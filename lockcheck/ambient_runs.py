@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .checking.stops import witness_of
-from .confirmation import outcome_of, steering_to
+from .confirming.confirmation import outcome_of, steering_to
 from .findings.levels import Level
 from .findings.witness_file import FOLDER, read_witness, write_witness
 from .holding.runtime import runtime
@@ -23,8 +23,8 @@ from .sessions.recording import events_written
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .confirming.steering import Steering
     from .sessions.session import Session
-    from .steering import Steering
 
 __all__ = ["begin"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import pytest
 
 from .checking.stops import witness_of
-from .confirmation import Outcome, confirm, raised
+from .confirming.confirmation import Outcome, confirm, raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

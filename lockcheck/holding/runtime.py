@@ -18,9 +18,9 @@ from .happens_before import Segment, begin, learn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ..confirming.steering import Steering
     from ..sessions.recording import Recorder
     from ..sessions.session import Session
-    from ..steering import Steering
 
 __all__ = ["LATCH", "Runtime", "go_on_as", "local", "next_segment", "runtime"]
 

@@ -102,7 +102,7 @@ def test_a_program_that_hangs_after_its_deadlock_was_broken_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The deadlock is confirmed all the same."""
-    monkeypatch.setattr("licorne.lockcheck.steered_runs.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("licorne.lockcheck.confirming.steered_runs.GRACE_SECONDS", 0.1)
     report = tmp_path / "r.json"
     main(["run", f"--json={report}", written(tmp_path)])
     program = written(tmp_path, rest="threading.Event().wait()")

@@ -20,7 +20,7 @@ from lock_corpus import RECORD, hold, nest
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tree
 from licorne.lockcheck.ambient import look_on
 from licorne.lockcheck.checking.stops import witness_of
-from licorne.lockcheck.confirmation import confirm
+from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.findings.levels import Environment, Level
 from licorne.lockcheck.holding.foreign import ByIdentity, shown
 from licorne.lockcheck.holding.runtime import LATCH, runtime

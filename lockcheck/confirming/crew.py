@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from .checking.waiting import LockWait
-from .findings.findings import Edge
-from .holding.chains import modes_held, nesting_of
-from .holding.stacks import resolve
+from ..checking.waiting import LockWait
+from ..findings.findings import Edge
+from ..holding.chains import modes_held, nesting_of
+from ..holding.stacks import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .checking.standing import Standing
-    from .holding.chains import Grip, Unit, Wait
+    from ..checking.standing import Standing
+    from ..holding.chains import Grip, Unit, Wait
 
 __all__ = ["Joining", "Member", "Paused", "awaited", "blocks", "edges_of"]
 

@@ -15,22 +15,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..findings.errors import LockUsageError
+from ..findings.findings import Rung
+from ..findings.witness_file import read_witness, write_witness
+from ..reports.documents import read_document, to_json
+from ..sessions.recording import recording
+from ..sessions.running import execute
+from ..sessions.summaries import Summary
+from ..trace_command import findings_of
+from ..traces.file import read_trace
 from .confirmation import Outcome, outcome_of, steered
-from .findings.errors import LockUsageError
-from .findings.findings import Rung
-from .findings.witness_file import read_witness, write_witness
-from .reports.documents import read_document, to_json
-from .sessions.recording import recording
-from .sessions.running import execute
-from .sessions.summaries import Summary
-from .trace_command import findings_of
-from .traces.file import read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .findings.findings import Finding
-    from .findings.witness import Witness
+    from ..findings.findings import Finding
+    from ..findings.witness import Witness
 
 __all__ = ["Program", "first_run", "observe_here", "steer_here", "steered_run"]
 

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from .checking.stops import stops_of_crew
+from ..checking.stops import stops_of_crew
+from ..findings.errors import DeadlockError, LockUsageError
+from ..findings.findings import Finding, Rung
+from ..findings.levels import Level
+from ..findings.witness_file import with_replay
+from ..holding.runtime import LATCH, runtime
+from ..sessions.session import NOTE_ALL, Session
 from .crew import edges_of
-from .findings.errors import DeadlockError, LockUsageError
-from .findings.findings import Finding, Rung
-from .findings.levels import Level
-from .findings.witness_file import with_replay
-from .holding.runtime import LATCH, runtime
-from .sessions.session import NOTE_ALL, Session
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from .findings.witness import Witness
-    from .order.order import Order
+    from ..findings.witness import Witness
+    from ..order.order import Order
 
 __all__ = ["Outcome", "confirm", "in_attempts", "outcome_of", "raised", "steered", "steering_to"]
 

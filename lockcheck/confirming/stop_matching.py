@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from .findings.witness import Ending, Grasp, class_text, role_of
-from .holding.chains import held_nodes
-from .holding.stacks import resolve
+from ..findings.witness import Ending, Grasp, class_text, role_of
+from ..holding.chains import held_nodes
+from ..holding.stacks import resolve
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-    from .findings.findings import Frame
-    from .findings.witness import Witness
-    from .holding.chains import Grip, Unit
+    from ..findings.findings import Frame
+    from ..findings.witness import Witness
+    from ..holding.chains import Grip, Unit
 
 __all__ = ["ATTEMPTS_MAX", "StopMatching"]
 

@@ -20,23 +20,23 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
-from .checking.standing import standing_of
-from .checking.waiting import LockWait
+from ..checking.standing import standing_of
+from ..checking.waiting import LockWait
+from ..findings.witness import Ending
+from ..holding.chains import holds_of
+from ..holding.runtime import LATCH, runtime
+from ..holding.stacks import caller
 from .crew import Joining, Paused, awaited, blocks
-from .findings.witness import Ending
-from .holding.chains import holds_of
-from .holding.runtime import LATCH, runtime
-from .holding.stacks import caller
 from .stop_matching import StopMatching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from .checking.standing import Standing
+    from ..checking.standing import Standing
+    from ..findings.findings import Finding
+    from ..findings.witness import Witness
+    from ..holding.chains import Grip, Unit
     from .crew import Member
-    from .findings.findings import Finding
-    from .findings.witness import Witness
-    from .holding.chains import Grip, Unit
 
 __all__ = ["PAUSE_SECONDS", "Steering"]
 
