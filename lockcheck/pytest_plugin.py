@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
+from .commands.pytest_confirm import Confirming
 from .findings.errors import LockUsageError
 from .findings.findings import Finding, Rung, failing_from
 from .findings.levels import Level, level_of, max_hold_of
 from .findings.text import counted
 from .findings.witness_file import FOLDER
 from .order.order import Order
-from .pytest_confirm import Confirming
 from .reports.baseline import Baseline, Verdict, read_baseline
 from .reports.documents import from_json, to_json
 from .reports.gathering import Gathered

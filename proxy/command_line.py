@@ -61,7 +61,7 @@ def replay(
 )
 def lockcheck(context: typer.Context) -> None:
     """Tell whether the locks of a program can deadlock (`licorne lockcheck --help`)."""
-    from ..lockcheck.command import main as run
+    from ..lockcheck.commands.command import main as run
 
     if sys.__stdout__ is not None:
         sys.stdout = sys.__stdout__  # The program that it runs meets an output as it would alone.

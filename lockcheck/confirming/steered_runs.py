@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..commands.traces import findings_of
 from ..findings.errors import LockUsageError
 from ..findings.findings import Rung
 from ..findings.witness_file import read_witness, write_witness
@@ -22,7 +23,6 @@ from ..reports.documents import read_document, to_json
 from ..sessions.recording import recording
 from ..sessions.running import execute
 from ..sessions.summaries import Summary
-from ..trace_command import findings_of
 from ..traces.file import read_trace
 from .confirmation import Outcome, outcome_of, steered
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.command import FOUND, main
+from licorne.lockcheck.commands.command import FOUND, main
 from licorne.lockcheck.findings.witness_file import read_witness
 
 if TYPE_CHECKING:

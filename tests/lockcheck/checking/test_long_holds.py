@@ -23,7 +23,7 @@ from licorne.lockcheck import (
     RWLock,
     session,
 )
-from licorne.lockcheck.command import FOUND, USAGE, main
+from licorne.lockcheck.commands.command import FOUND, USAGE, main
 from licorne.lockcheck.findings.levels import Environment
 from licorne.lockcheck.holding.runtime import runtime
 

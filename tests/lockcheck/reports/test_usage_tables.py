@@ -8,7 +8,7 @@ import pytest
 from lock_corpus import RECORD, Cluster, hold
 
 from licorne.lockcheck import Lock, LockUsageError, RWLock, session
-from licorne.lockcheck.command import CLEAN, USAGE, main
+from licorne.lockcheck.commands.command import CLEAN, USAGE, main
 from licorne.lockcheck.findings import statistics
 from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, spread_of
 from licorne.lockcheck.reports.documents import from_json, to_json

@@ -20,7 +20,7 @@ import pytest
 
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
 from licorne.lockcheck.checking import judging
-from licorne.lockcheck.command import main
+from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.witness import role_of
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.sessions.recording import events_written, recording

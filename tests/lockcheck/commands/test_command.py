@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from licorne.lockcheck.checking import judging
-from licorne.lockcheck.command import CLEAN, FAULT, FOUND, USAGE, main
+from licorne.lockcheck.commands.command import CLEAN, FAULT, FOUND, USAGE, main
 from licorne.lockcheck.reports.writing import FORMS
 
 BOTH_WAYS = """

@@ -10,11 +10,11 @@ import pytest
 from recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.command import CLEAN, FOUND, USAGE, main
+from licorne.lockcheck.commands.command import CLEAN, FOUND, USAGE, main
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
 
-SCHEMA = Path(__file__).parents[2] / "lockcheck" / "reports" / "report.schema.json"
+SCHEMA = Path(__file__).parents[3] / "lockcheck" / "reports" / "report.schema.json"
 CROSSED = """
 {ONE_BY_ONE}
 import sys

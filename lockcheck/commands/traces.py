@@ -7,19 +7,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .checking.stops import stops_of_prediction, witness_of
-from .findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
-from .findings.text import counted, finding_text
-from .findings.witness_file import write_witness
-from .prediction.collector import collector_paused
-from .prediction.prediction import predict
-from .sessions.running import execute
-from .traces.file import read_trace
-from .traces.trace import NOWHERE, EventKind
+from ..checking.stops import stops_of_prediction, witness_of
+from ..findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
+from ..findings.text import counted, finding_text
+from ..findings.witness_file import write_witness
+from ..prediction.collector import collector_paused
+from ..prediction.prediction import predict
+from ..sessions.running import execute
+from ..traces.file import read_trace
+from ..traces.trace import NOWHERE, EventKind
 
 if TYPE_CHECKING:
-    from .prediction.prediction import Prediction, Stop
-    from .traces.trace import Event, Trace
+    from ..prediction.prediction import Prediction, Stop
+    from ..traces.trace import Event, Trace
 
 __all__ = ["add_commands", "findings_of"]
 
@@ -44,7 +44,7 @@ def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _record(given: argparse.Namespace) -> int:
-    from .sessions.recording import recording  # noqa: PLC0415 - the analysis needs none of it
+    from ..sessions.recording import recording  # noqa: PLC0415 - the analysis needs none of it
 
     with recording(given.trace) as session:
         code = execute(given.program, given.arguments)

@@ -13,22 +13,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .confirm_command import add_confirm_commands
-from .findings.errors import LockCheckError
-from .findings.findings import Rung, failing_from
-from .findings.json_values import said
-from .findings.levels import Level, level_of, max_hold_of
-from .findings.witness_file import FOLDER
-from .reports.baseline import Baseline, read_baseline
-from .reports.certificate import certify
-from .reports.diagrams import dot, mermaid
-from .reports.differences import differences
-from .reports.documents import read_document
-from .reports.page import to_html
-from .reports.usage_tables import GROUPS, usage_table
-from .reports.writing import add_report_options, report_paths, write_reports
-from .sessions.running import run_program
-from .trace_command import add_commands
+from ..findings.errors import LockCheckError
+from ..findings.findings import Rung, failing_from
+from ..findings.json_values import said
+from ..findings.levels import Level, level_of, max_hold_of
+from ..findings.witness_file import FOLDER
+from ..reports.baseline import Baseline, read_baseline
+from ..reports.certificate import certify
+from ..reports.diagrams import dot, mermaid
+from ..reports.differences import differences
+from ..reports.documents import read_document
+from ..reports.page import to_html
+from ..reports.usage_tables import GROUPS, usage_table
+from ..reports.writing import add_report_options, report_paths, write_reports
+from ..sessions.running import run_program
+from .confirm import add_confirm_commands
+from .traces import add_commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Final, Literal, final
 
 import pytest
 
-from .checking.stops import witness_of
-from .confirming.confirmation import Outcome, confirm, raised
+from ..checking.stops import witness_of
+from ..confirming.confirmation import Outcome, confirm, raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
     from types import FrameType
 
-    from .findings.findings import Finding
-    from .findings.witness import Witness
-    from .sessions.session import Session
+    from ..findings.findings import Finding
+    from ..findings.witness import Witness
+    from ..sessions.session import Session
 
 __all__ = ["Confirming"]
 

@@ -8,28 +8,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .checking.stops import finding_of, witness_of
-from .confirming.confirmation import in_attempts, raised
-from .confirming.steered_runs import Program, first_run, observe_here, steer_here, steered_run
-from .confirming.steering import PAUSE_SECONDS
-from .findings.errors import LockUsageError
-from .findings.findings import Rung, failing_from
-from .findings.json_values import read_text
-from .findings.text import finding_text, text_report
-from .findings.witness import Grasp
-from .findings.witness_file import FOLDER, read_witness
-from .reports.documents import FORMAT, read_document
-from .reports.writing import add_report_options, report_paths, write_reports
-from .sessions.summaries import Summary, merged
-from .trace_command import findings_of
-from .traces.file import is_trace, read_trace
+from ..checking.stops import finding_of, witness_of
+from ..confirming.confirmation import in_attempts, raised
+from ..confirming.steered_runs import Program, first_run, observe_here, steer_here, steered_run
+from ..confirming.steering import PAUSE_SECONDS
+from ..findings.errors import LockUsageError
+from ..findings.findings import Rung, failing_from
+from ..findings.json_values import read_text
+from ..findings.text import finding_text, text_report
+from ..findings.witness import Grasp
+from ..findings.witness_file import FOLDER, read_witness
+from ..reports.documents import FORMAT, read_document
+from ..reports.writing import add_report_options, report_paths, write_reports
+from ..sessions.summaries import Summary, merged
+from ..traces.file import is_trace, read_trace
+from .traces import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .confirming.confirmation import Outcome
-    from .findings.findings import Finding
-    from .findings.witness import Stop, Witness
+    from ..confirming.confirmation import Outcome
+    from ..findings.findings import Finding
+    from ..findings.witness import Stop, Witness
 
 __all__ = ["add_confirm_commands"]
 
