@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from pykka import ActorRegistry
 from pykka.messages import _ActorStop
 
+from ..lockcheck.environment.settings import level_for
 from ..lockcheck.findings.levels import Level
-from ..lockcheck.settings import level_for
 from .direction import AskDirection
 from .errors import DispatcherError
 from .failure import DeadLetter

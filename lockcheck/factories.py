@@ -13,9 +13,9 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from .environment.settings import level_for
 from .findings.levels import Level
 from .rwlock import PlainRWLock
-from .settings import level_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,9 +18,9 @@ from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
 from lock_corpus import RECORD, hold, nest
 
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tree
-from licorne.lockcheck.ambient import look_on
 from licorne.lockcheck.checking.stops import witness_of
 from licorne.lockcheck.confirming.confirmation import confirm
+from licorne.lockcheck.environment.ambient import look_on
 from licorne.lockcheck.findings.levels import Environment, Level
 from licorne.lockcheck.holding.foreign import ByIdentity, shown
 from licorne.lockcheck.holding.runtime import LATCH, runtime

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from .findings.findings import Rung
-from .findings.levels import Level
-from .holding.runtime import LATCH, runtime
-from .sessions.session import Session
+from ..findings.findings import Rung
+from ..findings.levels import Level
+from ..holding.runtime import LATCH, runtime
+from ..sessions.session import Session
 
 if TYPE_CHECKING:
-    from .findings.levels import Environment
+    from ..findings.levels import Environment
 
 __all__ = ["look_on"]
 

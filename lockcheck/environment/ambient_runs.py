@@ -13,18 +13,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .checking.stops import witness_of
-from .confirming.confirmation import outcome_of, steering_to
-from .findings.levels import Level
-from .findings.witness_file import FOLDER, read_witness, write_witness
-from .holding.runtime import runtime
-from .sessions.recording import events_written
+from ..checking.stops import witness_of
+from ..confirming.confirmation import outcome_of, steering_to
+from ..findings.levels import Level
+from ..findings.witness_file import FOLDER, read_witness, write_witness
+from ..holding.runtime import runtime
+from ..sessions.recording import events_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .confirming.steering import Steering
-    from .sessions.session import Session
+    from ..confirming.steering import Steering
+    from ..sessions.session import Session
 
 __all__ = ["begin"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .findings.levels import Environment, Level, level_of
-from .holding.runtime import runtime
+from ..findings.levels import Environment, Level, level_of
+from ..holding.runtime import runtime
 
 __all__ = ["level_for", "level_in_force"]
 
