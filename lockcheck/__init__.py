@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .checking.blocking import blocking, no_locks
-from .contracts import excludes, leaf, requires, unexercised
-from .factories import Condition, Lock, RLock, RWLock, lock_all
 from .findings.errors import (
     DeadlockError,
     DeadlockPossibleError,
@@ -18,9 +16,11 @@ from .findings.errors import (
 )
 from .findings.findings import Edge, Finding, Frame, Kind, Rung
 from .findings.levels import Environment, Level
+from .locks.contracts import excludes, leaf, requires, unexercised
+from .locks.factories import Condition, Lock, RLock, RWLock, lock_all
+from .locks.units import assert_held, fresh, held, note_write, publish, unit
 from .order.order import Order
 from .order.same_class import forbid, key, tree, try_only
-from .units import assert_held, fresh, held, note_write, publish, unit
 
 if TYPE_CHECKING:
     from .sessions.session import Session, session

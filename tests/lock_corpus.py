@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from licorne.lockcheck import Finding, Kind
-    from licorne.lockcheck.rwlock import PlainRWLock
+    from licorne.lockcheck.locks.rwlock import PlainRWLock
     from licorne.lockcheck.sessions.session import Action, Session
 
 __all__ = ["ORDER", "RECORD", "Bug", "Cluster", "Safe", "hold", "look", "nest"]

@@ -15,10 +15,11 @@ from unittest import mock
 from lock_corpus import RECORD
 from lock_programs import LEAVE, Take
 
-from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, rwlock, session, unit
+from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, session, unit
 from licorne.lockcheck.holding.happens_before import learn
 from licorne.lockcheck.holding.runtime import local, runtime
-from licorne.lockcheck.rwlock import PlainRWLock, Waiter
+from licorne.lockcheck.locks import rwlock
+from licorne.lockcheck.locks.rwlock import PlainRWLock, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from licorne.lockcheck import Session
     from licorne.lockcheck.findings.findings import Mode
     from licorne.lockcheck.holding.chains import Unit
-    from licorne.lockcheck.rwlock import Policy
+    from licorne.lockcheck.locks.rwlock import Policy
 
 __all__ = ["Explorer", "State", "Step", "checker_says", "deadlocks", "in_order", "refuses", "run_in_turn"]
 

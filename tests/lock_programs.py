@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck.findings.findings import Mode
     from licorne.lockcheck.holding.chains import Attempt
-    from licorne.lockcheck.rwlock import Policy
+    from licorne.lockcheck.locks.rwlock import Policy
 
 __all__ = [
     "ATTEMPTS",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from lock_programs import Program
 
-    from licorne.lockcheck.rwlock import Policy
+    from licorne.lockcheck.locks.rwlock import Policy
 
     Family: TypeAlias = Callable[[], Iterator[Program]]
 
@@ -115,8 +115,10 @@ def _slices(name: str, done: Done) -> Iterator[tuple[int, dict[str, int], list[s
 
 def _state() -> str:
     """Return a short name for the code that is compared."""
-    sources = sorted([*(ROOT / "lockcheck").glob("*.py"), *(ROOT / "tests").glob("*_oracle.py")])
-    sources += [ROOT / "tests" / name for name in ("lock_programs.py", "lock_verdicts.py", "oracle_run.py")]
+    sources = sorted([*(ROOT / "lockcheck").rglob("*.py"), *Path(__file__).parent.glob("*_oracle.py")])
+    sources += [
+        Path(__file__).with_name(name) for name in ("lock_programs.py", "lock_verdicts.py", "oracle_run.py")
+    ]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 

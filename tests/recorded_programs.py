@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lock_programs import Act, Program
 
-    from licorne.lockcheck.rwlock import Policy
+    from licorne.lockcheck.locks.rwlock import Policy
 
 __all__ = ["ONE_BY_ONE", "RunningProgram"]
 

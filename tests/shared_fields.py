@@ -21,7 +21,7 @@ from licorne.actors.real_clock import RealClock
 from licorne.actors.rm_link import RmLink
 from licorne.actors.scheduling_threads import SchedulingThreads
 from licorne.lockcheck import Lock
-from licorne.lockcheck.rwlock import PlainRWLock
+from licorne.lockcheck.locks.rwlock import PlainRWLock
 from licorne.model.limits.user_limits import UserLimits
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.partition import Partition

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lock_programs import Program
 
     from licorne.lockcheck.findings.witness import Witness
-    from licorne.lockcheck.rwlock import PlainRWLock
+    from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 __all__ = [
     "Works",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..findings.errors import DeadlockError
     from ..findings.findings import Mode
     from ..findings.statistics import Tally
-    from ..rwlock import Policy
+    from ..locks.rwlock import Policy
     from .happens_before import Segment
     from .stacks import RawStack
 

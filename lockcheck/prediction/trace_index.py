@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 from ..traces.trace import Event, EventKind, TraceFileError
 
 if TYPE_CHECKING:
-    from ..rwlock import Policy
+    from ..locks.rwlock import Policy
     from ..traces.trace import Trace
 
 __all__ = ["Section", "TraceIndex"]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..rwlock import Policy
+    from ..locks.rwlock import Policy
 
 __all__ = ["is_trace", "read_trace"]
 

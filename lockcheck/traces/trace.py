@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..findings.findings import Mode
     from ..holding.chains import Attempt
-    from ..rwlock import Policy
+    from ..locks.rwlock import Policy
 
 __all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedLock", "TracedUnit"]
 

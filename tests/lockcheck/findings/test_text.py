@@ -10,7 +10,7 @@ from licorne.lockcheck import Lock, Order, Rung, RWLock, session, unit
 from licorne.lockcheck.findings.text import counted
 
 if TYPE_CHECKING:
-    from licorne.lockcheck.rwlock import PlainRWLock
+    from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 
 def take_queue_then_application(queue: PlainRWLock, application: PlainRWLock) -> None:

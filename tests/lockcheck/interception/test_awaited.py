@@ -17,8 +17,8 @@ from licorne.lockcheck.holding.runtime import runtime
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.lockcheck.factories import ExclusiveLock
     from licorne.lockcheck.holding.chains import Unit, Wait
+    from licorne.lockcheck.locks.factories import ExclusiveLock
 
 LEVELS = pytest.mark.parametrize("level", ["order", "full"])
 

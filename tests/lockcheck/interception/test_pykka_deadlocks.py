@@ -23,8 +23,8 @@ from licorne.lockcheck.holding.runtime import local, runtime
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from licorne.lockcheck.factories import ExclusiveLock
     from licorne.lockcheck.holding.chains import Unit, Wait
+    from licorne.lockcheck.locks.factories import ExclusiveLock
 
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from licorne.lockcheck.findings.findings import Mode
-    from licorne.lockcheck.rwlock import Policy
+    from licorne.lockcheck.locks.rwlock import Policy
 
 Chain = tuple[int, tuple[tuple[int, "Mode"], ...]]
 

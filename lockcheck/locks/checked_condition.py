@@ -6,21 +6,21 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, cast, final
 
-from .checking.asking_again import asks_again
-from .checking.blocking import blocks
-from .findings.findings import Kind
-from .findings.levels import Level
-from .holding.chains import held_nodes, holds_of
-from .holding.runtime import local, runtime
-from .holding.stacks import caller
+from ..checking.asking_again import asks_again
+from ..checking.blocking import blocks
+from ..findings.findings import Kind
+from ..findings.levels import Level
+from ..holding.chains import held_nodes, holds_of
+from ..holding.runtime import local, runtime
+from ..holding.stacks import caller
 from .units import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..holding.chains import Node
+    from ..sessions.session import Session
     from .factories import ExclusiveLock
-    from .holding.chains import Node
-    from .sessions.session import Session
 
 __all__ = ["CheckedCondition"]
 

@@ -11,7 +11,7 @@ import pytest
 from deadlocked import until
 
 from licorne.lockcheck import LockUsageError
-from licorne.lockcheck.rwlock import PlainRWLock
+from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

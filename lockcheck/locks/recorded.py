@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from ..checking.stepping import let_go
+from ..holding.runtime import local, runtime
+from ..traces.trace import EventKind
 from .checked import FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
-from .checking.stepping import let_go
-from .holding.runtime import local, runtime
-from .traces.trace import EventKind
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .findings.findings import Mode
-    from .holding.chains import Attempt, Grip, LockIdentity, Node, Unit
+    from ..findings.findings import Mode
+    from ..holding.chains import Attempt, Grip, LockIdentity, Node, Unit
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .findings.errors import LockUsageError
-from .findings.findings import Kind
-from .holding.chains import held_names, held_nodes, modes_held
-from .holding.runtime import LATCH, go_on_as, local, runtime
+from ..findings.errors import LockUsageError
+from ..findings.findings import Kind
+from ..holding.chains import held_names, held_nodes, modes_held
+from ..holding.runtime import LATCH, go_on_as, local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .findings.findings import Mode
-    from .holding.chains import LockIdentity
-    from .sessions.session import Session
+    from ..findings.findings import Mode
+    from ..holding.chains import LockIdentity
+    from ..sessions.session import Session
 
 __all__ = ["assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]
 

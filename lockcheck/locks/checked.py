@@ -11,17 +11,17 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
-from .checking.stepping import entered, fold, here, let_go, many_members, step, step_from
-from .checking.waiting import wait_noted
-from .findings.statistics import PENDING_MAX
-from .holding.chains import Grip, LockIdentity, Node, Unit, holds_of
-from .holding.happens_before import begin
-from .holding.runtime import local
+from ..checking.stepping import entered, fold, here, let_go, many_members, step, step_from
+from ..checking.waiting import wait_noted
+from ..findings.statistics import PENDING_MAX
+from ..holding.chains import Grip, LockIdentity, Node, Unit, holds_of
+from ..holding.happens_before import begin
+from ..holding.runtime import local
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .holding.chains import Attempt
+    from ..holding.chains import Attempt
 
 __all__ = ["CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
 

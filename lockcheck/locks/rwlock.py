@@ -18,13 +18,13 @@ from __future__ import annotations
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
-from .findings.errors import LockUsageError
-from .holding.foreign import shown
+from ..findings.errors import LockUsageError
+from ..holding.foreign import shown
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .findings.findings import Mode
+    from ..findings.findings import Mode
 
 __all__ = ["PlainRWLock", "Policy", "Waiter"]
 

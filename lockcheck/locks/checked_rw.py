@@ -6,18 +6,18 @@ import sys
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
-from .checking.stepping import entered, fold, here, let_go, many_members, step, step_from
-from .checking.waiting import LockWait, wait_in_slices
-from .findings.statistics import PENDING_MAX
-from .holding.chains import Grip, LockIdentity
-from .holding.runtime import local
+from ..checking.stepping import entered, fold, here, let_go, many_members, step, step_from
+from ..checking.waiting import LockWait, wait_in_slices
+from ..findings.statistics import PENDING_MAX
+from ..holding.chains import Grip, LockIdentity
+from ..holding.runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .findings.findings import Mode
-    from .holding.chains import Attempt, Node
+    from ..findings.findings import Mode
+    from ..holding.chains import Attempt, Node
     from .rwlock import Policy
 
 __all__ = ["CheckedGuard", "CheckedRWLock", "FullGuard", "FullRWLock", "attempt_of"]

@@ -26,7 +26,7 @@ from licorne.lockcheck import (
     session,
     unexercised,
 )
-from licorne.lockcheck.rwlock import PlainRWLock
+from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 if TYPE_CHECKING:
     from pathlib import Path

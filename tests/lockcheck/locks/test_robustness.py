@@ -36,7 +36,7 @@ from licorne.lockcheck.checking.graph import OCCURRENCES_MAX
 from licorne.lockcheck.holding.runtime import local, runtime
 
 if TYPE_CHECKING:
-    from licorne.lockcheck.rwlock import PlainRWLock
+    from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 
 def both_orders() -> None:

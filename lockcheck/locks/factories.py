@@ -13,8 +13,8 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from .environment.settings import level_for
-from .findings.levels import Level
+from ..environment.settings import level_for
+from ..findings.levels import Level
 from .rwlock import PlainRWLock
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from .order.order import Order
+    from ..order.order import Order
     from .rwlock import Policy
 
 __all__ = ["Condition", "ExclusiveLock", "Lock", "RLock", "RWLock", "lock_all"]
@@ -138,7 +138,7 @@ def lock_all(
         order: ranks the classes; by default the declared order of the session that looks on. Within a
             class, and where no order is declared, the names and keys decide.
     """
-    from .holding.runtime import runtime  # noqa: PLC0415 - nothing of it is needed to import this module
+    from ..holding.runtime import runtime  # noqa: PLC0415 - nothing of it is needed to import this module
 
     if order is None and runtime.session is not None:
         order = runtime.session.order

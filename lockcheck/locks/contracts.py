@@ -9,19 +9,19 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from .environment.settings import level_in_force
-from .findings.errors import LockUsageError
-from .findings.findings import Kind, Mode
-from .findings.levels import Level
-from .holding.chains import held_nodes
-from .holding.runtime import local, runtime
+from ..environment.settings import level_in_force
+from ..findings.errors import LockUsageError
+from ..findings.findings import Kind, Mode
+from ..findings.levels import Level
+from ..holding.chains import held_nodes
+from ..holding.runtime import local, runtime
 from .units import assert_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .holding.chains import Node
-    from .sessions.session import Session
+    from ..holding.chains import Node
+    from ..sessions.session import Session
 
 __all__ = ["excludes", "leaf", "requires", "unexercised"]
 
