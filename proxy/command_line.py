@@ -14,14 +14,14 @@ import typer
 
 from .. import __version__
 from ..model.errors import LicorneError
-from .bad_input import ends_on
 from .bench.command import bench
 from .engine_names import engine_named
 from .explanation.command import explain
 from .explanation.dry_run_command import dry_run
 from .options import EngineOption, ThreadsOption, UsersOption
 from .simulation.command import simulate_command
-from .standard_output import checked_output, write_line
+from .terminal.bad_input import ends_on
+from .terminal.standard_output import checked_output, write_line
 from .validate_command import validate
 
 __all__ = ["main"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..model.errors import LicorneError
-from .bad_input import BAD_INPUT, ends_on, say
-from .standard_output import write_line
+from .terminal.bad_input import BAD_INPUT, ends_on, say
+from .terminal.standard_output import write_line
 
 if TYPE_CHECKING:
     from ..model.configuration.problems import Problem

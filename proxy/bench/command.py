@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ..bad_input import ends_on, say
 from ..options import whole_number
-from ..standard_output import write_line
+from ..terminal.bad_input import ends_on, say
+from ..terminal.standard_output import write_line
 from .engine import Engine
 from .errors import BenchError, UnknownWorkloadError
 from .workloads import DEFAULT_NAMES, WORKLOADS, workload_named
@@ -122,7 +122,7 @@ def _run(
 
 
 def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
-    from ..tables import is_for_people, output_console, print_table
+    from ..terminal.tables import is_for_people, output_console, print_table
     from .report import report_json, report_tables
 
     if as_json:
@@ -136,7 +136,7 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
 def _report_locks(trace_events: int, *, as_json: bool) -> None:
     from time import perf_counter, sleep
 
-    from ..tables import is_for_people, output_console, print_table
+    from ..terminal.tables import is_for_people, output_console, print_table
     from .lock_costs import measure_lock_costs
     from .lock_figures import measure_lock_figures
     from .report import (

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..bad_input import ends_on
 from ..options import (
     AfterOption,
     AsJsonOption,
@@ -23,6 +22,7 @@ from ..options import (
     ThreadsOption,
     UsersOption,
 )
+from ..terminal.bad_input import ends_on
 
 __all__ = ["explain"]
 

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..bad_input import ends_on
 from ..options import (
     AfterOption,
     AsJsonOption,
@@ -24,6 +23,7 @@ from ..options import (
     UsersOption,
     whole_number,
 )
+from ..terminal.bad_input import ends_on
 
 __all__ = ["dry_run"]
 

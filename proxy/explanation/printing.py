@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from ...model.configuration.durations import duration_text
-from ..standard_output import write_line
-from ..tables import output_console
+from ..terminal.standard_output import write_line
+from ..terminal.tables import output_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...model.configuration.durations import duration_text
 from ...model.explanation import AskStatus
 from ...model.resources.quantity_texts import resource_text
-from ..tables import counted
+from ..terminal.tables import counted
 from .words import changes_of, lack_line, miss_line, place_line, place_of, tally_line, what_blocks
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from ...model.configuration.durations import duration_text
 from ...model.explanation import SubjectKind
 from ...model.resources.quantity_texts import quantity_text
 from ...model.values.refusals import RefusalReason
-from ..tables import counted
+from ..terminal.tables import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..bad_input import INTERRUPTED, ends_on, say
 from ..engine_names import engine_named
 from ..options import (
     AsJsonOption,
@@ -22,7 +21,8 @@ from ..options import (
     ThreadsOption,
     UsersOption,
 )
-from ..standard_output import write_line
+from ..terminal.bad_input import INTERRUPTED, ends_on, say
+from ..terminal.standard_output import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,7 +140,7 @@ def _notes_of(given: GivenQueues, work: Workload | Transcript) -> tuple[InputNot
 
 def _print(report: SimulationReport, *, as_json: bool) -> None:
     """Print a report to standard output."""
-    from ..tables import is_for_people, output_console
+    from ..terminal.tables import is_for_people, output_console
     from .report import document_of
     from .report_table import print_report
 

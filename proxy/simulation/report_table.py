@@ -12,7 +12,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from ..tables import counted, print_table
+from ..terminal.tables import counted, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ...model.resources.quantities import INT64_MAX
-from ..tables import counted
+from ..terminal.tables import counted
 from .input_errors import InputError
 from .input_files import NANOSECONDS_IN_SECOND
 from .queue_tree import configuration_for, queue_name

@@ -16,7 +16,7 @@ from licorne.proxy.simulation.driver import RunResult
 from licorne.proxy.simulation.report import build_report
 from licorne.proxy.simulation.report_table import chart_line, format_duration, print_report
 from licorne.proxy.simulation.workload import InputNote
-from licorne.proxy.tables import counted
+from licorne.proxy.terminal.tables import counted
 
 
 def _printed(books: Books, width: int = 100, encoding: str = "utf-8", *, plain: bool = False) -> list[str]:

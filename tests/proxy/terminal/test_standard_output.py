@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 DAILY: Final = str(ROOT / "examples" / "daily.yaml")
 LIFE: Final = str(ROOT / "tests" / "conformance" / "app-states" / "life.jsonl")
 FULL: Final = Path("/dev/full")

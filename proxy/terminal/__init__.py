@@ -1,0 +1,4 @@
+"""Standard output, tables and error messages of the command line.
+
+It may import `model.errors` alone.
+"""
