@@ -44,8 +44,8 @@ def replay(
     users: UsersOption = None,
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
+    from .files.input_files import read_standard_input, read_text
     from .replay import replay as run_replay
-    from .simulation.input_files import read_standard_input, read_text
     from .user_file import read_users
 
     with ends_on(LicorneError, "licorne replay"):

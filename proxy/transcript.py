@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 
 from ..model.configuration.durations import parse_duration_ns
 from ..model.errors import LicorneError
+from .files.json_text import JsonError, parse_json
 from .json_messages import MessageError, read_message
-from .json_text import JsonError, parse_json
 from .si import si_pb2 as si
 
 if TYPE_CHECKING:

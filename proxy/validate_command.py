@@ -49,8 +49,8 @@ def _inspected(file: Path) -> tuple[Report, int]:
     """Return what is wrong with a file, and the status for it; that it cannot be read is said at once."""
     from ..model.configuration.problems import Problem
     from ..model.configuration.reader import Report, inspect
-    from .simulation.input_errors import InputError
-    from .simulation.input_files import read_text
+    from .files.input_errors import InputError
+    from .files.input_files import read_text
 
     try:
         text = read_text(file)

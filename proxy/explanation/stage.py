@@ -13,14 +13,14 @@ from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.errors import LicorneError
 from ..engine_names import engine_named
+from ..files.input_files import read_text
+from ..files.located_yaml import read_located_yaml
 from ..replay import Replay
 from ..si import si_pb2 as si
 from ..simulation.books import Books
 from ..simulation.driver import Driver, NoProgress
 from ..simulation.given_queues import partitions_in, read_queues
-from ..simulation.input_files import read_text
 from ..simulation.inputs import InputKind, InputOptions, kind_of_input, load_input
-from ..simulation.located_yaml import read_located_yaml
 from ..simulation.openb import OpenbMode
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM

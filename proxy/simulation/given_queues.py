@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from ...model.configuration.reader import inspect, load
 from ...model.configuration.words import did_you_mean
 from ...model.values.messages import short_partition_name
+from ..files.input_errors import InputError
+from ..files.input_files import read_text
 from ..si import si_pb2 as si
 from ..si.constants import NODE_PARTITION
-from .input_errors import InputError
-from .input_files import read_text
 from .si_messages import PARTITION
 from .workload import InputNote
 

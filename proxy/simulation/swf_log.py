@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from ...model.resources.quantities import INT64_MAX
-from .input_errors import InputError
-from .input_files import NANOSECONDS_IN_SECOND, read_text
+from ..files.input_errors import InputError
+from ..files.input_files import NANOSECONDS_IN_SECOND, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

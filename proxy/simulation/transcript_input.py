@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..files.input_errors import InputError
+from ..files.input_files import read_text
 from ..transcript import read_transcript
-from .input_errors import InputError
-from .input_files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path

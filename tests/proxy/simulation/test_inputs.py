@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from simulation_builders import written
 
-from licorne.proxy.simulation.input_errors import InputError
+from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.inputs import InputKind, InputOptions, kind_of_input, load_input
 from licorne.proxy.simulation.openb import POD_COLUMNS
 from licorne.proxy.simulation.workload import Workload

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 from simulation_builders import SECOND, shared_data, written
 
-from licorne.proxy.simulation import input_files
-from licorne.proxy.simulation.input_errors import InputError
+from licorne.proxy.files import input_files
+from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.openb import OpenbMode, read_openb
 from licorne.proxy.simulation.workload import InputNote, Workload
 

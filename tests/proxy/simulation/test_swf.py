@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from simulation_builders import SECOND, shared_data, written
 
-from licorne.proxy.simulation.input_errors import InputError
+from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.swf import read_swf
 from licorne.proxy.simulation.workload import (
     InputNote,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from simulation_builders import SECOND, written
 
-from licorne.proxy.simulation.input_errors import InputError
+from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.swf_log import UNKNOWN, SwfLog, read_swf_log
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from simulation_builders import written
 
-from licorne.proxy.simulation.input_errors import InputError
+from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.swf_log import SwfLog
 from licorne.proxy.simulation.swf_machines import machines_of_header, nodes_of, read_machines
 

@@ -7,9 +7,9 @@ import pytest
 from fake_core import FakeCore
 from simulation_builders import SECOND, drive, tally_of, written
 
+from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.books import Books
-from licorne.proxy.simulation.input_errors import InputError
 from licorne.proxy.simulation.transcript_input import read_timed_transcript
 from licorne.proxy.simulation.transcript_traffic import TranscriptTraffic
 from licorne.proxy.transcript import TranscriptError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.proxy.json_text import DEPTH_MAX, JsonError, parse_json
+from licorne.proxy.files.json_text import DEPTH_MAX, JsonError, parse_json
 
 DEEP = 200_000
 VALUES = st.recursive(

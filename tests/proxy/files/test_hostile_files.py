@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
 
-DAILY: Final = str(Path(__file__).parents[2] / "examples" / "daily.yaml")
+DAILY: Final = str(Path(__file__).parents[3] / "examples" / "daily.yaml")
 DEEP: Final = "[" * 200_000 + "]" * 200_000
 BOMB: Final = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 12)
