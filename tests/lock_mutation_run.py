@@ -43,7 +43,7 @@ TESTS: Final = (
     *(f"tests/proxy/test_engines_agree.py::test_engines_agree_on_a_random_transcript[{n}]" for n in range(3)),
     "tests/proxy/test_engines_agree.py::test_several_threads_decide_what_one_does[0]",
 )
-TESTS_OF_RESOLVERS: Final = ("tests/proxy/resolvers", "tests/proxy/test_user_groups.py")
+TESTS_OF_RESOLVERS: Final = ("tests/proxy/resolvers", "tests/proxy/resolvers/test_user_groups.py")
 CHECKED: Final = ("--lockcheck=full", "--lockcheck-order=licorne.actors.guards:LOCK_ORDER")
 _BLAMED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _HUNG: Final = re.compile(r"\+ Timeout \+|Timeout \(>|Failed: Timeout")

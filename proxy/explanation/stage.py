@@ -16,6 +16,7 @@ from ..engine_names import engine_named
 from ..files.input_files import read_text
 from ..files.located_yaml import read_located_yaml
 from ..replay import Replay
+from ..resolvers.user_file import read_users
 from ..si import si_pb2 as si
 from ..simulation.books import Books
 from ..simulation.driver import Driver, NoProgress
@@ -26,7 +27,6 @@ from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM
 from ..simulation.transcript_input import Transcript
 from ..transcript import read_transcript
-from ..user_file import read_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

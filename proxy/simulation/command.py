@@ -76,7 +76,7 @@ def simulate_command(
         as_json: AsJsonOption = False,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
-        from ..user_file import read_users
+        from ..resolvers.user_file import read_users
         from .inputs import InputOptions
         from .openb import OpenbMode
 

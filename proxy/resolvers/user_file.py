@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .files.located_yaml import read_located_yaml
-from .resolvers.static_list import StaticResolver
+from ..files.located_yaml import read_located_yaml
+from .static_list import StaticResolver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..model.configuration.problems import Finding
-    from .files.located_yaml import LocatedYaml, YamlValue
+    from ...model.configuration.problems import Finding
+    from ..files.located_yaml import LocatedYaml, YamlValue
 
 __all__ = ["read_users"]
 

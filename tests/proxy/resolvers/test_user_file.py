@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.command_line import application
-from licorne.proxy.user_file import read_users
+from licorne.proxy.resolvers.user_file import read_users
 
 if TYPE_CHECKING:
     from pathlib import Path
