@@ -45,8 +45,8 @@ def replay(
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
     from .files.input_files import read_standard_input, read_text
-    from .replay import replay as run_replay
     from .resolvers.user_file import read_users
+    from .transcripts.replay import replay as run_replay
 
     with ends_on(LicorneError, "licorne replay"):
         text = read_standard_input() if str(transcript) == "-" else read_text(transcript)

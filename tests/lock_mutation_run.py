@@ -40,8 +40,11 @@ TESTS: Final = (
     "tests/actors/test_rm_link.py",
     "tests/actors/test_real_clock.py",
     "tests/proxy/automatic",
-    *(f"tests/proxy/test_engines_agree.py::test_engines_agree_on_a_random_transcript[{n}]" for n in range(3)),
-    "tests/proxy/test_engines_agree.py::test_several_threads_decide_what_one_does[0]",
+    *(
+        f"tests/proxy/transcripts/test_engines_agree.py::test_engines_agree_on_a_random_transcript[{n}]"
+        for n in range(3)
+    ),
+    "tests/proxy/transcripts/test_engines_agree.py::test_several_threads_decide_what_one_does[0]",
 )
 TESTS_OF_RESOLVERS: Final = ("tests/proxy/resolvers", "tests/proxy/resolvers/test_user_groups.py")
 CHECKED: Final = ("--lockcheck=full", "--lockcheck-order=licorne.actors.guards:LOCK_ORDER")

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from licorne.proxy.replay import Replay
-from licorne.proxy.transcript import read_transcript
+from licorne.proxy.transcripts.replay import Replay
+from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,6 @@ from ...model.errors import LicorneError
 from ..engine_names import engine_named
 from ..files.input_files import read_text
 from ..files.located_yaml import read_located_yaml
-from ..replay import Replay
 from ..resolvers.user_file import read_users
 from ..si import si_pb2 as si
 from ..simulation.books import Books
@@ -26,7 +25,8 @@ from ..simulation.openb import OpenbMode
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM
 from ..simulation.transcript_input import Transcript
-from ..transcript import read_transcript
+from ..transcripts.replay import Replay
+from ..transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..resolvers.resolver import UserResolver
     from ..scheduler import EngineName, Scheduler
     from ..simulation.given_queues import GivenQueues
-    from ..transcript import Line
+    from ..transcripts.transcript import Line
     from .words import Where
 
 __all__ = ["Stage", "StageOptions", "stage_for", "stage_options"]

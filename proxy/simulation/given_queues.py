@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...model.configuration.schema import SchedulerConfig
-    from ..transcript import Line
+    from ..transcripts.transcript import Line
 
 __all__ = ["GivenQueues", "node_types_in", "partitions_in", "read_queues"]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from ..files.input_errors import InputError
 from ..files.input_files import read_text
-from ..transcript import read_transcript
+from ..transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..transcript import Line
+    from ..transcripts.transcript import Line
 
 __all__ = ["Step", "Transcript", "read_timed_transcript"]
 

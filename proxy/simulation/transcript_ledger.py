@@ -14,7 +14,7 @@ from ...model.errors import LicorneError
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from ..si.constants import FOREIGN
-from ..transcript import PredicateTable
+from ..transcripts.transcript import PredicateTable
 from .accounts import Owner
 from .books import AskEntry
 from .reasons import without_names

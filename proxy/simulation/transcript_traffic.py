@@ -14,7 +14,7 @@ from .callback_guard import CallbackGuard
 from .transcript_ledger import Ledger, Rules
 
 if TYPE_CHECKING:
-    from ..transcript import Line
+    from ..transcripts.transcript import Line
     from .books import Books
     from .core import Core
     from .transcript_input import Transcript

@@ -22,7 +22,7 @@ from licorne.model.applications.views import placed_view
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
-from licorne.proxy.transcript import read_transcript
+from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from licorne.model.values.allocation import Allocation

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from licorne.proxy.replay import replay
+from licorne.proxy.transcripts.replay import replay
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.transcript import PredicateTable
+from licorne.proxy.transcripts.transcript import PredicateTable
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

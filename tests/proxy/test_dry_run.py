@@ -9,9 +9,9 @@ import pytest
 from transcript_generator import random_transcript
 
 from licorne import RequestError, ResourceManager, Scheduler
-from licorne.proxy.replay import Replay
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.transcript import read_transcript
+from licorne.proxy.transcripts.replay import Replay
+from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from licorne.proxy.scheduler import EngineName

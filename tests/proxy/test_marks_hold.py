@@ -13,7 +13,7 @@ from licorne import RequestError
 from licorne.model.marks import marked_methods, reads
 from licorne.model.nodes.node import Node
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.transcript import read_transcript
+from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from licorne import Scheduler
     from licorne.model.partition import Partition
-    from licorne.proxy.transcript import Line
+    from licorne.proxy.transcripts.transcript import Line
 
 SEEDS = (3, 5)
 LINES_BETWEEN_QUESTIONS = 10

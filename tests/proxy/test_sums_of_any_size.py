@@ -25,7 +25,7 @@ from snapshot_checks import check_snapshot, tree
 from transcript_witness import make_replay
 
 from licorne.proxy.engine_names import ENGINES
-from licorne.proxy.transcript import read_transcript
+from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from limit_strategies import Quantities

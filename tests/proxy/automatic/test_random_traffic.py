@@ -15,12 +15,12 @@ from transcript_generator import random_transcript
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.transcript import read_transcript
+from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.proxy.transcript import Line
+    from licorne.proxy.transcripts.transcript import Line
 
 SEEDS: Final = [*range(3), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 150)]]
 

@@ -12,7 +12,7 @@ from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.transcript_input import read_timed_transcript
 from licorne.proxy.simulation.transcript_traffic import TranscriptTraffic
-from licorne.proxy.transcript import TranscriptError
+from licorne.proxy.transcripts.transcript import TranscriptError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

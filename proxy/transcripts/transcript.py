@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from google.protobuf.message import Message
 
-from ..model.configuration.durations import parse_duration_ns
-from ..model.errors import LicorneError
-from .files.json_text import JsonError, parse_json
+from ...model.configuration.durations import parse_duration_ns
+from ...model.errors import LicorneError
+from ..files.json_text import JsonError, parse_json
+from ..si import si_pb2 as si
 from .json_messages import MessageError, read_message
-from .si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from ..model.values.documents import Json
+    from ...model.values.documents import Json
 
 __all__ = ["Line", "PredicateTable", "TranscriptError", "read_transcript"]
 

@@ -55,7 +55,7 @@ from sequence_strategies import (
 from snapshot_checks import tree
 from transcript_witness import ContractError, Witness, make_replay
 
-from licorne.proxy.transcript import read_transcript
+from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from limit_strategies import Quantities

@@ -16,7 +16,7 @@ from licorne.model.configuration.reader import load
 SEEDS: Final = range(80)
 SOAK_SEEDS: Final = range(1_000, 3_000)
 LONG_SEEDS: Final = range(5_000, 5_100)
-FOUND: Final = sorted((Path(__file__).parents[1] / "found").glob("*.jsonl"))
+FOUND: Final = sorted((Path(__file__).parents[2] / "found").glob("*.jsonl"))
 
 
 def watch(lines: list[str]) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from transcript_generator import random_transcript
 
 from licorne.model.explanation.node_summary import summarise
 from licorne.model.explanation.places import queue_places
-from licorne.proxy.replay import Replay
-from licorne.proxy.transcript import read_transcript
+from licorne.proxy.transcripts.replay import Replay
+from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from licorne.proxy.json_messages import MessageError, read_message
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.transcripts.json_messages import MessageError, read_message
 
 if TYPE_CHECKING:
     from licorne.model.values.documents import Json

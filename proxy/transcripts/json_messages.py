@@ -9,13 +9,13 @@ from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from ..model.configuration.words import did_you_mean
-from ..model.errors import LicorneError
+from ...model.configuration.words import did_you_mean
+from ...model.errors import LicorneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..model.values.documents import Json
+    from ...model.values.documents import Json
 
 __all__ = ["MessageError", "read_message"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from licorne.model.state.partition_state import PartitionState
 
-RECORDED: Final = Path(__file__).parents[1] / "conformance"
+RECORDED: Final = Path(__file__).parents[2] / "conformance"
 BIG_AREAS: Final = ("mixes",)
 SEEDS: Final = range(40)
 SOAK_SEEDS: Final = range(1_000, 2_000)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
-from ..actors.virtual_clock import EPOCH_2000_NS
-from ..model.errors import LicorneError
-from .scheduler import Scheduler
-from .si import si_pb2 as si
-from .si.api import ResourceManager
+from ...actors.virtual_clock import EPOCH_2000_NS
+from ...model.errors import LicorneError
+from ..scheduler import Scheduler
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
 from .transcript import PredicateTable, read_transcript
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ..model.values.documents import Json
-    from .resolvers.resolver import UserResolver
-    from .scheduler import EngineName
+    from ...model.values.documents import Json
+    from ..resolvers.resolver import UserResolver
+    from ..scheduler import EngineName
     from .transcript import Line
 
 __all__ = ["Replay", "replay"]
