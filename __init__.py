@@ -11,8 +11,8 @@ from loguru import logger
 
 if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, RequestError
-    from licorne.proxy.callback_failures import CallbackFailure
-    from licorne.proxy.scheduler import Scheduler
+    from licorne.proxy.scheduler.callback_failures import CallbackFailure
+    from licorne.proxy.scheduler.scheduler import Scheduler
     from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
 
 __version__ = "0.1.0"
@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 _PLACES = {
-    "CallbackFailure": "licorne.proxy.callback_failures",
+    "CallbackFailure": "licorne.proxy.scheduler.callback_failures",
     "LicorneError": "licorne.model.errors",
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",
     "ResourceManagerCallback": "licorne.proxy.si.api",
-    "Scheduler": "licorne.proxy.scheduler",
+    "Scheduler": "licorne.proxy.scheduler.scheduler",
     "SchedulerAPI": "licorne.proxy.si.api",
 }
 

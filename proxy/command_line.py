@@ -15,10 +15,10 @@ import typer
 from .. import __version__
 from ..model.errors import LicorneError
 from .bench.command import bench
-from .engine_names import engine_named
 from .explanation.command import explain
 from .explanation.dry_run_command import dry_run
 from .options import EngineOption, ThreadsOption, UsersOption
+from .scheduler.engine_names import engine_named
 from .simulation.command import simulate_command
 from .terminal.bad_input import ends_on
 from .terminal.standard_output import checked_output, write_line

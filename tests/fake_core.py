@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.questions import QueueAndUser
+from licorne.proxy.scheduler.questions import QueueAndUser
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

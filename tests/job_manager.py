@@ -11,7 +11,7 @@ from licorne.proxy.si import si_pb2 as si
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 __all__ = ["JobManager"]
 

@@ -26,7 +26,7 @@ SOURCES: Final = (
     "actors/scheduling_threads.py",
     "actors/rm_link.py",
     "actors/real_clock.py",
-    "proxy/registrations.py",
+    "proxy/scheduler/registrations.py",
     "proxy/resolvers/cached.py",
     "proxy/resolvers/timed.py",
 )

@@ -13,7 +13,7 @@ from licorne.proxy.transcripts.transcript import read_transcript
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 __all__ = ["DOCS", "Example", "Row", "examples_of", "explained", "placed_in", "replayed"]
 

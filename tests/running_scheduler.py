@@ -15,7 +15,7 @@ from licorne.actors.engine import ActorsEngine
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 __all__ = ["actors_of", "begin", "in_threads", "placed_in", "reserved_in", "running", "threads_of_ours"]
 

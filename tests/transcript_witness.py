@@ -11,7 +11,7 @@ from manager_book import ContractError, ManagerBook
 from snapshot_checks import check_snapshot, tree
 
 from licorne.model.state.surroundings import ApplicationTimer, QuotaCheck, timer_key
-from licorne.proxy.scheduler import Scheduler
+from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from licorne.model.state.surroundings import TimerKey
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.transcripts.transcript import Line
 
 __all__ = ["ContractError", "Witness", "make_replay", "output_of"]

@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..scheduler import Scheduler
+from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .errors import BenchError

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, final
 from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.errors import LicorneError
-from ..engine_names import engine_named
 from ..files.input_files import read_text
 from ..files.located_yaml import read_located_yaml
 from ..resolvers.user_file import read_users
+from ..scheduler.engine_names import engine_named
 from ..si import si_pb2 as si
 from ..simulation.books import Books
 from ..simulation.driver import Driver, NoProgress
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ...model.configuration.schema import Position
     from ..resolvers.resolver import UserResolver
-    from ..scheduler import EngineName, Scheduler
+    from ..scheduler.scheduler import EngineName, Scheduler
     from ..simulation.given_queues import GivenQueues
     from ..transcripts.transcript import Line
     from .words import Where

@@ -15,7 +15,7 @@ from .usage import StepFunction, sum_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..questions import QueueAndUser
+    from ..scheduler.questions import QueueAndUser
 
 __all__ = ["Account", "Accounts", "Owner", "Remarks", "Tally"]
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..engine_names import engine_named
 from ..options import (
     AsJsonOption,
     EngineOption,
@@ -21,14 +20,15 @@ from ..options import (
     ThreadsOption,
     UsersOption,
 )
+from ..scheduler.engine_names import engine_named
 from ..terminal.bad_input import INTERRUPTED, ends_on, say
 from ..terminal.standard_output import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..engine_names import EngineName
     from ..resolvers.resolver import UserResolver
+    from ..scheduler.engine_names import EngineName
     from .core import Core
     from .given_queues import GivenQueues
     from .inputs import InputOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ..questions import QueueAndUser
+    from ..scheduler.questions import QueueAndUser
     from ..si.api import SchedulerAPI
 
 __all__ = ["Core", "Traffic"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ..scheduler import Scheduler
+from ..scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from ..questions import QueueAndUser
     from ..resolvers.resolver import UserResolver
-    from ..scheduler import EngineName
+    from ..scheduler.questions import QueueAndUser
+    from ..scheduler.scheduler import EngineName
     from ..si.api import SchedulerAPI
 
 __all__ = ["SchedulerCore"]

@@ -17,7 +17,7 @@ from .workload import InputNote, count_gangs_larger_than_the_cluster, count_task
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..scheduler import EngineName
+    from ..scheduler.scheduler import EngineName
     from .core import Core, Traffic
     from .driver import Progress
     from .report import SimulationReport

@@ -23,7 +23,7 @@ from .si_messages import quantities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..questions import QueueAndUser
+    from ..scheduler.questions import QueueAndUser
     from .accounts import Account
     from .books import Books
 

@@ -14,7 +14,7 @@ from google.protobuf.json_format import MessageToDict
 
 from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
-from ..scheduler import Scheduler
+from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .transcript import PredicateTable, read_transcript
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ...model.values.documents import Json
     from ..resolvers.resolver import UserResolver
-    from ..scheduler import EngineName
+    from ..scheduler.scheduler import EngineName
     from .transcript import Line
 
 __all__ = ["Replay", "replay"]

@@ -19,7 +19,7 @@ from licorne.lockcheck import session
 from licorne.lockcheck.reports.certificate import certify
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.si import si_pb2 as si
 
 ENGINES: Final[tuple[EngineName, ...]] = ("actors", "threads")

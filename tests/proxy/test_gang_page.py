@@ -8,7 +8,7 @@ import pytest
 from page_examples import DOCS, Example, Row, examples_of, placed_in, replayed
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 EXAMPLES: Final = examples_of(DOCS / "gangs.md", ["yaml", "jsonl", "jsonl"])
 

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
-SCHEDULER: Final = ("google.protobuf", "licorne.actors", "licorne.model.partition", "licorne.proxy.scheduler")
+SCHEDULER: Final = (
+    "google.protobuf",
+    "licorne.actors",
+    "licorne.model.partition",
+    "licorne.proxy.scheduler.scheduler",
+)
 BUILD_SECONDS_MAX: Final = 120
 IMPORT_SECONDS_MAX: Final = 60
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from loguru import Message
 
     from licorne import Scheduler
-    from licorne.proxy.engine_names import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from licorne.proxy.si import si_pb2 as si
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 
 def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, listener: Listener) -> None:

@@ -12,9 +12,9 @@ from manager_requests import ONE, TWO, configuration_request
 from running_scheduler import begin
 
 from licorne import LicorneError, RequestError, Scheduler
-from licorne.proxy.questions import explain, quarantined
+from licorne.proxy.scheduler.questions import explain, quarantined
+from licorne.proxy.scheduler.snapshots import snapshot
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.snapshots import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable

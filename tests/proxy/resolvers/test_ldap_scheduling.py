@@ -12,14 +12,14 @@ from listening import Listener
 from manager_requests import application_request, ask_request, configuration_request, node_request
 
 from licorne import Scheduler
-from licorne.proxy.scheduler import ENGINES
+from licorne.proxy.scheduler.scheduler import ENGINES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from directory_server import Directory
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.si import si_pb2 as si
 
 LIMITED = """

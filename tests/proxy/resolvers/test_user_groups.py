@@ -18,7 +18,7 @@ from transcript_witness import output_of
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.resolvers.operating_system import OperatingSystemResolver
-from licorne.proxy.scheduler import ENGINES
+from licorne.proxy.scheduler.scheduler import ENGINES
 from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.scenario import read_scenario
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.si import si_pb2 as si
 
 ROOT = pwd.getpwuid(0).pw_name

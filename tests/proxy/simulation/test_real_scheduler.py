@@ -24,7 +24,7 @@ from licorne.proxy.simulation.transcript_input import read_timed_transcript
 from licorne.proxy.simulation.workload import GangStyle
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.simulation.report import JsonDocument, SimulationReport
     from licorne.proxy.simulation.transcript_input import Transcript
     from licorne.proxy.simulation.workload import Workload

@@ -13,7 +13,7 @@ from transcript_witness import output_of
 from licorne.model import partition
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.scheduling.shared_placing import SharedOutcome, place_beside_others
-from licorne.proxy import managers
+from licorne.proxy.scheduler import managers
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet

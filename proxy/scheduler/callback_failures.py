@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from ..model.errors import LicorneError
+from ...model.errors import LicorneError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..model.applications.views import application_view
-from ..model.partition_views import node_view
-from ..model.values.messages import short_partition_name
+from ...model.applications.views import application_view
+from ...model.partition_views import node_view
+from ...model.values.messages import short_partition_name
 from .questions import ask_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model.partition import Partition
-    from ..model.partition_views import ShownPartition
-    from ..model.values.documents import Document, Json
+    from ...model.partition import Partition
+    from ...model.partition_views import ShownPartition
+    from ...model.values.documents import Document, Json
 
 __all__ = ["snapshot"]
 

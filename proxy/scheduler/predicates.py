@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
 from .callback_failures import is_fault, text_of
-from .si import si_pb2 as si
-from .si.api import ResourceManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from ..si.api import ResourceManagerCallback
     from .inside import Inside
-    from .si.api import ResourceManagerCallback
 
 __all__ = ["CallbackPredicates", "predicates_of"]
 

@@ -12,23 +12,23 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from ..actors.errors import ActorEndedError
-from ..lockcheck import Lock, excludes
-from ..model.configuration.extra import parse_extra_config
-from ..model.errors import LicorneError, RequestError
+from ...actors.errors import ActorEndedError
+from ...lockcheck import Lock, excludes
+from ...model.configuration.extra import parse_extra_config
+from ...model.errors import LicorneError, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..actors.log import Log
-    from ..model.cluster import Cluster, Reconfigured
-    from ..model.configuration.schema import PartitionConfig, SchedulerConfig
-    from ..model.partition import Partition
-    from ..model.values.messages import Registration
+    from ...actors.log import Log
+    from ...model.cluster import Cluster, Reconfigured
+    from ...model.configuration.schema import PartitionConfig, SchedulerConfig
+    from ...model.partition import Partition
+    from ...model.values.messages import Registration
+    from ..resolvers.partition_resolvers import PartitionResolver, ResolverMaker
+    from ..si.api import ResourceManagerCallback
     from .extra_configurations import ExtraConfigurations
     from .managers import Manager, Managers
-    from .resolvers.partition_resolvers import PartitionResolver, ResolverMaker
-    from .si.api import ResourceManagerCallback
 
 __all__ = ["Registrations"]
 

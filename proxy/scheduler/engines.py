@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..actors.engine import ActorsEngine, DirectEngine
-from ..actors.threads_engine import ThreadsEngine
-from ..model.errors import LicorneError
+from ...actors.engine import ActorsEngine, DirectEngine
+from ...actors.threads_engine import ThreadsEngine
+from ...model.errors import LicorneError
 from .engine_names import engine_named
 
 if TYPE_CHECKING:
-    from ..actors.engine import Engine
-    from ..actors.log import Log
+    from ...actors.engine import Engine
+    from ...actors.log import Log
     from .engine_names import EngineName
 
 __all__ = ["make_engine"]

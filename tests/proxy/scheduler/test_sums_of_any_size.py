@@ -24,14 +24,14 @@ from sequence_strategies import allocation, application
 from snapshot_checks import check_snapshot, tree
 from transcript_witness import make_replay
 
-from licorne.proxy.engine_names import ENGINES
+from licorne.proxy.scheduler.engine_names import ENGINES
 from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from limit_strategies import Quantities
     from manager_words import Json
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 MOST: Final = 2**63 - 1
 QUEUES: Final = """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from ..actors.log import Log
-from ..model.configuration.extra import ExtraConfig, LogLevel
+from ...actors.log import Log
+from ...model.configuration.extra import ExtraConfig, LogLevel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..model.configuration.problems import Problem
+    from ...model.configuration.problems import Problem
 
 __all__ = ["ExtraConfigurations"]
 

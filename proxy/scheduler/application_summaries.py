@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..actors.log import Log
-    from ..model.values.documents import Document
+    from ...actors.log import Log
+    from ...model.values.documents import Document
 
 __all__ = ["summariser"]
 

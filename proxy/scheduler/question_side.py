@@ -8,22 +8,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from ..actors.errors import ActorEndedError
-from ..model.errors import RequestError
+from ...actors.errors import ActorEndedError
+from ...model.errors import RequestError
 from .questions import dry_run, explain, explain_ask, matching, queue_and_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..actors.engine import Engine
-    from ..model.cluster import Cluster
-    from ..model.explanation import Explanation
-    from ..model.explanation.dry_run import DryRun
-    from ..model.partition import Partition
+    from ...actors.engine import Engine
+    from ...model.cluster import Cluster
+    from ...model.explanation import Explanation
+    from ...model.explanation.dry_run import DryRun
+    from ...model.partition import Partition
+    from ..si import si_pb2 as si
+    from ..si.reading import RequestReader
     from .managers import Managers
     from .questions import QueueAndUser
-    from .si import si_pb2 as si
-    from .si.reading import RequestReader
 
 __all__ = ["QuestionSide"]
 

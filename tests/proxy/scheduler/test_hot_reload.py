@@ -9,7 +9,7 @@ from listening import Listener
 from manager_requests import ONE, TWO, application_request, ask_request, node_request
 
 from licorne import RequestError, Scheduler
-from licorne.proxy.scheduler import ENGINES
+from licorne.proxy.scheduler.scheduler import ENGINES
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, final
 
-from ..actors.interrupts import Uninterrupted
-from ..actors.log import Log
+from ...actors.interrupts import Uninterrupted
+from ...actors.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model.values.messages import Announcement
+    from ...model.values.messages import Announcement
 
 __all__ = ["Outbox"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 ROOT: Final = Path(licorne.__file__).parent
 LOOKED_AT: Final = (f"{ROOT}/model/", f"{ROOT}/proxy/")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..model.requests.nodes import CREATIONS, update_refusal
-from ..model.values.messages import (
+from ...model.requests.nodes import CREATIONS, update_refusal
+from ...model.values.messages import (
     AllocationRejection,
     AllocationsRejected,
     ApplicationsAnswered,
@@ -16,7 +16,7 @@ from ..model.values.messages import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model.values.messages import AllocationSubmission, ApplicationSubmission, NodeUpdate
+    from ...model.values.messages import AllocationSubmission, ApplicationSubmission, NodeUpdate
     from .managers import Manager
 
 __all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]

@@ -10,7 +10,7 @@ from loguru import logger
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.configuration.extra import ExtraConfig, LogLevel
-from licorne.proxy.scheduler import ENGINES
+from licorne.proxy.scheduler.scheduler import ENGINES
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from loguru import Message
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 ONE: Final = "partitions: [{name: default, queues: [{name: root, queues: [{name: q}]}]}]"
 OTHER: Final = "partitions: [{name: default, queues: [{name: root, queues: [{name: r}]}]}]"

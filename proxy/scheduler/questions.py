@@ -5,26 +5,26 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ..actors.errors import ActorEndedError
-from ..model.configuration.words import did_you_mean
-from ..model.errors import RequestError
-from ..model.requests.quarantining import BrokenKind
-from ..model.values.allocation import FOREIGN_TAG
-from ..model.values.messages import short_partition_name
-from .resolvers.look_up import with_groups
-from .si import si_pb2 as si
+from ...actors.errors import ActorEndedError
+from ...model.configuration.words import did_you_mean
+from ...model.errors import RequestError
+from ...model.requests.quarantining import BrokenKind
+from ...model.values.allocation import FOREIGN_TAG
+from ...model.values.messages import short_partition_name
+from ..resolvers.look_up import with_groups
+from ..si import si_pb2 as si
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from ..model.explanation import Explanation
-    from ..model.explanation.dry_run import DryRun
-    from ..model.partition import Partition
-    from ..model.requests.quarantining import Quarantined
-    from ..model.values.messages import AllocationSubmission
+    from ...model.explanation import Explanation
+    from ...model.explanation.dry_run import DryRun
+    from ...model.partition import Partition
+    from ...model.requests.quarantining import Quarantined
+    from ...model.values.messages import AllocationSubmission
+    from ..si.reading import RequestReader
     from .managers import Manager
-    from .si.reading import RequestReader
 
 __all__ = [
     "QueueAndUser",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from ..model.errors import LicorneError
+from ...model.errors import LicorneError
 
 __all__ = ["ENGINES", "EngineName", "engine_named"]
 

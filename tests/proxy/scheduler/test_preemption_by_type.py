@@ -10,7 +10,7 @@ from job_manager import JobManager
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 CONFIGURATION: Final = """
 partitions:

@@ -7,32 +7,32 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from ..actors.rm_link import RmLink
-from ..lockcheck import excludes
-from ..model.errors import RequestError
-from ..model.partition import Partition
-from ..model.state.surroundings import LookAgain, Surroundings
+from ...actors.rm_link import RmLink
+from ...lockcheck import excludes
+from ...model.errors import RequestError
+from ...model.partition import Partition
+from ...model.state.surroundings import LookAgain, Surroundings
+from ..si.older_answers import Generation
+from ..si.writing import callback_for, dispatch
 from .application_summaries import summariser
 from .inside import Inside
 from .predicates import predicates_of
-from .si.older_answers import Generation
-from .si.writing import callback_for, dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..actors.engine import Engine
-    from ..actors.real_clock import RealClock
-    from ..actors.virtual_clock import VirtualClock
-    from ..model.configuration.schema import PartitionConfig
-    from ..model.state.surroundings import Predicates, TimerAction, TimerKey
-    from ..model.values.messages import Announcement
+    from ...actors.engine import Engine
+    from ...actors.real_clock import RealClock
+    from ...actors.virtual_clock import VirtualClock
+    from ...model.configuration.schema import PartitionConfig
+    from ...model.state.surroundings import Predicates, TimerAction, TimerKey
+    from ...model.values.messages import Announcement
+    from ..resolvers.partition_resolvers import PartitionResolver
+    from ..resolvers.resolver import UserResolver
+    from ..si.api import ResourceManagerCallback
     from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
     from .outbox import Outbox
-    from .resolvers.partition_resolvers import PartitionResolver
-    from .resolvers.resolver import UserResolver
-    from .si.api import ResourceManagerCallback
 
 __all__ = ["Manager", "Managers"]
 

@@ -14,7 +14,7 @@ from licorne.proxy.si import si_pb2 as si
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 S: Final = ApplicationState
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")

@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self, TypeVar, final
 
-from ..actors.interrupts import Uninterrupted, run_whole
-from ..actors.real_clock import RealClock
-from ..actors.virtual_clock import VirtualClock
-from ..model.cluster import Cluster
-from ..model.configuration.flags import flag_of
-from ..model.errors import RequestError
+from ...actors.interrupts import Uninterrupted, run_whole
+from ...actors.real_clock import RealClock
+from ...actors.virtual_clock import VirtualClock
+from ...model.cluster import Cluster
+from ...model.configuration.flags import flag_of
+from ...model.errors import RequestError
+from ..resolvers.look_up import with_groups
+from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
+from ..si import reading
+from ..si import si_pb2 as si
+from ..si.callbacks import check_callback
+from ..si.older_generation import execution_limits
 from .callback_failures import CallbackFailures
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine
@@ -21,12 +27,6 @@ from .outbox import Outbox
 from .question_side import QuestionSide
 from .questions import ask_each, quarantined
 from .registrations import Registrations
-from .resolvers.look_up import with_groups
-from .resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
-from .si import reading
-from .si import si_pb2 as si
-from .si.callbacks import check_callback
-from .si.older_generation import execution_limits
 from .snapshots import snapshot
 from .stepping import Stepping
 from .stopping import Stopping
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from ..model.configuration.extra import ExtraConfig
-    from ..model.partition import Partition
-    from ..model.requests.quarantining import Quarantined
-    from ..model.values.documents import Document
+    from ...model.configuration.extra import ExtraConfig
+    from ...model.partition import Partition
+    from ...model.requests.quarantining import Quarantined
+    from ...model.values.documents import Document
+    from ..resolvers.resolver import UserResolver
+    from ..si.api import ResourceManagerCallback
     from .callback_failures import ErrorHook
     from .managers import Manager
-    from .resolvers.resolver import UserResolver
-    from .si.api import ResourceManagerCallback
 
 __all__ = ["ENGINES", "EngineName", "Scheduler"]
 

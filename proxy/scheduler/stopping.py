@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, final
 
-from ..actors.interrupts import start_thread
+from ...actors.interrupts import start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

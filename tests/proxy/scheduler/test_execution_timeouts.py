@@ -18,7 +18,7 @@ from licorne.proxy.simulation.transcript_input import read_timed_transcript
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from licorne.proxy.scheduler import EngineName
+    from licorne.proxy.scheduler.scheduler import EngineName
 
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")
 QUEUES: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..actors.interrupts import Uninterrupted
-from ..actors.virtual_clock import VirtualClock
-from ..model.errors import LicorneError
+from ...actors.interrupts import Uninterrupted
+from ...actors.virtual_clock import VirtualClock
+from ...model.errors import LicorneError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..actors.engine import Engine
-    from ..actors.real_clock import RealClock
-    from ..model.cluster import Cluster
-    from ..model.partition import Partition
+    from ...actors.engine import Engine
+    from ...actors.real_clock import RealClock
+    from ...model.cluster import Cluster
+    from ...model.partition import Partition
     from .outbox import Outbox
 
 __all__ = ["Stepping"]

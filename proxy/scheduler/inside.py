@@ -6,7 +6,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
 
-from ..model.errors import RequestError
+from ...model.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
