@@ -12,7 +12,7 @@ from licorne.proxy.simulation.accounts import Tally
 from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.driver import Driver, NoProgress, RunResult
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
-from licorne.proxy.simulation.workload import (
+from licorne.proxy.simulation.workloads.workload import (
     GangStyle,
     SimulatedApplication,
     SimulatedNode,

@@ -20,11 +20,11 @@ from ..si import si_pb2 as si
 from ..simulation.books import Books
 from ..simulation.driver import Driver, NoProgress
 from ..simulation.given_queues import partitions_in, read_queues
-from ..simulation.inputs import InputKind, InputOptions, kind_of_input, load_input
-from ..simulation.openb import OpenbMode
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM
-from ..simulation.transcript_input import Transcript
+from ..simulation.workloads.inputs import InputKind, InputOptions, kind_of_input, load_input
+from ..simulation.workloads.openb import OpenbMode
+from ..simulation.workloads.transcript_input import Transcript
 from ..transcripts.replay import Replay
 from ..transcripts.transcript import read_transcript
 

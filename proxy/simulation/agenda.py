@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from .workload import SimulatedApplication, SimulatedTask, Workload
+    from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
 
 __all__ = ["Agenda"]
 

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from ..scheduler.engine_names import EngineName
     from .core import Core
     from .given_queues import GivenQueues
-    from .inputs import InputOptions
     from .report import SimulationReport
     from .simulation import CoreFactory
-    from .transcript_input import Transcript
-    from .workload import InputNote, Workload
+    from .workloads.inputs import InputOptions
+    from .workloads.transcript_input import Transcript
+    from .workloads.workload import InputNote, Workload
 
 __all__ = ["simulate_command"]
 
@@ -77,8 +77,8 @@ def simulate_command(
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
         from ..resolvers.user_file import read_users
-        from .inputs import InputOptions
-        from .openb import OpenbMode
+        from .workloads.inputs import InputOptions
+        from .workloads.openb import OpenbMode
 
         options = InputOptions(
             path=input_path,
@@ -104,10 +104,10 @@ def _run(
 ) -> SimulationReport:
     """Load everything, and only then simulate."""
     from .given_queues import read_queues
-    from .inputs import load_input
     from .interruption import interruption_noted
     from .progress import progress_on
     from .simulation import simulate
+    from .workloads.inputs import load_input
 
     given = None if config is None else read_queues(config)
     work = load_input(options)
@@ -128,7 +128,7 @@ def _run(
 def _notes_of(given: GivenQueues, work: Workload | Transcript) -> tuple[InputNote, ...]:
     """Refuse a configuration that does not fit the work; return what is probably not meant in it."""
     from .given_queues import node_types_in, partitions_in
-    from .workload import Workload
+    from .workloads.workload import Workload
 
     if isinstance(work, Workload):
         given.check_partitions()

@@ -13,7 +13,7 @@ from ..files.input_files import read_text
 from ..si import si_pb2 as si
 from ..si.constants import NODE_PARTITION
 from .si_messages import PARTITION
-from .workload import InputNote
+from .workloads.workload import InputNote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .accounts import Owner
 from .usage import StepFunction, permille, permille_by_interval, sum_of
-from .workload import InputNote
+from .workloads.workload import InputNote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from .report import SimulationReport, TallyReport, Utilization
-    from .workload import InputNote
+    from .workloads.workload import InputNote
 
 __all__ = ["chart_line", "format_duration", "print_report"]
 

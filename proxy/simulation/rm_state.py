@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..si import si_pb2 as si
     from .accounts import Account
-    from .workload import SimulatedApplication, SimulatedTask
+    from .workloads.workload import SimulatedApplication, SimulatedTask
 
 __all__ = ["ApplicationState", "Stage", "Work"]
 

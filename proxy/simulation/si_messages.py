@@ -10,7 +10,7 @@ from ..si.constants import NODE_PARTITION
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .workload import SimulatedApplication, SimulatedNode
+    from .workloads.workload import SimulatedApplication, SimulatedNode
 
 __all__ = [
     "PARTITION",

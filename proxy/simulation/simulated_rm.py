@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .accounts import Accounts
     from .books import Books
     from .core import Core
-    from .workload import SimulatedApplication, SimulatedTask, Workload
+    from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
 
 __all__ = ["RM_ID", "SimulatedRM"]
 

@@ -10,9 +10,13 @@ from .driver import Driver
 from .interruption import never
 from .report import build_report
 from .simulated_rm import SimulatedRM
-from .transcript_input import Transcript
 from .transcript_traffic import TranscriptTraffic
-from .workload import InputNote, count_gangs_larger_than_the_cluster, count_tasks_larger_than_every_node
+from .workloads.transcript_input import Transcript
+from .workloads.workload import (
+    InputNote,
+    count_gangs_larger_than_the_cluster,
+    count_tasks_larger_than_every_node,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from .core import Core, Traffic
     from .driver import Progress
     from .report import SimulationReport
-    from .workload import Workload
+    from .workloads.workload import Workload
 
 __all__ = ["CoreFactory", "simulate"]
 

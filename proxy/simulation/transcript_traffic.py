@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..transcripts.transcript import Line
     from .books import Books
     from .core import Core
-    from .transcript_input import Transcript
+    from .workloads.transcript_input import Transcript
 
 __all__ = ["TranscriptTraffic"]
 

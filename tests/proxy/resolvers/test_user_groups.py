@@ -20,9 +20,9 @@ from licorne import RequestError, Scheduler
 from licorne.proxy.resolvers.operating_system import OperatingSystemResolver
 from licorne.proxy.scheduler.scheduler import ENGINES
 from licorne.proxy.simulation.driver import NoProgress
-from licorne.proxy.simulation.scenario import read_scenario
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulation import simulate
+from licorne.proxy.simulation.workloads.scenario import read_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

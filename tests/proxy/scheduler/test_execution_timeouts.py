@@ -13,7 +13,7 @@ from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulation import simulate
-from licorne.proxy.simulation.transcript_input import read_timed_transcript
+from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.simulation.inputs import InputOptions, load_input
-from licorne.proxy.simulation.openb import POD_COLUMNS
+from licorne.proxy.simulation.workloads.inputs import InputOptions, load_input
+from licorne.proxy.simulation.workloads.openb import POD_COLUMNS
 
 _VALID = {
     "pods.csv": f"{','.join(POD_COLUMNS)},gpu_spec,creation_time\np0,12000,16,1,460,LS,,100\n",

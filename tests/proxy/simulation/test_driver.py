@@ -13,7 +13,7 @@ from licorne.proxy.simulation.simulated_rm import SimulatedRM
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.proxy.simulation.workload import Workload
+    from licorne.proxy.simulation.workloads.workload import Workload
 
 YEAR = 365 * 86_400
 

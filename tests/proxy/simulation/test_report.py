@@ -8,7 +8,7 @@ from simulation_builders import SECOND, a_node, a_task, an_application, run
 
 from licorne.proxy.simulation.driver import RunResult
 from licorne.proxy.simulation.report import SimulationReport, build_report, document_of
-from licorne.proxy.simulation.workload import InputNote
+from licorne.proxy.simulation.workloads.workload import InputNote
 
 if TYPE_CHECKING:
     from licorne.proxy.simulation.books import Books

@@ -15,7 +15,7 @@ from licorne.proxy.simulation.books import AskEntry, Books
 from licorne.proxy.simulation.driver import RunResult
 from licorne.proxy.simulation.report import build_report
 from licorne.proxy.simulation.report_table import chart_line, format_duration, print_report
-from licorne.proxy.simulation.workload import InputNote
+from licorne.proxy.simulation.workloads.workload import InputNote
 from licorne.proxy.terminal.tables import counted
 
 

@@ -10,7 +10,7 @@ from licorne.model.errors import LicorneError
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
-from licorne.proxy.simulation.workload import GangStyle
+from licorne.proxy.simulation.workloads.workload import GangStyle
 
 if TYPE_CHECKING:
     from licorne.proxy.simulation.accounts import Tally

@@ -10,8 +10,8 @@ from simulation_builders import SECOND, drive, tally_of, written
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.books import Books
-from licorne.proxy.simulation.transcript_input import read_timed_transcript
 from licorne.proxy.simulation.transcript_traffic import TranscriptTraffic
+from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
 from licorne.proxy.transcripts.transcript import TranscriptError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import pytest
 from simulation_builders import written
 
 from licorne.proxy.files.input_errors import InputError
-from licorne.proxy.simulation.inputs import InputKind, InputOptions, kind_of_input, load_input
-from licorne.proxy.simulation.openb import POD_COLUMNS
-from licorne.proxy.simulation.workload import Workload
+from licorne.proxy.simulation.workloads.inputs import InputKind, InputOptions, kind_of_input, load_input
+from licorne.proxy.simulation.workloads.openb import POD_COLUMNS
+from licorne.proxy.simulation.workloads.workload import Workload
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from simulation_builders import SECOND, shared_data, written
 
 from licorne.proxy.files.input_errors import InputError
-from licorne.proxy.simulation.swf import read_swf
-from licorne.proxy.simulation.workload import (
+from licorne.proxy.simulation.workloads.swf import read_swf
+from licorne.proxy.simulation.workloads.workload import (
     InputNote,
     SimulatedTask,
     Workload,

@@ -6,7 +6,7 @@ import pytest
 from simulation_builders import SECOND, written
 
 from licorne.proxy.files.input_errors import InputError
-from licorne.proxy.simulation.swf_log import UNKNOWN, SwfLog, read_swf_log
+from licorne.proxy.simulation.workloads.swf_log import UNKNOWN, SwfLog, read_swf_log
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from ...model.resources.quantities import INT64_MAX
-from ..files.input_errors import InputError
-from ..files.input_files import NANOSECONDS_IN_SECOND, read_text
+from ....model.resources.quantities import INT64_MAX
+from ...files.input_errors import InputError
+from ...files.input_files import NANOSECONDS_IN_SECOND, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..files.input_errors import InputError
-from ..files.input_files import read_text
-from ..transcripts.transcript import read_transcript
+from ...files.input_errors import InputError
+from ...files.input_files import read_text
+from ...transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..transcripts.transcript import Line
+    from ...transcripts.transcript import Line
 
 __all__ = ["Step", "Transcript", "read_timed_transcript"]
 

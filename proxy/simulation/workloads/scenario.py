@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from ...model.configuration.reader import inspect
-from ...model.configuration.words import did_you_mean
-from ..files.input_files import NODES_MAX
-from ..files.located_yaml import LocatedYaml, read_located_yaml
+from ....model.configuration.reader import inspect
+from ....model.configuration.words import did_you_mean
+from ...files.input_files import NODES_MAX
+from ...files.located_yaml import LocatedYaml, read_located_yaml
 from .queue_tree import configuration_for
 from .scenario_documents import ApplicationsDocument, NodesDocument, ScenarioDocument, TasksDocument
 from .scenario_words import text_of
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-    from ...model.configuration.problems import Finding, Problem
-    from ..files.located_yaml import YamlValue
+    from ....model.configuration.problems import Finding, Problem
+    from ...files.located_yaml import YamlValue
 
 __all__ = ["read_scenario"]
 

@@ -9,11 +9,11 @@ from simulation_builders import SECOND, written
 from licorne.model.configuration.problems import ConfigurationError
 from licorne.model.configuration.reader import load
 from licorne.model.errors import LicorneError
-from licorne.proxy.simulation.scenario import read_scenario
-from licorne.proxy.simulation.workload import GangStyle
+from licorne.proxy.simulation.workloads.scenario import read_scenario
+from licorne.proxy.simulation.workloads.workload import GangStyle
 
 if TYPE_CHECKING:
-    from licorne.proxy.simulation.workload import Workload
+    from licorne.proxy.simulation.workloads.workload import Workload
 
 _SCENARIO = """\
 nodes:
@@ -254,7 +254,7 @@ def test_too_many_tasks_are_refused(tmp_path: Path) -> None:
 
 def test_the_bundled_example_is_a_scenario() -> None:
     """A few hundred tasks of several users in several queues, with a gang among them."""
-    workload = read_scenario(Path(__file__).resolve().parents[3] / "examples" / "daily.yaml")
+    workload = read_scenario(Path(__file__).resolve().parents[4] / "examples" / "daily.yaml")
 
     assert 300 <= workload.task_count() <= 600
     assert 4 <= len({application.queue for application in workload.applications})

@@ -27,10 +27,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ...model.resources.quantities import INT64_MAX
-from ..files.input_errors import InputError
-from ..files.input_files import NANOSECONDS_IN_SECOND
-from ..terminal.tables import counted
+from ....model.resources.quantities import INT64_MAX
+from ...files.input_errors import InputError
+from ...files.input_files import NANOSECONDS_IN_SECOND
+from ...terminal.tables import counted
 from .queue_tree import configuration_for, queue_name
 from .swf_log import CANCELLED, UNKNOWN, SwfJob, SwfLog, read_swf_log
 from .swf_machines import (

@@ -34,10 +34,10 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
-from ...model.configuration.durations import DurationError, parse_duration_ns
-from ...model.configuration.names import QUEUE_NAME_RULE, is_queue_name
-from ...model.resources.quantities import QuantityError
-from ...model.resources.texts import resource_from_texts
+from ....model.configuration.durations import DurationError, parse_duration_ns
+from ....model.configuration.names import QUEUE_NAME_RULE, is_queue_name
+from ....model.resources.quantities import QuantityError
+from ....model.resources.texts import resource_from_texts
 from .scenario_words import shown
 
 __all__ = [

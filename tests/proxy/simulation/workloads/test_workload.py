@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from simulation_builders import a_node, a_task, a_workload, an_application
 
-from licorne.proxy.simulation.workload import (
+from licorne.proxy.simulation.workloads.workload import (
     GangStyle,
     count_gangs_larger_than_the_cluster,
     count_tasks_larger_than_every_node,

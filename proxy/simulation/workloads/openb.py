@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from ..files.input_errors import InputError
-from ..files.input_files import NANOSECONDS_IN_SECOND, check_node_count, read_text, virtual_ns, whole_number
+from ...files.input_errors import InputError
+from ...files.input_files import NANOSECONDS_IN_SECOND, check_node_count, read_text, virtual_ns, whole_number
 from .queue_tree import configuration_for, queue_name
 from .workload import InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
 

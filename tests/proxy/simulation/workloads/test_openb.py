@@ -7,8 +7,8 @@ from simulation_builders import SECOND, shared_data, written
 
 from licorne.proxy.files import input_files
 from licorne.proxy.files.input_errors import InputError
-from licorne.proxy.simulation.openb import OpenbMode, read_openb
-from licorne.proxy.simulation.workload import InputNote, Workload
+from licorne.proxy.simulation.workloads.openb import OpenbMode, read_openb
+from licorne.proxy.simulation.workloads.workload import InputNote, Workload
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ import pytest
 from simulation_builders import written
 
 from licorne.proxy.files.input_errors import InputError
-from licorne.proxy.simulation.swf_log import SwfLog
-from licorne.proxy.simulation.swf_machines import machines_of_header, nodes_of, read_machines
+from licorne.proxy.simulation.workloads.swf_log import SwfLog
+from licorne.proxy.simulation.workloads.swf_machines import machines_of_header, nodes_of, read_machines
 
 LOG: Final = Path("log.swf")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..files.input_errors import InputError
-from ..files.input_files import check_node_count, read_text, whole_number
+from ...files.input_errors import InputError
+from ...files.input_files import check_node_count, read_text, whole_number
 from .workload import SimulatedNode
 
 if TYPE_CHECKING:

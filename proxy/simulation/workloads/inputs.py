@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from ..files.input_errors import InputError
-from ..files.input_files import read_text
+from ...files.input_errors import InputError
+from ...files.input_files import read_text
 from .openb import POD_COLUMNS, OpenbMode, read_openb
 from .scenario import read_scenario
 from .swf import read_swf
