@@ -14,15 +14,15 @@ import typer
 
 from .. import __version__
 from ..model.errors import LicorneError
-from .bench.command import bench
-from .explanation.command import explain
-from .explanation.dry_run_command import dry_run
-from .options import EngineOption, ThreadsOption, UsersOption
+from .commands.bench import bench
+from .commands.dry_run import dry_run
+from .commands.explain import explain
+from .commands.options import EngineOption, ThreadsOption, UsersOption
+from .commands.simulate import simulate_command
+from .commands.validate import validate
 from .scheduler.engine_names import engine_named
-from .simulation.command import simulate_command
 from .terminal.bad_input import ends_on
 from .terminal.standard_output import checked_output, write_line
-from .validate_command import validate
 
 __all__ = ["main"]
 

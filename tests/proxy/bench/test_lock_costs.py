@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.traces.file import read_trace
-from licorne.proxy.bench.command import bench
 from licorne.proxy.bench.condition_lock import ConditionRWLock
 from licorne.proxy.bench.lock_asks import checked_asks
 from licorne.proxy.bench.lock_costs import LockCost, added_by_chain, measure_lock_costs
@@ -21,6 +20,7 @@ from licorne.proxy.bench.lock_figure import LockFigure
 from licorne.proxy.bench.lock_load import checked_throughput
 from licorne.proxy.bench.lock_traces import analysis, recorded_events, write_cluster_trace
 from licorne.proxy.bench.report import lock_costs_json, lock_costs_table, lock_figures_table
+from licorne.proxy.commands.bench import bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from fake_core import FakeCore
 from simulation_builders import written
 from typer.testing import CliRunner, Result
 
-from licorne.proxy.simulation.command import simulate_command
+from licorne.proxy.commands.simulate import simulate_command
 from licorne.proxy.simulation.interruption import interruption_noted
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from bench_fakes import some_figures
 from typer.testing import CliRunner
 
 from licorne.proxy.bench import run
-from licorne.proxy.bench.command import bench
 from licorne.proxy.bench.engine import Engine
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.figures import figures_to_json
 from licorne.proxy.bench.workloads import DEFAULT_NAMES, WORKLOADS, Workload
+from licorne.proxy.commands.bench import bench
 
 if TYPE_CHECKING:
     from licorne.proxy.bench.figures import Figures

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from .scheduler.engine_names import ENGINES
+from ..scheduler.engine_names import ENGINES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..model.errors import LicorneError
-from .terminal.bad_input import BAD_INPUT, ends_on, say
-from .terminal.standard_output import write_line
+from ...model.errors import LicorneError
+from ..terminal.bad_input import BAD_INPUT, ends_on, say
+from ..terminal.standard_output import write_line
 
 if TYPE_CHECKING:
-    from ..model.configuration.problems import Problem
-    from ..model.configuration.reader import Report
-    from ..model.values.documents import Document
+    from ...model.configuration.problems import Problem
+    from ...model.configuration.reader import Report
+    from ...model.values.documents import Document
 
 __all__ = ["validate"]
 
@@ -47,10 +47,10 @@ def validate(
 
 def _inspected(file: Path) -> tuple[Report, int]:
     """Return what is wrong with a file, and the status for it; that it cannot be read is said at once."""
-    from ..model.configuration.problems import Problem
-    from ..model.configuration.reader import Report, inspect
-    from .files.input_errors import InputError
-    from .files.input_files import read_text
+    from ...model.configuration.problems import Problem
+    from ...model.configuration.reader import Report, inspect
+    from ..files.input_errors import InputError
+    from ..files.input_files import read_text
 
     try:
         text = read_text(file)

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ..options import whole_number
+from ..bench.engine import Engine
+from ..bench.errors import BenchError, UnknownWorkloadError
+from ..bench.workloads import DEFAULT_NAMES, WORKLOADS, workload_named
 from ..terminal.bad_input import ends_on, say
 from ..terminal.standard_output import write_line
-from .engine import Engine
-from .errors import BenchError, UnknownWorkloadError
-from .workloads import DEFAULT_NAMES, WORKLOADS, workload_named
+from .options import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .figures import Figures
-    from .workloads import Workload
+    from ..bench.figures import Figures
+    from ..bench.workloads import Workload
 
 __all__ = ["bench"]
 
@@ -110,7 +110,7 @@ def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[Workload]:
 def _run(
     workloads: Sequence[Workload], engines: Sequence[Engine], repeat: int, threads: int | None
 ) -> list[Figures]:
-    from .run import run_all
+    from ..bench.run import run_all
 
     done: list[Figures] = []
     total = len(workloads) * len(engines)
@@ -122,8 +122,8 @@ def _run(
 
 
 def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
+    from ..bench.report import report_json, report_tables
     from ..terminal.tables import is_for_people, output_console, print_table
-    from .report import report_json, report_tables
 
     if as_json:
         write_line(report_json(runs))
@@ -136,17 +136,17 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
 def _report_locks(trace_events: int, *, as_json: bool) -> None:
     from time import perf_counter, sleep
 
-    from ..terminal.tables import is_for_people, output_console, print_table
-    from .lock_costs import measure_lock_costs
-    from .lock_figures import measure_lock_figures
-    from .report import (
+    from ..bench.lock_costs import measure_lock_costs
+    from ..bench.lock_figures import measure_lock_figures
+    from ..bench.report import (
         judged_pace_table,
         lock_costs_json,
         lock_costs_table,
         lock_figures_table,
         shared_pace_table,
     )
-    from .thread_pace import measure_judged_pace, measure_shared_pace
+    from ..bench.thread_pace import measure_judged_pace, measure_shared_pace
+    from ..terminal.tables import is_for_people, output_console, print_table
 
     costs = measure_lock_costs(perf_counter)
     figures = measure_lock_figures(perf_counter, trace_events=trace_events)

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..options import (
+from ..terminal.bad_input import ends_on
+from .options import (
     AfterOption,
     AsJsonOption,
     AtOption,
@@ -22,7 +23,6 @@ from ..options import (
     ThreadsOption,
     UsersOption,
 )
-from ..terminal.bad_input import ends_on
 
 __all__ = ["explain"]
 
@@ -46,10 +46,10 @@ def explain(
     as_json: AsJsonOption = False,
 ) -> None:
     """Say why an application waits: everything that stands in its way, and what would have to change."""
-    from .documents import document_of
+    from ..explanation.documents import document_of
+    from ..explanation.stage import stage_for, stage_options
+    from ..explanation.text import lines_of
     from .printing import moment_document, print_document, print_lines
-    from .stage import stage_for, stage_options
-    from .text import lines_of
 
     with ends_on(LicorneError, "licorne explain"):
         options = stage_options(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...model.values.documents import Document
-    from .stage import Stage
-    from .text import Line
+    from ..explanation.stage import Stage
+    from ..explanation.text import Line
 
 __all__ = ["moment_document", "print_document", "print_lines"]
 

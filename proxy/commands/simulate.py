@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..options import (
+from ..scheduler.engine_names import engine_named
+from ..terminal.bad_input import INTERRUPTED, ends_on, say
+from ..terminal.standard_output import write_line
+from .options import (
     AsJsonOption,
     EngineOption,
     NodesOption,
@@ -20,28 +23,25 @@ from ..options import (
     ThreadsOption,
     UsersOption,
 )
-from ..scheduler.engine_names import engine_named
-from ..terminal.bad_input import INTERRUPTED, ends_on, say
-from ..terminal.standard_output import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..resolvers.resolver import UserResolver
     from ..scheduler.engine_names import EngineName
-    from .core import Core
-    from .given_queues import GivenQueues
-    from .report import SimulationReport
-    from .simulation import CoreFactory
-    from .workloads.inputs import InputOptions
-    from .workloads.transcript_input import Transcript
-    from .workloads.workload import InputNote, Workload
+    from ..simulation.core import Core
+    from ..simulation.given_queues import GivenQueues
+    from ..simulation.report import SimulationReport
+    from ..simulation.simulation import CoreFactory
+    from ..simulation.workloads.inputs import InputOptions
+    from ..simulation.workloads.transcript_input import Transcript
+    from ..simulation.workloads.workload import InputNote, Workload
 
 __all__ = ["simulate_command"]
 
 
 def _open_scheduler_core(engine: EngineName, resolver: UserResolver | None, threads: int | None) -> Core:
-    from .scheduler_core import SchedulerCore
+    from ..simulation.scheduler_core import SchedulerCore
 
     return SchedulerCore(engine, resolver, threads)
 
@@ -77,8 +77,8 @@ def simulate_command(
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
         from ..resolvers.user_file import read_users
-        from .workloads.inputs import InputOptions
-        from .workloads.openb import OpenbMode
+        from ..simulation.workloads.inputs import InputOptions
+        from ..simulation.workloads.openb import OpenbMode
 
         options = InputOptions(
             path=input_path,
@@ -103,11 +103,11 @@ def _run(
     options: InputOptions, config: Path | None, engine: EngineName, open_core: CoreFactory
 ) -> SimulationReport:
     """Load everything, and only then simulate."""
-    from .given_queues import read_queues
-    from .interruption import interruption_noted
-    from .progress import progress_on
-    from .simulation import simulate
-    from .workloads.inputs import load_input
+    from ..simulation.given_queues import read_queues
+    from ..simulation.interruption import interruption_noted
+    from ..simulation.progress import progress_on
+    from ..simulation.simulation import simulate
+    from ..simulation.workloads.inputs import load_input
 
     given = None if config is None else read_queues(config)
     work = load_input(options)
@@ -127,8 +127,8 @@ def _run(
 
 def _notes_of(given: GivenQueues, work: Workload | Transcript) -> tuple[InputNote, ...]:
     """Refuse a configuration that does not fit the work; return what is probably not meant in it."""
-    from .given_queues import node_types_in, partitions_in
-    from .workloads.workload import Workload
+    from ..simulation.given_queues import node_types_in, partitions_in
+    from ..simulation.workloads.workload import Workload
 
     if isinstance(work, Workload):
         given.check_partitions()
@@ -140,9 +140,9 @@ def _notes_of(given: GivenQueues, work: Workload | Transcript) -> tuple[InputNot
 
 def _print(report: SimulationReport, *, as_json: bool) -> None:
     """Print a report to standard output."""
+    from ..simulation.report import document_of
+    from ..simulation.report_table import print_report
     from ..terminal.tables import is_for_people, output_console
-    from .report import document_of
-    from .report_table import print_report
 
     if as_json:
         write_line(json.dumps(document_of(report)))

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..options import (
+from ..terminal.bad_input import ends_on
+from .options import (
     AfterOption,
     AsJsonOption,
     AtOption,
@@ -23,7 +24,6 @@ from ..options import (
     UsersOption,
     whole_number,
 )
-from ..terminal.bad_input import ends_on
 
 __all__ = ["dry_run"]
 
@@ -73,10 +73,10 @@ def dry_run(
     as_json: AsJsonOption = False,
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
-    from .dry_run_requests import new_application, new_ask
-    from .dry_run_text import dry_run_document, dry_run_lines
+    from ..explanation.dry_run_requests import new_application, new_ask
+    from ..explanation.dry_run_text import dry_run_document, dry_run_lines
+    from ..explanation.stage import stage_for, stage_options
     from .printing import moment_document, print_document, print_lines
-    from .stage import stage_for, stage_options
 
     with ends_on(LicorneError, "licorne dry-run"):
         options = stage_options(
