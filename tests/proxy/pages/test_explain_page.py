@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "explain.md"
+PAGE: Final = Path(__file__).parents[3] / "docs" / "explain.md"
 _EXAMPLE: Final = re.compile(
     r"^### ([^\n]+)\n(?:(?!^#).)*?"
     r"^```yaml\n(.*?)^```\n\n^```jsonl\n(.*?)^```\n\n^```text\n(.*?)^```",
