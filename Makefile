@@ -49,7 +49,7 @@ soak: $(VENV)/.ready
 
 # Lockcheck against a search through all schedules, for all small programs; goes on where it was stopped.
 oracle: $(VENV)/.ready
-	nice -n 15 $(BIN)/python tests/oracle_run.py
+	nice -n 15 $(BIN)/python tests/support/lockcheck/oracle_run.py
 
 # The known bugs and false alarms of locks: which case stands for which, and how many come out as they have to.
 corpus: $(VENV)/.ready
@@ -57,7 +57,7 @@ corpus: $(VENV)/.ready
 
 # Mutants of how the engine `threads` takes its locks, and whether the tests kill them; takes most of an hour.
 mutants: $(VENV)/.ready
-	$(BIN)/python tests/lock_mutation_run.py
+	$(BIN)/python tests/support/actors/lock_mutation_run.py
 
 # Pykka's own tests, fetched from its source distribution, on our runtime.
 pykka-contract: $(VENV)/.ready

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from loguru import logger
-from shared_fields import fields_watched
+from support.actors.shared_fields import fields_watched
 
 from licorne.actors.dispatcher import Dispatcher
 

@@ -8,10 +8,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-import pykka_clerks
 import pytest
-from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, found
-from lock_corpus import RECORD
+from support.lockcheck import pykka_clerks
+from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, found
+from support.lockcheck.lock_corpus import RECORD
 
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher

@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from builders import PARTITION, TEN, a_configuration, a_node, a_resource, an_application
 from pykka import ActorDeadError
+from support.model.builders import PARTITION, TEN, a_configuration, a_node, a_resource, an_application
 
 from licorne.actors.engine import ActorsEngine, DirectEngine
 from licorne.actors.errors import AskCycleError, AskDirectionError

@@ -7,7 +7,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from builders import (
+from pykka import ActorDeadError
+from support.model.builders import (
     PARTITION,
     TEN,
     a_configuration,
@@ -17,7 +18,6 @@ from builders import (
     an_application,
     an_ask,
 )
-from pykka import ActorDeadError
 
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskDirectionError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interleaving import DeadlockError, LivelockError, Rehearsal, RehearsedLock, RehearsedQueue
+from support.actors.interleaving import DeadlockError, LivelockError, Rehearsal, RehearsedLock, RehearsedQueue
 
 
 class Cell:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from interleaving import Rehearsal, RehearsedLock, RehearsedQueue
 from pykka import ActorDeadError
+from support.actors.interleaving import Rehearsal, RehearsedLock, RehearsedQueue
 
 from licorne.actors import actor as actor_module
 from licorne.actors import dispatcher as dispatcher_module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from builders import FakePredicates
+from support.model.builders import FakePredicates
 
 from licorne.actors.judgements import SLOW_NS, Answers, Judgements, WorldMovedError
 from licorne.model.scheduling.cycle import CycleOutcome

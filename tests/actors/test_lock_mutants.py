@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 import pytest
-from lock_mutant_table import REASONS, can_deadlock
-from lock_mutants import Mutant, exchanged, mutants, mutants_of
+from support.actors.lock_mutant_table import REASONS, can_deadlock
+from support.actors.lock_mutants import Mutant, exchanged, mutants, mutants_of
 
 SOURCE = '''
 class Door:

@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from listening import Listener
-from manager_requests import ONE, TWO, application_request, ask_request, configuration_request, node_request
-from running_scheduler import begin, reserved_in, running
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import (
+    ONE,
+    TWO,
+    application_request,
+    ask_request,
+    configuration_request,
+    node_request,
+)
+from support.proxy.running_scheduler import begin, reserved_in, running
 
 from licorne import Scheduler
 from licorne.actors.engine import ActorsEngine

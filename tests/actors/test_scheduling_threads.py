@@ -6,7 +6,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from listening import WAIT_SECONDS
+from support.proxy.listening import WAIT_SECONDS
 
 from licorne.actors.scheduling_threads import SchedulingThreads
 

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from listening import WAIT_SECONDS
+from support.proxy.listening import WAIT_SECONDS
 
 from licorne.actors.afterwards import Afterwards
 from licorne.actors.stepping_threads import SteppingThreads

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from listening import Judge, Listener, once
-from manager_requests import application_request, ask_request, keys, node_request
-from running_scheduler import begin, running
-from transcript_witness import make_replay
+from support.proxy.listening import Judge, Listener, once
+from support.proxy.manager_requests import application_request, ask_request, keys, node_request
+from support.proxy.running_scheduler import begin, running
+from support.transcripts.transcript_witness import make_replay
 
 from licorne import Scheduler
 from licorne.actors.afterwards import Afterwards

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import SECOND_NS, START_NS
+from support.model.builders import SECOND_NS, START_NS
 
 from licorne.actors.virtual_clock import EPOCH_2000_NS, VirtualClock
 from licorne.model.state.surroundings import Inspection, LookAgain, QueueCleaning

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from pytest_runs import RUN_SECONDS_MAX, run_module
+from support.lockcheck.pytest_runs import RUN_SECONDS_MAX, run_module
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.reports.documents import read_document

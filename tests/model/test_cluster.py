@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import START_NS
+from support.model.builders import START_NS
 
 from licorne.model.cluster import Cluster
 from licorne.model.configuration.reader import ConfigurationError

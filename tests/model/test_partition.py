@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from builders import SECOND_NS, START_NS, FakePredicates, a_resource
-from harness import Harness
+from support.model.builders import SECOND_NS, START_NS, FakePredicates, a_resource
+from support.model.harness import Harness
 
 from licorne.model.values.messages import (
     ApplicationChanged,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from google.protobuf.json_format import MessageToDict
-from listening import WAIT_SECONDS
-from manager_requests import TWO, application_request, ask_request, node_request
+from support.proxy.listening import WAIT_SECONDS
+from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
 from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application

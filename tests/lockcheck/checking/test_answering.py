@@ -5,8 +5,8 @@ from __future__ import annotations
 import _thread
 import threading
 
-from deadlocked import WAIT_SECONDS_MAX
-from lock_corpus import RECORD
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
+from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import Kind, Lock, session
 from licorne.lockcheck.checking.answering import Answerer

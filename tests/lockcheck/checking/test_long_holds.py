@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from deadlocked import WAIT_SECONDS_MAX
-from interpreter_lock import EITHER_WAY, take_for_granted
-from pytest_runs import run_module
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
+from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
+from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import (
     Kind,

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from lock_corpus import RECORD, hold
+from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, tree
 from licorne.lockcheck.checking.answering import Answerer

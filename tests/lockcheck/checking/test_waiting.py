@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from deadlocked import until
+from support.lockcheck.deadlocked import until
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session
 from licorne.lockcheck.checking import waiting
@@ -17,7 +17,7 @@ from licorne.lockcheck.holding.runtime import runtime
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from lock_corpus import Guard
+    from support.lockcheck.lock_corpus import Guard
 
     from licorne.lockcheck.holding.chains import Unit
     from licorne.lockcheck.sessions.session import Action, Session

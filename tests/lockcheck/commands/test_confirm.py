@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from recorded_programs import ONE_BY_ONE
+from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.commands.command import CLEAN, FOUND, USAGE, main

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pykka
 import pytest
-from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
-from pytest_runs import run_module
+from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
+from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
 from licorne.lockcheck.checking.stops import witness_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from lock_corpus import Guard
+    from support.lockcheck.lock_corpus import Guard
 
 Met: TypeAlias = "Callable[[], object]"
 """What a thread calls that holds its first lock: it waits there for the others, or goes on at once."""

@@ -11,13 +11,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
-from deadlocked import WAIT_SECONDS_MAX
-from lock_corpus import hold
-from lock_oracle import deadlocks
-from lock_programs import random_programs
 from order_bugs import ORDER_BUGS
-from recorded_programs import RunningProgram
-from steered_threads import (
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
+from support.lockcheck.lock_corpus import hold
+from support.lockcheck.lock_oracle import deadlocks
+from support.lockcheck.lock_programs import random_programs
+from support.lockcheck.recorded_programs import RunningProgram
+from support.lockcheck.steered_threads import (
     joins,
     nests_of,
     together,
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from lock_corpus import Guard
-    from lock_programs import Program
-    from steered_threads import Works
+    from support.lockcheck.lock_corpus import Guard
+    from support.lockcheck.lock_programs import Program
+    from support.lockcheck.steered_threads import Works
 
     from licorne.lockcheck.findings.witness import Witness
 

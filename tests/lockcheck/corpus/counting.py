@@ -15,12 +15,12 @@ from unittest import mock
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from lock_corpus import Bug, Safe, look
 from order_bugs import ORDER_BUGS
 from pykka_cases import PYKKA_BUGS
 from rule_bugs import RULE_BUGS
 from safe_patterns import SAFE
 from sources import ABSENT, BUGS, ELSEWHERE, FALSE_ALARMS, HISTORY
+from support.lockcheck.lock_corpus import Bug, Safe, look
 
 from licorne.lockcheck import Rung
 

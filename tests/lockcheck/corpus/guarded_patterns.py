@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from lock_corpus import Cluster, Safe, hold, nest
+from support.lockcheck.lock_corpus import Cluster, Safe, hold, nest
 
 from licorne.lockcheck import (
     Lock,
@@ -19,7 +19,7 @@ from licorne.lockcheck import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lock_corpus import Guard
+    from support.lockcheck.lock_corpus import Guard
 
 
 def both_ways(*gates: Callable[[Cluster], Guard]) -> Callable[[Cluster], None]:

@@ -12,14 +12,14 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from lock_corpus import ORDER, Bug, Cluster, nest
+from support.lockcheck.lock_corpus import ORDER, Bug, Cluster, nest
 
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lock_corpus import Guard
+    from support.lockcheck.lock_corpus import Guard
 
 Path: TypeAlias = "Callable[[Cluster], tuple[Guard, ...]]"
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pykka
-from lock_corpus import Bug, Cluster, Safe, hold
-from pykka_clerks import clerks
+from support.lockcheck.lock_corpus import Bug, Cluster, Safe, hold
+from support.lockcheck.pykka_clerks import clerks
 
 from licorne.lockcheck import Kind, Rung
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 import pytest
-from lock_corpus import Bug, Cluster, hold, nest
+from support.lockcheck.lock_corpus import Bug, Cluster, hold, nest
 
 from licorne.lockcheck import (
     Condition,
@@ -32,7 +32,7 @@ from licorne.lockcheck import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lock_corpus import Guard
+    from support.lockcheck.lock_corpus import Guard
 
 
 def again(first: Callable[[Cluster], Guard], second: Callable[[Cluster], Guard]) -> Callable[[Cluster], None]:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from guarded_patterns import GUARDED
-from lock_corpus import Cluster, Safe, hold, nest
 from pykka_cases import PYKKA_SAFE
+from support.lockcheck.lock_corpus import Cluster, Safe, hold, nest
 
 from licorne.lockcheck import (
     Condition,

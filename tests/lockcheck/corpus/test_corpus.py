@@ -10,9 +10,9 @@ import counting
 import pytest
 from counting import ALL_BUGS, is_found, is_left_alone
 from guarded_patterns import GUARDED, both_ways
-from lock_corpus import Bug, Cluster, Safe, look, nest
 from safe_patterns import SAFE
 from sources import ABSENT, BUGS, ELSEWHERE, FALSE_ALARMS, HISTORY
+from support.lockcheck.lock_corpus import Bug, Cluster, Safe, look, nest
 
 from licorne.lockcheck import Kind, Lock, RLock, Rung, blocking, session
 from licorne.lockcheck.findings.text import scenario, suggestion

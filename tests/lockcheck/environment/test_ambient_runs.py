@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from recorded_programs import ONE_BY_ONE
+from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.commands.command import FOUND, main

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from random import Random
 from typing import TYPE_CHECKING
 
-from lock_corpus import RECORD
+from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import Condition, Lock, RWLock, session
 from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, limit_of, spread_of, together

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lock_corpus import RECORD, hold
+from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, Order, Rung, RWLock, session, unit
 from licorne.lockcheck.findings.text import counted

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
-from lock_corpus import RECORD
-from steered_threads import nests_of, witnesses
+from support.lockcheck.lock_corpus import RECORD
+from support.lockcheck.steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
 from licorne.lockcheck.checking.stops import finding_of, witness_of

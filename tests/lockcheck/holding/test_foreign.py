@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pykka
 import pytest
-from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
-from lock_corpus import RECORD, hold, nest
+from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
+from support.lockcheck.lock_corpus import RECORD, hold, nest
 
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tree
 from licorne.lockcheck.checking.stops import witness_of

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
 
 from licorne.lockcheck import DeadlockError, Lock, unit
 from licorne.lockcheck.holding.runtime import runtime

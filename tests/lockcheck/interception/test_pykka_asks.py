@@ -6,12 +6,12 @@ import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-import lock_corpus
 import pykka
 import pytest
-from deadlocked import WAIT_SECONDS_MAX, found, run_all
-from lock_corpus import RECORD, hold
-from pykka_clerks import Clerk, Ref, clerks
+from support.lockcheck import lock_corpus
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, found, run_all
+from support.lockcheck.lock_corpus import RECORD, hold
+from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
 
 from licorne.lockcheck import Kind, Lock, LockOrderError, Order, Rung, session
 

@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pykka
 import pytest
-from deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, checked, deadlocks, found, run_all, until
-from lock_corpus import hold
-from pykka_clerks import Clerk, Ref, clerks
+from support.lockcheck.deadlocked import (
+    LEAVE_ALONE,
+    WAIT_SECONDS_MAX,
+    checked,
+    deadlocks,
+    found,
+    run_all,
+    until,
+)
+from support.lockcheck.lock_corpus import hold
+from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
 from licorne.lockcheck.checking import waiting

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pykka
 import pytest
-from deadlocked import WAIT_SECONDS_MAX, checked, deadlocks
-from pykka_clerks import Clerk
-from pytest_runs import RUN_SECONDS_MAX, run_module
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks
+from support.lockcheck.pykka_clerks import Clerk
+from support.lockcheck.pytest_runs import RUN_SECONDS_MAX, run_module
 
 from licorne.lockcheck import DeadlockError, Lock
 from licorne.lockcheck.commands.command import FOUND

@@ -12,8 +12,8 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 import pytest
-from deadlocked import WAIT_SECONDS_MAX
-from lock_corpus import RECORD
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
+from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import Condition, Kind, LockOrderError, Rung, session
 from licorne.lockcheck.checking.asking_again import what_follows

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from interpreter_lock import EITHER_WAY, take_for_granted
-from lock_corpus import RECORD, hold
+from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
+from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne import lockcheck
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, unit

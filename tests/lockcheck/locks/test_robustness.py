@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from lock_corpus import RECORD, hold
+from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import (
     DeadlockPossibleError,

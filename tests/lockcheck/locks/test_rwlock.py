@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from deadlocked import until
+from support.lockcheck.deadlocked import until
 
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.locks.rwlock import PlainRWLock

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
 
 from licorne.lockcheck import Condition, Lock
 

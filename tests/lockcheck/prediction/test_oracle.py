@@ -13,16 +13,16 @@ import sys
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
-import oracle_run
 import pytest
-from lock_oracle import deadlocks, refuses
-from lock_programs import DROP, LEAVE, Program, Take, nests, random_programs, small_programs
-from lock_verdicts import compare
+from support.lockcheck import oracle_run
+from support.lockcheck.lock_oracle import deadlocks, refuses
+from support.lockcheck.lock_programs import DROP, LEAVE, Program, Take, nests, random_programs, small_programs
+from support.lockcheck.lock_verdicts import compare
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lock_programs import Nest
+    from support.lockcheck.lock_programs import Nest
 
 FORTH, BACK = (Take(0), Take(1)), (Take(1), Take(0))
 
@@ -134,8 +134,8 @@ def test_threads_that_wait_for_the_end_of_others() -> None:
 
 def test_a_disagreement_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A comparison that cannot fail proves nothing."""
-    monkeypatch.setattr("lock_verdicts.checker_says", lambda _: frozenset())
-    monkeypatch.setattr("lock_verdicts.comes_true", lambda *_: False)
+    monkeypatch.setattr("support.lockcheck.lock_verdicts.checker_says", lambda _: frozenset())
+    monkeypatch.setattr("support.lockcheck.lock_verdicts.comes_true", lambda *_: False)
     told = compare([Program(((FORTH,), (BACK,)))] * 20).wrong
 
     assert {"R2 missed: P", "R3 invented "} == {one[:12] for one in told}

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
-from lock_programs import Program, Take, random_programs, small_programs
-from trace_oracle import comes_true, in_turn, recorded, trace_of
+from support.lockcheck.lock_programs import Program, Take, random_programs, small_programs
+from support.lockcheck.trace_oracle import comes_true, in_turn, recorded, trace_of
 
 from licorne.lockcheck.prediction.prediction import predict
 

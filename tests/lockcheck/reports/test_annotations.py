@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.annotations import to_annotations
@@ -20,7 +20,7 @@ def test_each_finding_is_one_line_beside_its_place_the_strongest_first() -> None
     lines = to_annotations(summary_of_a_closed_path(), ROOT, DEFAULT_FAIL_ON).splitlines()
 
     assert ["error", "notice", "error"] == [re.match(r"::(\w+) ", line)[1] for line in lines]  # type: ignore[index]
-    assert lines[0].startswith("::error file=tests/lock_corpus.py,line=")
+    assert lines[0].startswith("::error file=tests/support/lockcheck/lock_corpus.py,line=")
     assert ",title=lockcheck R2%3A cycle::a closed path of 2 steps: " in lines[0]
     assert "%0ASuggestion: let " in lines[0]
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON

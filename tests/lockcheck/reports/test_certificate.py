@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lock_reports import a_closed_path, a_sound_program
+from support.lockcheck.lock_reports import a_closed_path, a_sound_program
 
 from licorne.lockcheck import excludes, leaf, session
 from licorne.lockcheck.order.order import Order

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lock_corpus import RECORD, hold
-from lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_corpus import RECORD, hold
+from support.lockcheck.lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Lock, session
 from licorne.lockcheck.reports.diagrams import dot, lock_classes, mermaid

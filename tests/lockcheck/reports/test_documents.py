@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Kind, LockUsageError
 from licorne.lockcheck.reports.documents import document_of, from_json, read_document, to_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree.ElementTree import Element, fromstring
 
-from lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.junit import to_junit

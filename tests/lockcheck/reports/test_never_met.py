@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from lock_corpus import RECORD, Cluster, hold
-from pytest_runs import run_module
+from support.lockcheck.lock_corpus import RECORD, Cluster, hold
+from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Lock, Rung, session, unit
 from licorne.lockcheck.findings.text import finding_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path as Folder
 
-    from lock_corpus import Guard
+    from support.lockcheck.lock_corpus import Guard
 
     Path = Callable[[Cluster], tuple[Guard, ...]]
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
-from lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck.reports.page import BYTES_MAX, to_html
 from licorne.lockcheck.sessions.summaries import Summary

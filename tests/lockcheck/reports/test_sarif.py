@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from jsonschema import Draft7Validator
-from lock_corpus import RECORD
-from lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_corpus import RECORD
+from support.lockcheck.lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import Lock, session
 from licorne.lockcheck.reports.sarif import to_sarif
@@ -87,7 +87,7 @@ def test_a_closed_path_is_a_flow_of_threads_with_places_in_the_checkout() -> Non
     place = result["locations"][0]["physicalLocation"]
 
     assert ["rm", "scheduler"] == sorted(thread["id"] for thread in flow["threadFlows"])
-    assert {"uri": "tests/lock_corpus.py", "uriBaseId": "ROOT"} == place["artifactLocation"]
+    assert {"uri": "tests/support/lockcheck/lock_corpus.py", "uriBaseId": "ROOT"} == place["artifactLocation"]
     assert place["region"]["startLine"] > 1
     assert ["takes", "wants"] == [
         step["location"]["message"]["text"].split()[0] for step in flow["threadFlows"][0]["locations"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from lock_corpus import RECORD, Cluster, hold
+from support.lockcheck.lock_corpus import RECORD, Cluster, hold
 
 from licorne.lockcheck import Lock, LockUsageError, RWLock, session
 from licorne.lockcheck.commands.command import CLEAN, USAGE, main

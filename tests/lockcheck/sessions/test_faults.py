@@ -6,7 +6,7 @@ import sys
 import threading
 
 import pytest
-from lock_corpus import RECORD, hold
+from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import (
     Condition,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lock_corpus import RECORD, hold
-from lock_reports import a_closed_path, a_sound_program
+from support.lockcheck.lock_corpus import RECORD, hold
+from support.lockcheck.lock_reports import a_closed_path, a_sound_program
 
 from licorne.lockcheck import Lock, Rung, session, unit
 from licorne.lockcheck.findings.text import suggestion

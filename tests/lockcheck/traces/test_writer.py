@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interpreter_lock import EITHER_WAY, take_for_granted
+from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 
 from licorne.lockcheck import Lock
 from licorne.lockcheck.findings.findings import Frame

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import SECOND_NS, START_NS, a_resource, an_allocation, an_ask
-from driven_application import DrivenApplication
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.builders import SECOND_NS, START_NS, a_resource, an_allocation, an_ask
+from support.model.driven_application import DrivenApplication
 
 from licorne.model.applications.views import application_view
 from licorne.model.resources.resource import EMPTY

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
-from driven_application import DrivenApplication
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
+from support.model.driven_application import DrivenApplication
 
 from licorne.model.applications.effects import TimerKind
 from licorne.model.applications.gang import SwapWalk

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 
 from licorne.model.applications.ask_walk import (
     RESERVATION_DELAY_NS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from builders import SECOND_NS, START_NS, a_resource, an_ask
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.builders import SECOND_NS, START_NS, a_resource, an_ask
 
 from licorne.model.applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind, next_candidate
 from licorne.model.applications.pending_asks import PendingAsks, shape_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
 
 from licorne.model.applications import gang
 from licorne.model.applications.effects import Effect, ReleaseWanted

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from builders import FakePredicates, a_resource
-from harness import Harness
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.builders import FakePredicates, a_resource
+from support.model.harness import Harness
 
 from licorne.model.values.messages import NodeAction, TerminationType
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import START_NS
+from support.model.builders import START_NS
 
 from licorne.model.applications.effects import Effect, StateEntered, TimerKind, TimerSet
 from licorne.model.applications.life import COMPLETING_TIMEOUT_NS, TERMINATED_RETENTION_NS, Life

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 
 from licorne.model.applications.pending_asks import AskRecord, PendingAsks, shape_of
 

@@ -6,10 +6,10 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 
 from licorne.model.applications.pending_asks import AskRecord, PendingAsks
 

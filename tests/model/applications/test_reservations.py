@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import START_NS
+from support.model.builders import START_NS
 
 from licorne.model.applications.reservations import Reservation, Reservations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import TEN, a_resource, an_ask
+from support.model.builders import TEN, a_resource, an_ask
 
 from licorne.model.applications.task_groups import TaskGroups
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from harness import TEN, Harness, a_resource
+from support.model.harness import TEN, Harness, a_resource
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.values.messages import ApplicationChanged, NodeAction, TerminationType

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from configurations import BELOW, below_root, the_partition, the_queue
+from support.model.configurations import BELOW, below_root, the_partition, the_queue
 
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import ChildTemplateConfig, LimitConfig, Position, QueueConfig

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 import yaml
-from configurations import below_root, errors_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.configurations import below_root, errors_of
 
 from licorne.model.configuration.checksum import checksum
 from licorne.model.configuration.problems import ConfigurationError, Problem

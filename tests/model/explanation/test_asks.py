@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from builders import SECOND_NS, START_NS, TEN, FakePredicates, a_resource
-from explained import ask_of, blockers, explained, only_blocker, reasons
-from harness import Harness
+from support.model.builders import SECOND_NS, START_NS, TEN, FakePredicates, a_resource
+from support.model.explained import ask_of, blockers, explained, only_blocker, reasons
+from support.model.harness import Harness
 
 from licorne.model.explanation import AskStatus, Lack, NodeObstacle, SubjectKind
 from licorne.model.values.messages import NodeAction, TerminationType

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import PARTITION, START_NS, TEN, a_resource
-from harness import Harness
+from support.model.builders import PARTITION, START_NS, TEN, a_resource
+from support.model.harness import Harness
 
 from licorne.model.values.allocation import REQUIRED_NODE_TAG
 from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from builders import TEN, a_resource
-from explained import explained
-from harness import Harness
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import TEN, a_resource
+from support.model.explained import explained
+from support.model.harness import Harness
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.explanation.places import AHEAD_MAX

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from builders import TEN, a_resource
-from explained import blockers, explained
-from harness import Harness
+from support.model.builders import TEN, a_resource
+from support.model.explained import blockers, explained
+from support.model.harness import Harness
 
 from licorne.model.configuration.schema import Position
 from licorne.model.explanation import Lack, SubjectKind

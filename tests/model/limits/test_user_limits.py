@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from limit_builders import BOB, DAN, EVE, TEN, a_limit, a_root, books, fill, memory
+from support.model.limit_builders import BOB, DAN, EVE, TEN, a_limit, a_root, books, fill, memory
 
 from licorne.model.configuration.schema import LimitConfig, Position
 from licorne.model.limits.usage_tree import ApplicationLimitBlocker, LimitBlocker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limit_builders import BOB, EVE, TEN, a_limit, a_root, books, memory
+from support.model.limit_builders import BOB, EVE, TEN, a_limit, a_root, books, memory
 
 
 def test_a_changed_limit_counts_from_then_on() -> None:

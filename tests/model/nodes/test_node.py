@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from builders import TEN, a_node, a_resource, an_allocation, an_ask
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.builders import TEN, a_node, a_resource, an_allocation, an_ask
 
 from licorne.model.nodes.node import INSTANCE_TYPE, Node
 from licorne.model.resources.resource import EMPTY, Resource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import TEN, a_node, a_resource
+from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, NodeSeat, NodeSortPolicy
 from licorne.model.resources.resource import EMPTY, Resource

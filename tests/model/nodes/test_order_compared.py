@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import TEN, a_node, a_resource
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.nodes.order import NodeOrder, NodeSeat, NodeSortPolicy
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement_fakes import FakeQueues, a_request
+from support.model.placement_fakes import FakeQueues, a_request
 
 from licorne.model.configuration.names import QUEUE_NAME_RULE
 from licorne.model.configuration.schema import FilterConfig, RuleConfig

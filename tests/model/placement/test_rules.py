@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from placement_fakes import FakeQueues, a_request
+from support.model.placement_fakes import FakeQueues, a_request
 
 from licorne.model.configuration.names import QUEUE_NAME_RULE
 from licorne.model.configuration.schema import FilterConfig, Position, RuleConfig

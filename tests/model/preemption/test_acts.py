@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import PARTITION, TEN, a_resource
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import PARTITION, TEN, a_resource
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.acts import (
     mark_all,

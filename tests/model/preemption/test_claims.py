@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from builders import TEN, FakePredicates, a_resource
-from preemption_scenes import Scene
+from support.model.builders import TEN, FakePredicates, a_resource
+from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.claims import NOTHING_SPOKEN_FOR, SpokenFor, spoken_for
 from licorne.model.resources.resource import EMPTY

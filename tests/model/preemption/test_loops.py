@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import START_NS, TEN
+from support.model.builders import START_NS, TEN
 
 from licorne.model.preemption.loops import LOOP_WINDOW_NS, loop_of
 from licorne.model.state.preemption_log import (

@@ -6,10 +6,10 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from builders import FakePredicates, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import FakePredicates, a_resource
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.applications.application import Application
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import TEN, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from preemption_scenes import Scene
+from support.model.builders import TEN, a_resource
+from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.quota import over_maximum, shared_out
 from licorne.model.queues.quota_timer import quota_settings, quotas_changed

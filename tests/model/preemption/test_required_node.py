@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from builders import TEN, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from preemption_scenes import Scene
+from support.model.builders import TEN, a_resource
+from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.victims import given_back
 from licorne.model.resources.resource import Resource, add, fits

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.victims import (
     Need,

@@ -6,10 +6,10 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import TEN, a_queue_tree, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seats import a_leaf, a_seat, facts_of
+from support.model.builders import TEN, a_queue_tree, a_resource
+from support.model.seats import a_leaf, a_seat, facts_of
 
 from licorne.model.queues.order import ChildOrder, SeatOrder, child_key
 from licorne.model.resources.priorities import INT32_MIN

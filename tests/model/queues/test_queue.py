@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import TEN, a_resource
-from seats import a_leaf, a_seat, facts_of
+from support.model.builders import TEN, a_resource
+from support.model.seats import a_leaf, a_seat, facts_of
 
 from licorne.model.configuration.queue_properties import SortPolicy
 from licorne.model.errors import LicorneError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from builders import TEN, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.builders import TEN, a_resource
 
 from licorne.model.queues import quota as queue_quota
 from licorne.model.queues.queue import Queue

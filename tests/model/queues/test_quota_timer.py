@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import SECOND_NS, START_NS, TEN, a_queue_tree, a_resource
+from support.model.builders import SECOND_NS, START_NS, TEN, a_queue_tree, a_resource
 
 from licorne.model.configuration.queue_properties import QUOTA_PREEMPTION_DELAY
 from licorne.model.queues.queue import Queue

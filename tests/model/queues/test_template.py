@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import a_resource
+from support.model.builders import a_resource
 
 from licorne.model.configuration.schema import ChildTemplateConfig
 from licorne.model.queues.template import QueueTemplate

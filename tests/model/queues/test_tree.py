@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import TEN, a_configuration, a_queue_tree, a_resource
-from seats import a_seat, facts_of
+from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource
+from support.model.seats import a_seat, facts_of
 
 from licorne.model.configuration.queue_properties import PriorityPolicy, SortPolicy
 from licorne.model.queues.queue import Queue

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import TEN, a_configuration, a_queue_tree, a_resource
-from seats import a_seat, facts_of
+from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource
+from support.model.seats import a_seat, facts_of
 
 from licorne.model.values.users import User
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import SECOND_NS, START_NS, TEN, a_resource
-from harness import Harness
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
+from support.model.harness import Harness
 
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import AllocationsReleased, NodeAction, TerminationType

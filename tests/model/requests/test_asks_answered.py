@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import TEN, a_resource
-from harness import Harness
+from support.model.builders import TEN, a_resource
+from support.model.harness import Harness
 
 from licorne.model.values.messages import NodeAction, TerminationType
 from licorne.model.values.object_state import ObjectState

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import SECOND_NS, TEN, a_resource
-from harness import Harness
+from support.model.builders import SECOND_NS, TEN, a_resource
+from support.model.harness import Harness
 
 from licorne.model.requests.quarantining import BrokenKind, Quarantined
 from licorne.model.resources.resource import EMPTY

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from builders import TEN, a_resource
-from harness import Harness
+from support.model.builders import TEN, a_resource
+from support.model.harness import Harness
 
 from licorne.model.queues.tree import RECOVERY_QUEUE
 from licorne.model.values.messages import NodeAction, TerminationType

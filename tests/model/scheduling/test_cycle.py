@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import START_NS, TEN, FakePredicates, a_resource
-from harness import Harness
+from support.model.builders import START_NS, TEN, FakePredicates, a_resource
+from support.model.harness import Harness
 
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import AllocationPlaced, NodeAction

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import pytest
-from builders import a_resource
-from harness import Harness
+from support.model.builders import a_resource
+from support.model.harness import Harness
 
 from licorne.model.resources.resource import fits_undefined_unlimited
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle

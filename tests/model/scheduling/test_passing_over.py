@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import FakePredicates, Harness, a_resource
+from support.model.harness import FakePredicates, Harness, a_resource
 
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import NodeAction

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from builders import TEN, FakePredicates, a_resource
-from harness import Harness
+from support.model.builders import TEN, FakePredicates, a_resource
+from support.model.harness import Harness
 
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.scheduling.reserved_pass import RESERVATION_TIMEOUT_NS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Never
 
 import pytest
-from builders import TEN, a_resource
-from harness import FakePredicates, Harness
+from support.model.builders import TEN, a_resource
+from support.model.harness import FakePredicates, Harness
 
 from licorne.model.applications.application import Application
 from licorne.model.limits.user_limits import UserLimits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import SECOND_NS, START_NS, TEN, a_resource
-from harness import Harness
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
+from support.model.harness import Harness
 
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state import placing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import SECOND_NS, START_NS, TEN, an_ask
+from support.model.builders import SECOND_NS, START_NS, TEN, an_ask
 
 from licorne.model.applications.ask_walk import Candidate, CandidateKind
 from licorne.model.applications.pending_asks import AskRecord

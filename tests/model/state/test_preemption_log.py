@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import START_NS, TEN
+from support.model.builders import START_NS, TEN
 
 from licorne.model.state.preemption_log import (
     RECORDS_MAX,

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import TEN, a_resource
-from harness import Harness
+from support.model.builders import TEN, a_resource
+from support.model.harness import Harness
 
 from licorne.model.requests.quarantining import BrokenKind
 from licorne.model.state.surroundings import ApplicationTimer, LookAgain

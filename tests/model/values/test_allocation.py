@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import START_NS, TEN, a_resource, an_allocation, an_ask
+from support.model.builders import START_NS, TEN, a_resource, an_allocation, an_ask
 
 from licorne.model.values.allocation import UNKNOWN_INSTANCE_TYPE, Allocation, Ask
 

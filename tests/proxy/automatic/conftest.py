@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from listening import Listener
 from loguru import logger
-from running_scheduler import running
-from shared_fields import fields_watched
+from support.actors.shared_fields import fields_watched
+from support.proxy.listening import Listener
+from support.proxy.running_scheduler import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

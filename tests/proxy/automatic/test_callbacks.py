@@ -7,9 +7,9 @@ from asyncio import CancelledError
 from typing import TYPE_CHECKING
 
 import pytest
-from listening import WAIT_SECONDS, Gate, Judge, Listener, once
-from manager_requests import ask_request, keys, release_request
-from running_scheduler import begin
+from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from support.proxy.manager_requests import ask_request, keys, release_request
+from support.proxy.running_scheduler import begin
 
 if TYPE_CHECKING:
     from licorne import Scheduler

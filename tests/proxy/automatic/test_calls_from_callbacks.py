@@ -6,8 +6,8 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
-from listening import WAIT_SECONDS, Gate, Listener, once
-from manager_requests import (
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener, once
+from support.proxy.manager_requests import (
     ONE,
     TWO,
     application_request,
@@ -19,7 +19,7 @@ from manager_requests import (
     placeholder_request,
     release_request,
 )
-from running_scheduler import begin, threads_of_ours
+from support.proxy.running_scheduler import begin, threads_of_ours
 
 from licorne import RequestError
 from licorne.proxy.si import si_pb2 as si

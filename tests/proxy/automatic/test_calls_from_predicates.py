@@ -8,8 +8,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import pytest
-from listening import WAIT_SECONDS, Gate, Judge, Listener, once
-from manager_requests import (
+from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from support.proxy.manager_requests import (
     ONE,
     TWO,
     application_request,
@@ -17,7 +17,7 @@ from manager_requests import (
     configuration_request,
     node_request,
 )
-from running_scheduler import begin
+from support.proxy.running_scheduler import begin
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from listening import WAIT_SECONDS, Gate, Listener
-from manager_requests import TWO, application_request, ask_request, keys
-from running_scheduler import begin, placed_in
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener
+from support.proxy.manager_requests import TWO, application_request, ask_request, keys
+from support.proxy.running_scheduler import begin, placed_in
 
 from licorne.actors import rm_link
 

@@ -6,9 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from listening import Judge, Listener
-from manager_requests import ONE, ask_request, node_request
-from running_scheduler import begin, running
+from support.proxy.listening import Judge, Listener
+from support.proxy.manager_requests import ONE, ask_request, node_request
+from support.proxy.running_scheduler import begin, running
 
 from licorne import CallbackFailure, RequestError, ResourceManager, Scheduler
 

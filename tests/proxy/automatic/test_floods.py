@@ -6,9 +6,9 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from listening import WAIT_SECONDS, Gate, Judge, Listener, once
-from manager_requests import ask_request, keys, node_request
-from running_scheduler import begin, running
+from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from support.proxy.manager_requests import ask_request, keys, node_request
+from support.proxy.running_scheduler import begin, running
 
 from licorne import RequestError
 from licorne.actors import inflow, partition_actor

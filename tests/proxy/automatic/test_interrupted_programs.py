@@ -10,9 +10,9 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from listening import WAIT_SECONDS, Gate, Judge, Listener
-from manager_requests import TWO, ask_request, configuration_request
-from running_scheduler import begin
+from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener
+from support.proxy.manager_requests import TWO, ask_request, configuration_request
+from support.proxy.running_scheduler import begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

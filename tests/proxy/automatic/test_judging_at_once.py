@@ -7,10 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from listening import WAIT_SECONDS, Gate, Judge, Listener, once
-from manager_requests import application_request, ask_request, keys, node_request, release_request
-from running_scheduler import begin, in_threads, running
-from threads_stress import node_end
+from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from support.proxy.manager_requests import (
+    application_request,
+    ask_request,
+    keys,
+    node_request,
+    release_request,
+)
+from support.proxy.running_scheduler import begin, in_threads, running
+from support.proxy.threads_stress import node_end
 
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si

@@ -6,9 +6,15 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
-from listening import Listener
-from manager_requests import application_request, ask_request, keys, node_request, release_request
-from running_scheduler import begin, in_threads
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import (
+    application_request,
+    ask_request,
+    keys,
+    node_request,
+    release_request,
+)
+from support.proxy.running_scheduler import begin, in_threads
 
 if TYPE_CHECKING:
     from licorne import Scheduler

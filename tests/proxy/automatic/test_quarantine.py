@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manager_requests import ONE, application_request, ask_request, keys, node_request
-from running_scheduler import begin
+from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
+from support.proxy.running_scheduler import begin
 
 from licorne.actors.engine import ActorsEngine
 from licorne.actors.guarded_partition import GuardedPartition
@@ -14,7 +14,7 @@ from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY
 
 if TYPE_CHECKING:
-    from listening import Listener
+    from support.proxy.listening import Listener
 
     from licorne import Scheduler
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import pytest
-from listening import Listener, MeetingJudge
-from preemption_transcripts import preemption_transcript
-from running_scheduler import running
-from threads_stress import switching_every
-from transcript_generator import random_transcript
+from support.proxy.listening import Listener, MeetingJudge
+from support.proxy.running_scheduler import running
+from support.proxy.threads_stress import switching_every
+from support.transcripts.preemption_transcripts import preemption_transcript
+from support.transcripts.transcript_generator import random_transcript
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from listening import Judge, Listener
-from manager_requests import (
+from support.proxy.listening import Judge, Listener
+from support.proxy.manager_requests import (
     ONE,
     application_request,
     ask_request,
@@ -16,7 +16,7 @@ from manager_requests import (
     placeholder_request,
     release_request,
 )
-from running_scheduler import begin, reserved_in
+from support.proxy.running_scheduler import begin, reserved_in
 
 from licorne.actors.real_clock import RealClock
 from licorne.model import partition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from manager_requests import (
+from support.proxy.manager_requests import (
     ONE,
     TWO,
     application_request,
@@ -15,13 +15,13 @@ from manager_requests import (
     node_request,
     older_ask_request,
 )
-from running_scheduler import begin, running
+from support.proxy.running_scheduler import begin, running
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from listening import Listener
+    from support.proxy.listening import Listener
 
 
 def test_requests_of_an_unknown_manager_are_refused(scheduler: Scheduler) -> None:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from listening import WAIT_SECONDS, Gate, Listener
-from manager_requests import (
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener
+from support.proxy.manager_requests import (
     BROKEN,
     ONE,
     TWO,
@@ -19,7 +19,7 @@ from manager_requests import (
     node_request,
     placeholder_request,
 )
-from running_scheduler import actors_of, begin, in_threads, placed_in, running, threads_of_ours
+from support.proxy.running_scheduler import actors_of, begin, in_threads, placed_in, running, threads_of_ours
 
 from licorne import RequestError, Scheduler
 

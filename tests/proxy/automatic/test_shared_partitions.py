@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from listening import WAIT_SECONDS, Judge, Listener
-from manager_requests import application_request, ask_request, keys, node_request
-from running_scheduler import in_threads, running
-from threads_stress import application_end, node_end, release, switching_every
+from support.proxy.listening import WAIT_SECONDS, Judge, Listener
+from support.proxy.manager_requests import application_request, ask_request, keys, node_request
+from support.proxy.running_scheduler import in_threads, running
+from support.proxy.threads_stress import application_end, node_end, release, switching_every
 
 from licorne import LicorneError, Scheduler
 from licorne.actors.guarded_partition import GuardedPartition

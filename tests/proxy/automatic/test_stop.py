@@ -8,9 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from listening import WAIT_SECONDS, Gate, Listener
-from manager_requests import TWO, application_request, ask_request, configuration_request, keys, node_request
-from running_scheduler import begin, placed_in
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener
+from support.proxy.manager_requests import (
+    TWO,
+    application_request,
+    ask_request,
+    configuration_request,
+    keys,
+    node_request,
+)
+from support.proxy.running_scheduler import begin, placed_in
 
 from licorne import LicorneError, RequestError, Scheduler
 

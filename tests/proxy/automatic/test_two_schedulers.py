@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from listening import Listener
-from manager_requests import ask_request, keys
-from running_scheduler import begin, running
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import ask_request, keys
+from support.proxy.running_scheduler import begin, running
 
 if TYPE_CHECKING:
     from licorne import Scheduler

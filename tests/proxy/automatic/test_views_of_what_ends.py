@@ -7,9 +7,9 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from listening import WAIT_SECONDS, Listener
-from manager_requests import ONE, TWO, configuration_request
-from running_scheduler import begin
+from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.manager_requests import ONE, TWO, configuration_request
+from support.proxy.running_scheduler import begin
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.proxy.scheduler.questions import explain, quarantined

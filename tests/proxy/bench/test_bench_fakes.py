@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bench_fakes import ASK_SECONDS, FakeClock, FakeScheduler, a_workload
+from support.proxy.bench_fakes import ASK_SECONDS, FakeClock, FakeScheduler, a_workload
 
 from licorne.proxy.bench.recorder import Goal, Recorder
 from licorne.proxy.bench.requests import (

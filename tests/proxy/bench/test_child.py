@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench_fakes import FakeClock, FakeScheduler, a_workload, fake_gauges
+from support.proxy.bench_fakes import FakeClock, FakeScheduler, a_workload, fake_gauges
 
 from licorne.proxy.bench.child import run_workload
 from licorne.proxy.bench.driver import Stepped

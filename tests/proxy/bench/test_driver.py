@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from bench_fakes import FakeClock, FakeScheduler, a_workload, fake_gauges
+from support.proxy.bench_fakes import FakeClock, FakeScheduler, a_workload, fake_gauges
 
 from licorne.proxy.bench.driver import SelfRunning, Stepped
 from licorne.proxy.bench.errors import BenchError

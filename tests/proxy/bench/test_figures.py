@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from bench_fakes import some_figures
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.proxy.bench_fakes import some_figures
 
 from licorne.proxy.bench.engine import Engine
 from licorne.proxy.bench.figures import (

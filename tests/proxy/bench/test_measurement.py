@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from bench_fakes import (
+from support.proxy.bench_fakes import (
     APPLICATION_SECONDS,
     ASK_SECONDS,
     NODE_SECONDS,

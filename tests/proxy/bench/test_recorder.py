@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from bench_fakes import FakeClock
+from support.proxy.bench_fakes import FakeClock
 
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.recorder import Goal, Recorder

@@ -3,8 +3,8 @@ from __future__ import annotations
 import io
 import json
 
-from bench_fakes import some_figures
 from rich.console import Console
+from support.proxy.bench_fakes import some_figures
 
 from licorne.proxy.bench.figures import Backlog, Churn, Figures
 from licorne.proxy.bench.report import report_json, report_tables

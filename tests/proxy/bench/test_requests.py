@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from bench_fakes import a_workload
+from support.proxy.bench_fakes import a_workload
 
 from licorne.proxy.bench.requests import (
     application_request,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from bench_fakes import a_workload, some_figures
+from support.proxy.bench_fakes import a_workload, some_figures
 
 from licorne.proxy.bench.engine import Engine
 from licorne.proxy.bench.errors import BenchError

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from bench_fakes import some_figures
+from support.proxy.bench_fakes import some_figures
 
 from licorne.proxy.bench.engine import Engine
 from licorne.proxy.bench.targets import QUOTED, Comparison, comparisons

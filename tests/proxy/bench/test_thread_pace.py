@@ -6,7 +6,7 @@ import json
 import threading
 
 import pytest
-from listening import WAIT_SECONDS
+from support.proxy.listening import WAIT_SECONDS
 
 from licorne.proxy.bench.report import judged_pace_table, lock_costs_json, shared_pace_table
 from licorne.proxy.bench.thread_pace import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer
-from bench_fakes import some_figures
+from support.proxy.bench_fakes import some_figures
 from typer.testing import CliRunner
 
 from licorne.proxy.bench import run

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer
-from fake_core import FakeCore
-from simulation_builders import written
+from support.proxy.fake_core import FakeCore
+from support.proxy.simulation_builders import written
 from typer.testing import CliRunner, Result
 
 from licorne.proxy.commands.simulate import simulate_command

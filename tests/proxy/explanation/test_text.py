@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from builders import a_resource
-from explained import explained, place_in_file
-from harness import Harness
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import a_resource
+from support.model.explained import explained, place_in_file
+from support.model.harness import Harness
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.proxy.explanation.documents import document_of
 from licorne.proxy.explanation.text import lines_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from explained import place_in_file
+from support.model.explained import place_in_file
 
 from licorne.model.configuration.schema import Position
 from licorne.model.explanation import (

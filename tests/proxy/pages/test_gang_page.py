@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from page_examples import DOCS, Example, Row, examples_of, placed_in, replayed
+from support.proxy.page_examples import DOCS, Example, Row, examples_of, placed_in, replayed
 
 if TYPE_CHECKING:
     from licorne.proxy.scheduler.scheduler import EngineName

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from page_examples import DOCS, Example, Row, examples_of, explained, placed_in, replayed
+from support.proxy.page_examples import DOCS, Example, Row, examples_of, explained, placed_in, replayed
 
 EXAMPLES: Final = examples_of(DOCS / "preemption.md", ["yaml", "jsonl", "jsonl", "text"])
 

@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from directory_server import BASE, Directory, serving, slapd_path
-from shared_fields import fields_watched
+from support.actors.shared_fields import fields_watched
+from support.proxy.directory_server import BASE, Directory, serving, slapd_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

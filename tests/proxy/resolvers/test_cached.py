@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from resolver_fakes import CountingResolver, StandingClock
+from support.proxy.resolver_fakes import CountingResolver, StandingClock
 
 from licorne.proxy.resolvers.cached import CachedResolver
 from licorne.proxy.resolvers.resolver import UserResolutionError

@@ -8,8 +8,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from directory_server import BASE, Directory
-from ldap_folders import a_settings_folder
+from support.proxy.directory_server import BASE, Directory
+from support.proxy.ldap_folders import a_settings_folder
 
 from licorne.proxy.resolvers.ldap_resolver import LdapResolver
 from licorne.proxy.resolvers.ldap_settings import read_ldap_settings

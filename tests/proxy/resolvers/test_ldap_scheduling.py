@@ -6,10 +6,15 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from directory_server import serving
-from ldap_folders import a_settings_folder
-from listening import Listener
-from manager_requests import application_request, ask_request, configuration_request, node_request
+from support.proxy.directory_server import serving
+from support.proxy.ldap_folders import a_settings_folder
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import (
+    application_request,
+    ask_request,
+    configuration_request,
+    node_request,
+)
 
 from licorne import Scheduler
 from licorne.proxy.scheduler.scheduler import ENGINES
@@ -17,7 +22,7 @@ from licorne.proxy.scheduler.scheduler import ENGINES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from directory_server import Directory
+    from support.proxy.directory_server import Directory
 
     from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.si import si_pb2 as si

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from ldap_folders import SETTINGS, a_settings_folder
 from loguru import logger
+from support.proxy.ldap_folders import SETTINGS, a_settings_folder
 
 from licorne.proxy.resolvers.ldap_settings import FILE_BYTES_MAX, LdapSettings, read_ldap_settings
 from licorne.proxy.resolvers.resolver import ResolverSettingsError

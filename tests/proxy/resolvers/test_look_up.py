@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from resolver_fakes import CountingResolver
+from support.proxy.resolver_fakes import CountingResolver
 
 from licorne.model.requests.user_resolution import LookedUp, LookUpFailure
 from licorne.model.values.messages import ApplicationSubmission

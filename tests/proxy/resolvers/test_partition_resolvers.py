@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from ldap_folders import a_settings_folder
-from resolver_fakes import CountingResolver, StandingClock
+from support.proxy.ldap_folders import a_settings_folder
+from support.proxy.resolver_fakes import CountingResolver, StandingClock
 
 from licorne.model.configuration.reader import ConfigurationError, load
 from licorne.proxy.resolvers.partition_resolvers import PartitionResolver, ResolverMaker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from resolver_fakes import CountingResolver, WaitingResolver
+from support.proxy.resolver_fakes import CountingResolver, WaitingResolver
 
 from licorne.proxy.resolvers.resolver import ResolverUnavailableError, UserResolutionError
 from licorne.proxy.resolvers.timed import TimedResolver

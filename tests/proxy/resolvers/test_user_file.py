@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from simulation_builders import written
+from support.proxy.simulation_builders import written
 from typer.testing import CliRunner
 
 from licorne.model.errors import LicorneError

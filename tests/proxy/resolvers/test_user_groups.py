@@ -9,12 +9,18 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ldap_folders import a_settings_folder
-from listening import Listener
-from manager_requests import ONE, application_request, ask_request, configuration_request, node_request
-from resolver_fakes import CountingResolver, WaitingResolver
-from simulation_builders import written
-from transcript_witness import output_of
+from support.proxy.ldap_folders import a_settings_folder
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import (
+    ONE,
+    application_request,
+    ask_request,
+    configuration_request,
+    node_request,
+)
+from support.proxy.resolver_fakes import CountingResolver, WaitingResolver
+from support.proxy.simulation_builders import written
+from support.transcripts.transcript_witness import output_of
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.resolvers.operating_system import OperatingSystemResolver

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from transcript_generator import random_transcript
+from support.transcripts.transcript_generator import random_transcript
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si

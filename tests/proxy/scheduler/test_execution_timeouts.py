@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from transcript_witness import output_of
+from support.transcripts.transcript_witness import output_of
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si

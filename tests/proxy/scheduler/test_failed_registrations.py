@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from listening import Listener
-from manager_requests import application_request, ask_request, configuration_request, node_request
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import (
+    application_request,
+    ask_request,
+    configuration_request,
+    node_request,
+)
 
 import licorne
 from licorne import LicorneError, Scheduler

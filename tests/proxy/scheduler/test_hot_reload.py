@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from listening import Listener
-from manager_requests import ONE, TWO, application_request, ask_request, node_request
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import ONE, TWO, application_request, ask_request, node_request
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.scheduler.scheduler import ENGINES

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mark_audit import ENTITIES, watching
-from transcript_generator import random_transcript
-from transcript_witness import make_replay
+from support.actors.mark_audit import ENTITIES, watching
+from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.transcript_witness import make_replay
 
 from licorne import RequestError
 from licorne.model.marks import marked_methods, reads

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from manager_requests import ONE, TWO, application_request
+from support.proxy.manager_requests import ONE, TWO, application_request
 
 from licorne import ResourceManager, Scheduler
 

@@ -19,17 +19,25 @@ import pytest
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from manager_words import RM_ID, allocations_line, line, node_line, releases_line, removal_line, resource
-from sequence_strategies import allocation, application
-from snapshot_checks import check_snapshot, tree
-from transcript_witness import make_replay
+from support.transcripts.manager_words import (
+    RM_ID,
+    allocations_line,
+    line,
+    node_line,
+    releases_line,
+    removal_line,
+    resource,
+)
+from support.transcripts.sequence_strategies import allocation, application
+from support.transcripts.snapshot_checks import check_snapshot, tree
+from support.transcripts.transcript_witness import make_replay
 
 from licorne.proxy.scheduler.engine_names import ENGINES
 from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
-    from limit_strategies import Quantities
-    from manager_words import Json
+    from support.transcripts.limit_strategies import Quantities
+    from support.transcripts.manager_words import Json
 
     from licorne.proxy.scheduler.scheduler import EngineName
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from simulation_builders import SECOND, a_task, a_workload, an_application
+from support.proxy.simulation_builders import SECOND, a_task, a_workload, an_application
 
 from licorne.proxy.simulation.agenda import Agenda
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulation_builders import tally_of
+from support.proxy.simulation_builders import tally_of
 
 from licorne.proxy.simulation.accounts import Owner
 from licorne.proxy.simulation.books import AskEntry, Books

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_core import FakeCore
-from simulation_builders import SECOND, a_task, a_workload, an_application, drive, run, tally_of
+from support.proxy.fake_core import FakeCore
+from support.proxy.simulation_builders import SECOND, a_task, a_workload, an_application, drive, run, tally_of
 
 from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.driver import QUIET_LIMIT_NS, Driver, SimulationError

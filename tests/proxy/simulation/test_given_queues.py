@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from simulation_builders import written
+from support.proxy.simulation_builders import written
 from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fake_core import FakeCore
+from support.proxy.fake_core import FakeCore
 
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from simulation_builders import a_node, a_task, a_workload, an_application, shared_data
+from support.proxy.simulation_builders import a_node, a_task, a_workload, an_application, shared_data
 
 from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.driver import Driver, NoProgress

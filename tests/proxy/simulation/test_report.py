@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from fake_core import FakeCore
-from simulation_builders import SECOND, a_node, a_task, an_application, run
+from support.proxy.fake_core import FakeCore
+from support.proxy.simulation_builders import SECOND, a_node, a_task, an_application, run
 
 from licorne.proxy.simulation.driver import RunResult
 from licorne.proxy.simulation.report import SimulationReport, build_report, document_of

@@ -3,11 +3,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from fake_core import FakeCore
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from simulation_builders import SECOND, a_node, a_task, an_application, run
+from support.proxy.fake_core import FakeCore
+from support.proxy.simulation_builders import SECOND, a_node, a_task, an_application, run
 
 from licorne.model.configuration.durations import parse_duration_ns
 from licorne.proxy.simulation.accounts import Owner

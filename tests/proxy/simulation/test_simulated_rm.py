@@ -3,8 +3,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_core import FakeCore
-from simulation_builders import SECOND, a_node, a_task, a_workload, an_application, drive, run, tally_of
+from support.proxy.fake_core import FakeCore
+from support.proxy.simulation_builders import (
+    SECOND,
+    a_node,
+    a_task,
+    a_workload,
+    an_application,
+    drive,
+    run,
+    tally_of,
+)
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.si import si_pb2 as si

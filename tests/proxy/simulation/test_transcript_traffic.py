@@ -4,8 +4,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_core import FakeCore
-from simulation_builders import SECOND, drive, tally_of, written
+from support.proxy.fake_core import FakeCore
+from support.proxy.simulation_builders import SECOND, drive, tally_of, written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.si import si_pb2 as si

@@ -19,7 +19,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from configuration_strategies import broken, configurations
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -29,9 +28,18 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from limit_strategies import GROUPS
-from manager_words import RM_ID, allocations_line, line, node_line, releases_line, removal_line, resource
-from sequence_strategies import (
+from support.transcripts.configuration_strategies import broken, configurations
+from support.transcripts.limit_strategies import GROUPS
+from support.transcripts.manager_words import (
+    RM_ID,
+    allocations_line,
+    line,
+    node_line,
+    releases_line,
+    removal_line,
+    resource,
+)
+from support.transcripts.sequence_strategies import (
     APPLICATIONS,
     NODES,
     ODD_QUEUES,
@@ -52,14 +60,14 @@ from sequence_strategies import (
     tag_sets,
     users,
 )
-from snapshot_checks import tree
-from transcript_witness import ContractError, Witness, make_replay
+from support.transcripts.snapshot_checks import tree
+from support.transcripts.transcript_witness import ContractError, Witness, make_replay
 
 from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
-    from limit_strategies import Quantities
-    from manager_words import Json
+    from support.transcripts.limit_strategies import Quantities
+    from support.transcripts.manager_words import Json
 
 
 class AnySequence(RuleBasedStateMachine):

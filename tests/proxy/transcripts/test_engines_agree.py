@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from transcript_generator import random_transcript
-from transcript_witness import output_of
+from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.transcript_witness import output_of
 
 from licorne.model import partition
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from transcript_generator import random_transcript
+from support.transcripts.transcript_generator import random_transcript
 
 from licorne.model.explanation.node_summary import summarise
 from licorne.model.explanation.places import queue_places

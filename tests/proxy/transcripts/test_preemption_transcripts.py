@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from preemption_transcripts import preemption_transcript
-from transcript_witness import Witness, output_of
+from support.transcripts.preemption_transcripts import preemption_transcript
+from support.transcripts.transcript_witness import Witness, output_of
 
 SEEDS: Final = range(12)
 SOAK_SEEDS: Final = range(1_000, 1_300)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from job_manager import JobManager
+from support.proxy.job_manager import JobManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from transcript_generator import random_transcript
-from transcript_witness import Witness
+from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.transcript_witness import Witness
 
 from licorne.model.configuration.reader import load
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from configurations import below_root, errors_at_marks, errors_of, warnings_at_marks
+from support.model.configurations import below_root, errors_at_marks, errors_of, warnings_at_marks
 
 from licorne.model.configuration.names import QUEUE_NAME_RULE
 

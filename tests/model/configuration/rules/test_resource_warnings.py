@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from configurations import below_root, warnings_at_marks, warnings_of
+from support.model.configurations import below_root, warnings_at_marks, warnings_of
 
 from licorne.model.configuration.reader import inspect
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from configurations import errors_at_marks, errors_of
+from support.model.configurations import errors_at_marks, errors_of
 
 EQUAL_LIMITS = "limits: [{users: [bob], maxapplications: 1}]"
 

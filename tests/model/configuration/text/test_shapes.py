@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from configurations import BELOW, below_root, errors_of, the_partition, the_queue, warnings_of
+from support.model.configurations import BELOW, below_root, errors_of, the_partition, the_queue, warnings_of
 
 
 def test_an_unknown_key_is_refused_where_it_stands() -> None:

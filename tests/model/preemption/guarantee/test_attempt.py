@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from builders import SECOND_NS, FakePredicates, a_resource
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import SECOND_NS, FakePredicates, a_resource
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.guarantee.attempt import EXHAUSTED, NO_HELP, PRECONDITIONS
 from licorne.model.state.preemption_attempts import ATTEMPTS_MAX

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from builders import TEN, a_resource, an_ask
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import TEN, a_resource, an_ask
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.claims import NOTHING_SPOKEN_FOR
 from licorne.model.preemption.guarantee.candidate_nodes import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from builders import a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from preemption_scenes import Scene
+from support.model.builders import a_resource
+from support.model.preemption_scenes import Scene
 
 from licorne.model.values.messages import NodeAction
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import a_queue_tree, a_resource
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.builders import a_queue_tree, a_resource
 
 from licorne.model.preemption.guarantee.ledger import Ledger, QueueFacts, QueueFactsOf, covers, is_within
 

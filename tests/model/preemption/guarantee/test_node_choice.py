@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from builders import START_NS, TEN
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import START_NS, TEN
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.guarantee.node_choice import JUDGED_AT_ONCE, JudgedNode, NoNode, choose_node
 from licorne.model.preemption.guarantee.node_solver import NodeSolution

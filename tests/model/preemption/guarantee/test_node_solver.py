@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import TEN, a_resource, an_ask
-from preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import TEN, a_resource, an_ask
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.node_solver import NodeRoom, NodeSolution, NodeSolver

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import TEN, a_resource, an_ask
-from preemption_scenes import Scene
+from support.model.builders import TEN, a_resource, an_ask
+from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.pool import collect_victims, fence_root

@@ -7,10 +7,10 @@ from functools import reduce
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from builders import PARTITION, a_resource
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from preemption_scenes import Scene
+from support.model.builders import PARTITION, a_resource
+from support.model.preemption_scenes import Scene
 
 from licorne.model.resources.resource import EMPTY, Resource, add, fits, subtract
 from licorne.model.scheduling.cycle import CycleOutcome

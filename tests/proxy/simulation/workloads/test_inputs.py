@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from simulation_builders import written
+from support.proxy.simulation_builders import written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.workloads.inputs import InputKind, InputOptions, kind_of_input, load_input

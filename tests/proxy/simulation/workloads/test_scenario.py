@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from simulation_builders import SECOND, written
+from support.proxy.simulation_builders import SECOND, written
 
 from licorne.model.configuration.problems import ConfigurationError
 from licorne.model.configuration.reader import load

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from simulation_builders import SECOND, shared_data, written
+from support.proxy.simulation_builders import SECOND, shared_data, written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.workloads.swf import read_swf

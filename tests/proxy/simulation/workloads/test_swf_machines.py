@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from simulation_builders import written
+from support.proxy.simulation_builders import written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.workloads.swf_log import SwfLog

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from simulation_builders import a_node, a_task, a_workload, an_application
+from support.proxy.simulation_builders import a_node, a_task, a_workload, an_application
 
 from licorne.proxy.simulation.workloads.workload import (
     GangStyle,

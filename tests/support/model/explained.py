@@ -1,0 +1,50 @@
+"""Short ways to an explanation, for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from support.model.harness import Harness
+
+    from licorne.model.configuration.schema import Position
+    from licorne.model.explanation import AskExplanation, Blocker, Explanation
+    from licorne.model.values.refusals import RefusalReason
+
+__all__ = ["ask_of", "blockers", "explained", "only_blocker", "place_in_file", "reasons"]
+
+
+def explained(harness: Harness, application_id: str = "app") -> Explanation:
+    """Return the explanation of an application that the partition knows."""
+    explanation = harness.partition.explain(application_id)
+    assert explanation is not None, f"{application_id} is unknown"
+    return explanation
+
+
+def ask_of(harness: Harness, key: str = "ask", application_id: str = "app") -> AskExplanation:
+    """Return the explanation of one ask."""
+    ask = explained(harness, application_id).ask(key)
+    assert ask is not None, f"{key} of {application_id} is unknown"
+    return ask
+
+
+def blockers(harness: Harness, key: str = "ask", application_id: str = "app") -> tuple[Blocker, ...]:
+    """Return what stands in the way of one ask alone."""
+    return ask_of(harness, key, application_id).blockers
+
+
+def only_blocker(harness: Harness, key: str = "ask", application_id: str = "app") -> Blocker:
+    """Return the one thing that stands in the way of an ask."""
+    (blocker,) = blockers(harness, key, application_id)
+    return blocker
+
+
+def reasons(harness: Harness, key: str = "ask", application_id: str = "app") -> list[RefusalReason]:
+    """Return why an ask waits, the blockers of its application first."""
+    explanation = explained(harness, application_id)
+    return [blocker.reason for blocker in (*explanation.blockers, *blockers(harness, key, application_id))]
+
+
+def place_in_file(position: Position) -> str:
+    """Return where a setting stands in a file of queues."""
+    return f"queues.yaml:{position.line}:{position.column}"

@@ -1,0 +1,413 @@
+"""A partition that a test can drive step by step.
+
+`Harness` surrounds a partition as the doors in `licorne.proxy` do: direct handles, a virtual clock, and a
+memory for everything that it tells its resource manager. After every step it asks `validate()`, and it
+checks that no key is announced as placed twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from support.model.builders import (
+    PARTITION,
+    SECOND_NS,
+    START_NS,
+    TEN,
+    FakePredicates,
+    a_configuration,
+    a_node,
+    a_queue_tree,
+    a_resource,
+    an_allocation,
+    an_application,
+    an_ask,
+)
+
+from licorne.actors.virtual_clock import VirtualClock
+from licorne.model.partition import Partition
+from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
+from licorne.model.state.surroundings import Surroundings
+from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
+from licorne.model.values.messages import (
+    AllocationPlaced,
+    AllocationRejection,
+    AllocationsRejected,
+    AllocationsReleased,
+    AllocationSubmission,
+    ApplicationChanged,
+    ApplicationRemoval,
+    ApplicationsAnswered,
+    ApplicationSubmission,
+    ExecutionLimit,
+    NodeAction,
+    NodesAnswered,
+    NodeUpdate,
+    Rejection,
+    Release,
+    TerminationType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from licorne.model.applications.application import Application
+    from licorne.model.nodes.node import NodeFacts
+    from licorne.model.queues.queue import Queue
+    from licorne.model.queues.seat import Seat
+    from licorne.model.state.partition_state import PartitionState
+    from licorne.model.state.surroundings import Predicates, TimerAction
+    from licorne.model.values.messages import Announcement
+
+__all__ = [
+    "PARTITION",
+    "SECOND_NS",
+    "START_NS",
+    "TEN",
+    "FakePredicates",
+    "Harness",
+    "a_configuration",
+    "a_node",
+    "a_queue_tree",
+    "a_resource",
+    "an_allocation",
+    "an_application",
+    "an_ask",
+]
+
+_CYCLES_MAX: Final = 10_000
+_ECHOES: Final = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.UNKNOWN_TERMINATION_TYPE})
+_Kind = TypeVar("_Kind")
+
+
+class Harness:
+    """A partition in the hands of a test. Every step ends with `validate()`.
+
+    Args:
+        queues: the queues below the root, as YAML; a leaf `root.leaf` unless said otherwise.
+        root: lines of the root queue.
+        partition: lines of the partition, for example its node sort policy.
+        predicates: the RM's judgement; without it every node is fine.
+        reservations_on: whether nodes are reserved for asks that wait.
+    """
+
+    def __init__(
+        self,
+        queues: str = "- name: leaf",
+        *,
+        root: str = "",
+        partition: str = "",
+        predicates: Predicates | None = None,
+        reservations_on: bool = True,
+    ) -> None:
+        self.announcements: list[Announcement] = []
+        self.congested = False
+        self.judged: Collection[str] = ()
+        """The keys of asks that another cycle judges."""
+        self.flushes = 0
+        self.released_handles: list[object] = []
+        self.clock = VirtualClock(self._fire)
+        self._live: set[tuple[str, str]] = set()
+        self._unconfirmed: list[Release] = []
+        around = Surroundings(
+            now_ns=self.clock.now_ns,
+            call_at=lambda due_ns, action: self.clock.call_at(due_ns, PARTITION, action),
+            cancel=lambda key: self.clock.cancel(PARTITION, key),
+            announce=self._hear,
+            flush=self._flush,
+            is_congested=lambda: self.congested,
+            predicates=predicates,
+            judged=lambda: self.judged,
+            adopt_node=lambda node: node,
+            adopt_application=lambda application: application,
+            release=self.released_handles.append,
+            reservations_on=reservations_on,
+        )
+        config = a_configuration(queues, root=root, partition=partition)
+        self.partition = Partition(PARTITION, "rm", config, around)
+
+    # -------------------------------------------------------------------------------------- nodes
+
+    def nodes(
+        self,
+        *node_ids: str,
+        capacity: Resource = TEN,
+        action: NodeAction = NodeAction.CREATE,
+        attributes: Mapping[str, str] | None = None,
+    ) -> NodesAnswered:
+        """Create nodes of one size, in one message; return the answer."""
+        heard = len(self.announcements)
+        self._update_nodes(node_ids, action, capacity, attributes or {})
+        return self._only(NodesAnswered, heard)
+
+    def update_node(self, node_id: str, action: NodeAction, capacity: Resource | None = None) -> None:
+        """Change, drain or remove a node."""
+        self._update_nodes((node_id,), action, capacity, {})
+
+    def _update_nodes(
+        self,
+        node_ids: tuple[str, ...],
+        action: NodeAction,
+        capacity: Resource | None,
+        attributes: Mapping[str, str],
+    ) -> None:
+        updates = [
+            NodeUpdate(node_id=node_id, action=action, attributes=attributes, resource=capacity)
+            for node_id in node_ids
+        ]
+        self.partition.update_nodes(updates)
+        self.validate()
+
+    # ------------------------------------------------------------------------------- applications
+
+    def submit(
+        self,
+        application_id: str = "app",
+        queue_name: str = "root.leaf",
+        *,
+        user: str = "bob",
+        groups: tuple[str, ...] = ("dev",),
+        tags: Mapping[str, str] | None = None,
+        placeholder_ask: Resource | None = None,
+        style: str = "",
+        timeout_seconds: int = 0,
+    ) -> Rejection | None:
+        """Submit an application; return the rejection, if it is one."""
+        submission = ApplicationSubmission(
+            application_id=application_id,
+            queue_name=queue_name,
+            partition=PARTITION,
+            user=user,
+            groups=groups,
+            tags=tags or {},
+            execution_timeout_ms=timeout_seconds * 1000,
+            placeholder_ask=placeholder_ask,
+            gang_scheduling_style=style,
+        )
+        heard = len(self.announcements)
+        self.partition.update_applications([submission], [])
+        self.validate()
+        rejected = self._only(ApplicationsAnswered, heard).rejected
+        return rejected[0] if rejected else None
+
+    def withdraw(self, application_id: str = "app") -> None:
+        """Have the RM take an application away."""
+        self.partition.update_applications([], [ApplicationRemoval(application_id, PARTITION)])
+        self._live = {entry for entry in self._live if entry[0] != application_id}
+        self.validate()
+
+    # -------------------------------------------------------------------------------- allocations
+
+    def ask(
+        self,
+        *allocation_keys: str,
+        application_id: str = "app",
+        resource: Resource = TEN,
+        priority: int = 0,
+        node_id: str = "",
+        task_group_name: str = "",
+        placeholder: bool = False,
+        required_node: str = "",
+        created_at_seconds: int | None = None,
+        tags: Mapping[str, str] | None = None,
+        limit_seconds: int | None = None,
+    ) -> tuple[AllocationRejection, ...]:
+        """Send asks in one message, with `node_id` allocations that exist; return what was rejected.
+
+        With `limit_seconds` they are asks of the older generation, which may run so long; 0 is for ever.
+        """
+        all_tags = dict(tags or {})
+        if required_node:
+            all_tags[REQUIRED_NODE_TAG] = required_node
+        if created_at_seconds is not None:
+            all_tags[CREATION_TIME_TAG] = str(created_at_seconds)
+        submissions = [
+            AllocationSubmission(
+                allocation_key=key,
+                application_id=application_id,
+                partition=PARTITION,
+                resource=resource,
+                priority=priority,
+                tags=all_tags,
+                node_id=node_id,
+                task_group_name=task_group_name,
+                placeholder=placeholder,
+                originator=False,
+                allow_preempt_self=False,
+                allow_preempt_other=False,
+            )
+            for key in allocation_keys
+        ]
+        limits = [
+            ExecutionLimit(
+                partition=PARTITION,
+                application_id=application_id,
+                allocation_key=key,
+                timeout_ms=limit_seconds * 1000,
+            )
+            for key in allocation_keys
+            if limit_seconds is not None
+        ]
+        heard = len(self.announcements)
+        self.partition.update_allocations(submissions, [], limits)
+        self.validate()
+        answers = [entry for entry in self.announcements[heard:] if isinstance(entry, AllocationsRejected)]
+        return tuple(rejection for answer in answers for rejection in answer.rejections)
+
+    def release(
+        self,
+        *allocation_keys: str,
+        application_id: str = "app",
+        termination: TerminationType = TerminationType.STOPPED_BY_RM,
+    ) -> None:
+        """Have the RM end allocations and asks; the empty key means all of the application."""
+        releases = [
+            Release(
+                partition=PARTITION,
+                application_id=application_id,
+                allocation_key=key,
+                termination=termination,
+            )
+            for key in allocation_keys
+        ]
+        for key in allocation_keys:
+            # The end of an allocation is sure from here on; its place may be announced for another one.
+            self._live.discard((application_id, key))
+        if "" in allocation_keys:
+            self._live = {entry for entry in self._live if entry[0] != application_id}
+        self.partition.update_allocations([], releases)
+        self.validate()
+
+    def confirm(self) -> int:
+        """Confirm every release that the scheduler has asked for; return how many there were."""
+        confirmed, self._unconfirmed = self._unconfirmed, []
+        for wanted in confirmed:
+            self.release(
+                wanted.allocation_key,
+                application_id=wanted.application_id,
+                termination=wanted.termination,
+            )
+        return len(confirmed)
+
+    # --------------------------------------------------------------------------- cycles and time
+
+    def cycle(self) -> CycleOutcome:
+        """Run one cycle."""
+        outcome = run_cycle(self.state)
+        self.validate()
+        return outcome
+
+    def settle(self) -> int:
+        """Run cycles until nothing more can be done; return how many gave a result."""
+        results = 0
+        for _ in range(_CYCLES_MAX):
+            outcome = self.cycle()
+            if outcome is CycleOutcome.NOTHING:
+                return results
+            results += outcome is CycleOutcome.RESULT
+        raise AssertionError(f"the partition is still busy after {_CYCLES_MAX} cycles")
+
+    def advance(self, seconds: int = 0, *, milliseconds: int = 0) -> None:
+        """Let time pass and fire what is due, without running cycles."""
+        time_ns = self.clock.now_ns() + seconds * SECOND_NS + milliseconds * 1_000_000
+        while self.clock.advance_to(time_ns):
+            self.validate()
+        self.validate()
+
+    def reload(self, queues: str, *, root: str = "", partition: str = "") -> None:
+        """Give the partition another configuration."""
+        self.partition.reconfigure(a_configuration(queues, root=root, partition=partition))
+        self.validate()
+
+    def validate(self) -> None:
+        """Assert every invariant of the partition."""
+        self.partition.validate()
+
+    # -------------------------------------------------------------------------------------- looks
+
+    @property
+    def state(self) -> PartitionState:
+        """What the partition owns, to be looked at."""
+        return self.partition._state
+
+    @property
+    def placements(self) -> dict[str, str]:
+        """Every key that was ever announced as placed, and its node, in order."""
+        return {
+            entry.allocation.allocation_key: entry.allocation.node_id
+            for entry in self.heard(AllocationPlaced)
+        }
+
+    @property
+    def releases(self) -> list[tuple[str, TerminationType]]:
+        """Every release that was announced, in order."""
+        return [
+            (release.allocation_key, release.termination)
+            for entry in self.heard(AllocationsReleased)
+            for release in entry.releases
+        ]
+
+    def states(self, application_id: str = "app") -> list[str]:
+        """Return the states that were announced of an application, in order."""
+        changes = self.heard(ApplicationChanged)
+        return [entry.state for entry in changes if entry.application_id == application_id]
+
+    def heard(self, kind: type[_Kind]) -> list[_Kind]:
+        """Return all announcements of a kind, in order."""
+        return [entry for entry in self.announcements if isinstance(entry, kind)]
+
+    def forget(self) -> None:
+        """Forget what was announced so far."""
+        self.announcements.clear()
+
+    def seat(self, application_id: str = "app") -> Seat:
+        """Return the seat of an application."""
+        return self.state.seats[application_id]
+
+    def application(self, application_id: str = "app") -> Application:
+        """Return an application that is active."""
+        return self.seat(application_id).application
+
+    def queue(self, path: str = "root.leaf") -> Queue:
+        """Return a queue."""
+        queue = self.state.tree.find(path)
+        assert queue is not None, f"there is no queue {path}"
+        return queue
+
+    def node(self, node_id: str = "node") -> NodeFacts:
+        """Return what a node knows of itself."""
+        seat = self.state.nodes.get(node_id)
+        assert seat is not None, f"there is no node {node_id}"
+        return seat.node.facts()
+
+    def user_usage(self, user: str = "bob") -> Resource:
+        """Return what a user uses."""
+        return self.state.limits.usages().get(user, EMPTY)
+
+    # ------------------------------------------------------------------------------------- inside
+
+    def _fire(self, partition: str, action: TimerAction) -> None:
+        assert partition == PARTITION, f"a timer for {partition}"
+        self.partition.on_timer(action)
+
+    def _flush(self) -> None:
+        self.flushes += 1
+
+    def _hear(self, announcement: Announcement) -> None:
+        self.announcements.append(announcement)
+        if isinstance(announcement, AllocationPlaced):
+            ask = announcement.allocation.ask
+            entry = (ask.application_id, ask.allocation_key)
+            assert entry not in self._live, f"{entry} is announced as placed twice"
+            self._live.add(entry)
+        elif isinstance(announcement, AllocationsReleased):
+            for release in announcement.releases:
+                if release.termination in _ECHOES:
+                    self._live.discard((release.application_id, release.allocation_key))
+                else:
+                    self._unconfirmed.append(release)
+
+    def _only(self, kind: type[_Kind], since: int) -> _Kind:
+        (answer,) = [entry for entry in self.announcements[since:] if isinstance(entry, kind)]
+        return answer

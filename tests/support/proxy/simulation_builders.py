@@ -1,0 +1,125 @@
+"""Builders and runs for the tests of simulations."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from licorne.proxy.simulation.accounts import Tally
+from licorne.proxy.simulation.books import Books
+from licorne.proxy.simulation.driver import Driver, NoProgress, RunResult
+from licorne.proxy.simulation.simulated_rm import SimulatedRM
+from licorne.proxy.simulation.workloads.workload import (
+    GangStyle,
+    SimulatedApplication,
+    SimulatedNode,
+    SimulatedTask,
+    Workload,
+)
+
+if TYPE_CHECKING:
+    from support.proxy.fake_core import FakeCore
+
+    from licorne.proxy.simulation.core import Traffic
+
+__all__ = [
+    "SECOND",
+    "a_node",
+    "a_task",
+    "a_workload",
+    "an_application",
+    "drive",
+    "run",
+    "shared_data",
+    "tally_of",
+    "written",
+]
+
+SECOND = 10**9
+
+
+def a_node(name: str = "n1", **resources: int) -> SimulatedNode:
+    """Build a node; without resources it has ten cores."""
+    return SimulatedNode(node_id=name, resources=resources or {"vcore": 10})
+
+
+def a_task(
+    key: str = "t",
+    *,
+    cores: int = 1,
+    at: int = 0,
+    duration: int | None = 60,
+    priority: int = 0,
+    pieces: int = 1,
+) -> SimulatedTask:
+    """Build a task; times are in seconds."""
+    return SimulatedTask(
+        key=key,
+        resources={"vcore": cores},
+        submit_at_ns=at * SECOND,
+        duration_ns=None if duration is None else duration * SECOND,
+        priority=priority,
+        count=pieces,
+    )
+
+
+def an_application(
+    *tasks: SimulatedTask, name: str = "a", queue: str = "root.q", at: int = 0, gang: GangStyle | None = None
+) -> SimulatedApplication:
+    """Build an application of one user; its time is in seconds."""
+    return SimulatedApplication(
+        application_id=name,
+        queue=queue,
+        user="u",
+        groups=("g",),
+        submit_at_ns=at * SECOND,
+        tasks=tasks or (a_task(),),
+        gang=gang,
+    )
+
+
+def a_workload(*applications: SimulatedApplication, nodes: tuple[SimulatedNode, ...] = ()) -> Workload:
+    """Build a workload, on one node of ten cores by default."""
+    return Workload(
+        name="test", nodes=nodes or (a_node(),), applications=applications, default_configuration="queues"
+    )
+
+
+def drive(core: FakeCore, traffic: Traffic, books: Books) -> RunResult:
+    """Run a simulation; every look at the stopwatch takes one second."""
+    seconds = count()
+    return Driver(core, traffic, books, progress=NoProgress(), stopwatch=lambda: float(next(seconds))).run()
+
+
+def run(core: FakeCore, *applications: SimulatedApplication, nodes: tuple[SimulatedNode, ...] = ()) -> Books:
+    """Simulate applications and return the books."""
+    books = Books()
+    workload = a_workload(*applications, nodes=nodes)
+    drive(core, SimulatedRM(workload, core, books, workload.default_configuration), books)
+    return books
+
+
+def tally_of(books: Books, queue: str = "root.q") -> Tally:
+    """Return the counts of a queue, all users together."""
+    total = Tally()
+    for owner, tally in books.accounts.tallies().items():
+        if owner.queue == queue:
+            total.add(tally)
+    return total
+
+
+def written(path: Path, text: str) -> Path:
+    """Write a file and return its path."""
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def shared_data(name: str) -> Path:
+    """Return a file of the traces, which are not part of the project; skip the test where it is absent."""
+    path = Path(__file__).resolve().parents[4] / "shared" / "data" / name
+    if not path.exists():
+        pytest.skip(f"the trace {path} is not on this machine")
+    return path

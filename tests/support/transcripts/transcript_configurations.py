@@ -1,0 +1,193 @@
+"""Random queue configurations, valid by construction, for random transcripts.
+
+Queue names come from a small pool, so that a reload with another configuration of the same shape keeps
+some queues, loses some, and turns leaves into parents.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import random
+
+    from support.transcripts.manager_words import Json
+
+__all__ = ["DYNAMIC_PARENT", "INVALID_CONFIGURATIONS", "USERS", "Configuration", "random_configuration"]
+
+USERS: Final = {"ada": ["analysts"], "bob": ["analysts", "builders"], "eve": [], "kim": ["cooks"]}
+DYNAMIC_PARENT: Final = "dynamic"
+_NAMES: Final = ("a", "b", "c")
+_LEVELS_MAX: Final = 2
+"""Levels below the root's children: three in all."""
+_ROOM: Final = {"memory": 400, "vcore": 40}
+
+INVALID_CONFIGURATIONS: Final = (
+    "partitions: 7",
+    "partitions:\n  - name: default\n    queues:\n      - name: root\n        colour: red\n",
+    "partitions:\n  - name: default\n    queues:\n      - name: root\n        queues: [{name: 'no.dots'}]\n",
+    "partitions: [{queues: [{name: a, resources: {guaranteed: {memory: 9}, max: {memory: 3}}}]}]",
+    "partitions: [{queues: [{name: z}]}, {name: gpu, queues: [], placementrules: [{name: unheard}]}]",
+    "partitions:\n  - name: default\n    placementrules: [{name: unheard}]\n    queues: [{name: root}]\n",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The text of a configuration, and the queues that an application may ask for."""
+
+    text: str
+    leaves: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Shape:
+    """What is decided once for a whole partition."""
+
+    rng: random.Random
+    limits_applications: bool
+    leaves: list[str] = field(default_factory=list)
+
+
+def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("default",)) -> Configuration:
+    """Make a configuration for some partitions; all have the same leaves, so that any path may do."""
+    shape = _Shape(rng, limits_applications=rng.random() < 0.3)
+    queues = _children(shape, "root", _ROOM, _LEVELS_MAX)
+    documents: list[Json] = [_partition(shape, name, queues) for name in partitions]
+    return Configuration(json.dumps({"partitions": documents}, indent=1), tuple(shape.leaves))
+
+
+def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
+    rng = shape.rng
+    root: dict[str, Json] = {"name": "root", "parent": True, "submitacl": "*", "queues": queues}
+    if rng.random() < 0.4:
+        root["limits"] = _limits(shape, _share_of(_ROOM), _LEVELS_MAX + 2)
+    document: dict[str, Json] = {"name": name, "queues": [root]}
+    if rng.random() < 0.5:
+        document["nodesortpolicy"] = {"type": rng.choice(["fair", "binpacking"])}
+    if rng.random() < 0.3:
+        document["preemption"] = {"enabled": rng.random() < 0.5, "quotapreemptionenabled": rng.random() < 0.5}
+    rules = _rules(rng)
+    if rules:
+        document["placementrules"] = rules
+    return document
+
+
+def _rules(rng: random.Random) -> list[Json]:
+    parent: Json = {"name": "fixed", "value": f"root.{DYNAMIC_PARENT}", "create": True}
+    provided: Json = {"name": "provided", "create": rng.random() < 0.3}
+    by_tag: Json = {"name": "tag", "value": "namespace", "create": True, "parent": parent}
+    by_user: Json = {"name": "user", "create": rng.random() < 0.7, "parent": parent}
+    choices: list[list[Json]] = [
+        [],
+        [by_tag, provided],
+        [provided, by_tag],
+        [provided, by_user],
+        [provided, by_tag, by_user],
+    ]
+    return rng.choice(choices)
+
+
+def _children(shape: _Shape, path: str, room: dict[str, int], levels: int) -> list[Json]:
+    """Make the queues below a parent; `room` bounds their maxima, and thereby their guarantees."""
+    rng = shape.rng
+    names = rng.sample(_NAMES, rng.randint(1, len(_NAMES)))
+    children = [_queue(shape, f"{path}.{name}", room, levels) for name in names]
+    if path == "root":
+        children.append(_dynamic_parent(rng))
+    return [*children]
+
+
+def _queue(shape: _Shape, path: str, room: dict[str, int], levels: int) -> dict[str, Json]:
+    rng = shape.rng
+    queue: dict[str, Json] = {"name": path.rpartition(".")[2]}
+    resources: dict[str, Json] = {}
+    maximum = {name: rng.randint(most // 3, most) for name, most in room.items() if rng.random() < 0.8}
+    if rng.random() < 0.6 and maximum:
+        resources["max"] = {name: _text(name, most) for name, most in maximum.items()}
+        room = room | maximum
+    if levels == 0 or rng.random() < 0.5:
+        # Guarantees of leaves alone: three levels of at most three make 27 shares of the smallest room.
+        if rng.random() < 0.5:
+            resources["guaranteed"] = {name: _text(name, max(most // 27, 1)) for name, most in room.items()}
+        shape.leaves.append(path)
+    else:
+        below = _children(shape, path, room, levels - 1)
+        queue |= {"parent": True, "queues": below}
+    if resources:
+        queue["resources"] = resources
+    if "parent" not in queue and rng.random() < 0.2:
+        queue["maxapplications"] = rng.randint(levels + 1, levels + 2)
+    if rng.random() < 0.3:
+        queue["limits"] = _limits(shape, _share_of(room), levels + 1)
+    properties = _properties(rng, leaf="parent" not in queue)
+    if properties:
+        queue["properties"] = properties
+    return queue
+
+
+def _text(name: str, quantity: int) -> str:
+    """Write a quantity of the configuration: whole cores there, thousandths on the wire."""
+    return f"{quantity}" if name != "vcore" else f"{quantity * 100}m"
+
+
+def _dynamic_parent(rng: random.Random) -> dict[str, Json]:
+    queue: dict[str, Json] = {"name": DYNAMIC_PARENT, "parent": True}
+    if rng.random() < 0.5:
+        template: dict[str, Json] = {"maxapplications": rng.randint(1, 3)}
+        if rng.random() < 0.7:
+            template["resources"] = {"max": {"memory": f"{rng.randint(20, 90)}"}}
+        if rng.random() < 0.5:
+            template["properties"] = {"application.sort.policy": rng.choice(["fair", "fifo"])}
+        queue["childtemplate"] = template
+    return queue
+
+
+def _properties(rng: random.Random, *, leaf: bool) -> dict[str, Json]:
+    properties: dict[str, Json] = {}
+    if leaf and rng.random() < 0.4:
+        properties["application.sort.policy"] = rng.choice(["fair", "fifo"])
+    if leaf and rng.random() < 0.15:
+        properties["application.unschedasks.backoff"] = "1"
+        properties["application.unschedasks.backoff.delay"] = "2s"
+    if rng.random() < 0.2:
+        properties["priority.offset"] = str(rng.randint(-5, 5))
+    if rng.random() < 0.1:
+        properties["priority.policy"] = "fence"
+    if rng.random() < 0.1:
+        properties["application.sort.priority"] = "disabled"
+    if rng.random() < 0.2:
+        properties["preemption.policy"] = rng.choice(["fence", "disabled"])
+    if leaf and rng.random() < 0.3:
+        properties["preemption.delay"] = "1s"
+    if leaf and rng.random() < 0.2:
+        properties["quota.preemption.delay"] = "1s"
+    return properties
+
+
+def _share_of(room: dict[str, int]) -> dict[str, int]:
+    return {name: most // 2 + 1 for name, most in room.items()}
+
+
+def _limits(shape: _Shape, most: dict[str, int], applications_max: int) -> list[Json]:
+    """Limit some users and a group; further down the figures are smaller, so that each may stand below."""
+    rng = shape.rng
+    limited = [users for users in (["ada"], ["bob", "eve"], ["*"]) if rng.random() < 0.5]
+    limits: list[Json] = [_limit(shape, {"users": [*users]}, most, applications_max) for users in limited]
+    if not limits or rng.random() < 0.3:
+        limits.append(_limit(shape, {"groups": ["analysts"]}, most, applications_max))
+        if rng.random() < 0.5:
+            limits.append(_limit(shape, {"groups": ["*"]}, most, applications_max))
+    return limits
+
+
+def _limit(
+    shape: _Shape, whom: dict[str, Json], most: dict[str, int], applications_max: int
+) -> dict[str, Json]:
+    limit: dict[str, Json] = {"limit": "", **whom}
+    limit["maxresources"] = {name: _text(name, quantity) for name, quantity in most.items()}
+    if shape.limits_applications:
+        limit["maxapplications"] = applications_max
+    return limit
