@@ -1,4 +1,4 @@
 """Declared lock orders: what they are made of, how they are read, and the proof that a run kept one.
 
-It may import `lockcheck.findings`; `lockcheck.holding.chains` stands beside it.
+It may import `lockcheck.findings`; `lockcheck.holding` stands beside it.
 """
