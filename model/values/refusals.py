@@ -1,7 +1,9 @@
 """Every "no" of the scheduler, as a value.
 
 A refusal names what was asked, what was available, and who stood in the way. The scheduling cycle makes
-them; "why does my application wait?" is answered from the same values and by no second implementation.
+one and stops. `licorne.model.explanation` answers "why does my application wait?": it walks over all queues,
+limits and nodes a second time, with the checks of the cycle. That it agrees with the refusals is guarded by
+`tests/proxy/transcripts/test_explanations_agree.py`.
 """
 
 from __future__ import annotations
