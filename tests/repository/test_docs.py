@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,14 +16,18 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 ARCHITECTURE: Final = ROOT / "docs" / "architecture.md"
-DOCUMENTS: Final = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+INDEX: Final = ROOT / "docs" / "README.md"
+DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 _FENCED: Final = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
 _SPAN: Final = re.compile(r"`[^`\n]*`")
 _INLINE: Final = re.compile(r"\]\(\s*<?([^)\s>]+)")
 _REFERENCE: Final = re.compile(r"^\s{0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$", re.MULTILINE)
-_ELSEWHERE: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
-"""How links begin that do not lead to a file: a scheme, a host, a heading of the same page."""
+_ELSEWHERE: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+"""How links begin that lead out of the checkout: a scheme, a host."""
+_HEADING: Final = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+_FILE: Final = re.compile(r"`((?:actors|bench|docs|examples|lockcheck|model|proxy|tests)/[\w./-]*)`")
+_NAME: Final = re.compile(r"`(licorne(?:\.\w+)+)`")
 
 
 def diagram(text: str, name: str) -> str:
@@ -35,16 +40,43 @@ def diagram(text: str, name: str) -> str:
 
 
 def relative_links(text: str) -> list[str]:
-    """Return the files that a document links to, as it writes them; what stands in code is no link."""
+    """Return the links of a document within the checkout, as it writes them; code contains no links."""
     prose = _SPAN.sub("", _FENCED.sub("", text))
     targets = [*_INLINE.findall(prose), *_REFERENCE.findall(prose)]
-    files = [target.partition("#")[0] for target in targets if not _ELSEWHERE.match(target)]
-    return list(dict.fromkeys(files))
+    return list(dict.fromkeys(target for target in targets if not _ELSEWHERE.match(target)))
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = [re.sub(r"[^\w\- ]", "", title).lower() for title in _HEADING.findall(_FENCED.sub("", text))]
+    return {heading.replace(" ", "-") for heading in headings}
 
 
 def missing(document: Path, links: Iterable[str]) -> list[str]:
-    """Return the links of a document that lead nowhere."""
-    return [link for link in links if not (document.parent / link).exists()]
+    """Return the links of a document that lead to no file, or to no heading of the page."""
+    wrong = []
+    for link in links:
+        name, _, anchor = link.partition("#")
+        page = document.parent / name if name else document
+        if not page.exists() or (anchor and anchor not in anchors(page.read_text(encoding="utf-8"))):
+            wrong.append(link)
+    return wrong
+
+
+def exists(name: str) -> bool:
+    """Return whether a dotted name is a module, or something in a module."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
 
 
 @pytest.mark.parametrize(
@@ -56,10 +88,26 @@ def test_the_architecture_shows_the_states_that_the_table_has(name: str, draw: C
     assert draw() == diagram(ARCHITECTURE.read_text(encoding="utf-8"), name)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_relative_link_leads_to_a_file(document: Path) -> None:
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_to_a_file_and_its_heading(document: Path) -> None:
     """A link that was right once is not forgotten when a file moves."""
     assert [] == missing(document, relative_links(document.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_document_names_of_the_code_exists(document: Path) -> None:
+    """Files and folders of the checkout, modules, and what is in them."""
+    text = _FENCED.sub("", document.read_text(encoding="utf-8"))
+
+    assert [] == [path for path in _FILE.findall(text) if not (ROOT / path).exists()]
+    assert [] == [name for name in _NAME.findall(text) if not exists(name)]
+
+
+def test_the_index_lists_every_page_once() -> None:
+    """A page that is not listed is not found."""
+    listed = re.findall(r"^\* \[[^]]+\]\(([\w-]+\.md)\)", INDEX.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert sorted(path.name for path in INDEX.parent.glob("*.md") if path != INDEX) == sorted(listed)
 
 
 # ------------------------------------------------------------------------------------- the readers
@@ -75,17 +123,30 @@ def test_a_diagram_is_read_from_between_its_marks() -> None:
 
 
 def test_links_are_found_in_prose_alone() -> None:
-    """Links to hosts, to headings and within code are not looked at."""
+    """Links to hosts and within code are not looked at."""
     page = (
         "[a](one.md) and [b](two.md#part), [c](https://host/x), [d](#here), `[e](three.md)`\n"
         "```\n[f](four.md)\n```\n![g](five.png 'title') [mail](mailto:x@y)\n\n[h]: six.md\n"
     )
 
-    assert ["one.md", "two.md", "five.png", "six.md"] == relative_links(page)
+    assert ["one.md", "two.md#part", "#here", "five.png", "six.md"] == relative_links(page)
 
 
 def test_a_link_to_nothing_is_missing(tmp_path: Path) -> None:
-    """Links are read from the folder of the document."""
-    (tmp_path / "there.md").touch()
+    """Links are read from the folder of the document; a heading must be there as well."""
+    (tmp_path / "there.md").write_text("# One `two`, three\n", encoding="utf-8")
+    links = ["there.md", "gone.md", ".", "there.md#one-two-three", "there.md#four"]
 
-    assert ["gone.md"] == missing(tmp_path / "page.md", ["there.md", "gone.md", "."])
+    assert ["gone.md", "there.md#four"] == missing(tmp_path / "page.md", links)
+
+
+def test_a_name_exists_if_it_is_a_module_or_in_one() -> None:
+    """Names of methods too."""
+    names = [
+        "licorne.model",
+        "licorne.model.nodes.node.Node.try_add",
+        "licorne.nowhere",
+        "licorne.model.nodes.node.Nod",
+    ]
+
+    assert [True, True, False, False] == [exists(name) for name in names]
