@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium test lockcheck check bench proto soak mutants oracle corpus pykka-contract clean
+.PHONY: run slapd chromium test lockcheck check bench proto soak mutants oracle corpus pykka-contract pictures clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -62,6 +62,10 @@ mutants: $(VENV)/.ready
 # Pykka's own tests, fetched from its source distribution, on our runtime.
 pykka-contract: $(VENV)/.ready
 	$(BIN)/python tests/actors/pykka_contract.py
+
+# The pictures of the README, by the commands that they show.
+pictures: $(VENV)/.ready chromium
+	$(BIN)/python docs/pictures/draw.py
 
 proto: $(VENV)/.ready
 	$(BIN)/python -m licorne.proxy.si.generator

@@ -1,4 +1,4 @@
-"""The README's example of embedding runs as it stands there."""
+"""The programs of the README run as they stand there, and print what it says."""
 
 from __future__ import annotations
 
@@ -10,44 +10,72 @@ from typing import Final
 
 README: Final = Path(__file__).parents[2] / "README.md"
 LINES_MAX: Final = 20
+FIRST_SCREEN_LINES: Final = 40
+PICTURE_BYTES_MAX: Final = 100_000
 TIMEOUT_SECONDS: Final = 30
 
 
-def embedding_examples(text: str) -> list[str]:
-    """Return the Python blocks of a page that make a scheduler."""
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    return [block for block in blocks if "Scheduler(" in block]
+def blocks_of(text: str, language: str, *, with_text: str) -> list[str]:
+    """Return the blocks of a page in a language that contain a text."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [block for block in blocks if with_text in block]
 
 
-def the_example() -> str:
-    """Return the one example of the README."""
-    (example,) = embedding_examples(README.read_text(encoding="utf-8"))
-    return example
+def the_block(language: str, *, with_text: str) -> str:
+    """Return the one block of the first screen of the README that contains a text."""
+    lines = README.read_text(encoding="utf-8").splitlines(keepends=True)
+    (block,) = blocks_of("".join(lines[:FIRST_SCREEN_LINES]), language, with_text=with_text)
+    return block
 
 
-def test_the_readme_embeds_the_scheduler_in_twenty_lines() -> None:
-    """There is one such example, and it is short."""
-    lines = [line for line in the_example().splitlines() if line.strip()]
-
-    assert len(lines) <= LINES_MAX
-
-
-def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
-    """In a process of its own, which ends by itself and complains of nothing."""
-    ran = subprocess.run(  # noqa: S603 - our own example, by our own interpreter
-        [sys.executable, "-W", "error", "-c", the_example()],
-        cwd=tmp_path,
+def run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run our interpreter in a folder; warnings are errors."""
+    return subprocess.run(  # noqa: S603 - our own examples
+        [sys.executable, "-W", "error", *arguments],
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,
         check=False,
     )
 
+
+def test_the_first_screen_embeds_the_scheduler_in_twenty_lines(tmp_path: Path) -> None:
+    """In a process of its own, which prints what is said, ends by itself and complains of nothing."""
+    program = the_block("python", with_text="Scheduler(")
+
+    ran = run_python(tmp_path, "-c", program)
+
+    assert len(program.splitlines()) <= LINES_MAX
     assert (0, "") == (ran.returncode, ran.stderr)
+    assert ran.stdout == program.partition("# prints: ")[2]
 
 
-def test_only_python_blocks_that_make_a_scheduler_are_examples() -> None:
+def test_the_first_screen_shows_what_the_lock_checker_finds(tmp_path: Path) -> None:
+    """Each line that is shown is in the report; `[...]` stands for what is left out of a line."""
+    (tmp_path / "bank.py").write_text(the_block("python", with_text="licorne.lockcheck"), encoding="utf-8")
+    command, *shown = the_block("text", with_text="bank.py").splitlines()
+
+    ran = run_python(tmp_path, "-m", *command.removeprefix("$ ").partition("#")[0].split())
+
+    assert 1 == ran.returncode
+    said = ran.stderr.splitlines()
+    for line in shown:
+        start = line.removesuffix("[...]")
+        assert [found for found in said if found == line or (start != line and found.startswith(start))], line
+
+
+def test_the_first_screen_shows_small_pictures() -> None:
+    """A page that loads slowly is no first screen."""
+    text = "".join(README.read_text(encoding="utf-8").splitlines(keepends=True)[:FIRST_SCREEN_LINES])
+    sizes = [(README.parent / path).stat().st_size for path in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)]
+
+    assert sizes
+    assert max(sizes) <= PICTURE_BYTES_MAX
+
+
+def test_only_blocks_of_the_language_with_the_text_are_examples() -> None:
     """Shell commands and other Python are passed over."""
     page = "```sh\nScheduler(\n```\n```python\n1\n```\n```python\nwith Scheduler() as s:\n    ...\n```\n"
 
-    assert ["with Scheduler() as s:\n    ...\n"] == embedding_examples(page)
+    assert ["with Scheduler() as s:\n    ...\n"] == blocks_of(page, "python", with_text="Scheduler(")
