@@ -14,7 +14,8 @@ from .findings.errors import (
     LockUsageError,
     OrderDeclarationError,
 )
-from .findings.findings import Edge, Finding, Frame, Kind, Rung
+from .findings.evidence import Frame, Kind, Rung
+from .findings.findings import Edge, Finding
 from .findings.levels import Environment, Level
 from .locks.contracts import excludes, leaf, requires, unexercised
 from .locks.factories import Condition, Lock, RLock, RWLock, lock_all

@@ -19,7 +19,8 @@ import pytest
 
 from .commands.pytest_confirm import Confirming
 from .findings.errors import LockUsageError
-from .findings.findings import Finding, Rung, failing_from
+from .findings.evidence import Rung, failing_from
+from .findings.findings import Finding
 from .findings.levels import Level, level_of, max_hold_of
 from .findings.text import counted
 from .findings.witness_file import FOLDER

@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, final
 
-from ..findings.findings import Kind
+from ..findings.evidence import Kind
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
 from ..holding.chains import Grip, LockIdentity, Node, held_nodes

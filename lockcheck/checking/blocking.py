@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..findings.findings import Kind
+from ..findings.evidence import Kind
 from ..holding.chains import held_nodes
 from ..holding.runtime import local, runtime
 

@@ -17,7 +17,7 @@ from ..holding.runtime import LATCH
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from ..holding.chains import Grip, LockIdentity
     from ..holding.happens_before import Segment
     from ..holding.stacks import RawStack

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..findings.findings import Edge, Finding, Kind, Rung, fingerprint_of_path
+from ..findings.evidence import Kind, Rung
+from ..findings.findings import Edge, Finding, fingerprint_of_path
 from ..findings.levels import Level
 from ..holding.chains import nesting_of
 from ..holding.runtime import LATCH

@@ -15,7 +15,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, final
 
 from ..findings.errors import LockUsageError
-from ..findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
+from ..findings.evidence import Kind, Rung
+from ..findings.findings import Edge, Finding, fingerprint_of
 from ..holding.chains import held_names, held_nodes
 from ..holding.interpreter import has_global_lock
 from ..holding.runtime import runtime

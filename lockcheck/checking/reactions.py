@@ -9,7 +9,8 @@ import warnings
 from typing import TYPE_CHECKING, Final
 
 from ..findings.errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
-from ..findings.findings import Edge, Rung
+from ..findings.evidence import Rung
+from ..findings.findings import Edge
 from ..findings.text import finding_text
 from ..holding.chains import held_names, nesting_of
 from ..holding.stacks import caller, resolve

@@ -8,7 +8,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from ..findings.findings import Kind
+from ..findings.evidence import Kind
 from ..findings.statistics import PENDING_MAX
 from ..holding.chains import NONE_BELOW, SWEEP_MIN, Grip, Node, held_nodes, holds_of
 from ..holding.runtime import LATCH, runtime
@@ -18,7 +18,7 @@ from .judging import judge
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from ..holding.chains import LockIdentity, Unit
     from ..sessions.session import Session
 

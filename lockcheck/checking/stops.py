@@ -1,25 +1,25 @@
-"""Witnesses of what was found: of a closed path that was learned, and of a deadlock that a trace predicts."""
+"""Witnesses of what was found: where units would be stuck, or are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ..findings.findings import Edge, Finding, Frame, Rung
+from ..findings.evidence import Rung
 from ..findings.witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
 from ..holding.stacks import resolve
-from ..traces.trace import NOWHERE, EventKind
+from ..traces.trace import NOWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..findings.evidence import Frame, Mode
+    from ..findings.findings import Finding
     from ..holding.chains import Grip
     from ..holding.stacks import RawStack
-    from ..prediction.prediction import Prediction
-    from ..traces.trace import Event, Trace
     from .graph import Dependency
     from .standing import Standing
 
-__all__ = ["finding_of", "stops_of_crew", "stops_of_path", "stops_of_prediction", "witness_of"]
+__all__ = ["Grasps", "place_of", "stops_of_crew", "stops_of_path", "witness_of"]
 
 
 def witness_of(finding: Finding) -> Witness | None:
@@ -36,32 +36,9 @@ def witness_of(finding: Finding) -> Witness | None:
     )
 
 
-def finding_of(witness: Witness) -> Finding:
-    """Return the finding that a witness is of, as far as it tells; what was confirmed is to be shown anew."""
-    edges = tuple(
-        _edge(stop, stop.joint(before))
-        for stop, before in zip(witness.stops, (witness.stops[-1], *witness.stops), strict=False)
-    )
-    rung = Rung.R3 if witness.rung is Rung.R3 else Rung.R2
-    return Finding(
-        rung, witness.kind, witness.text, edges, fingerprint=witness.fingerprint, stops=witness.stops
-    )
-
-
-def _edge(stop: Stop, joint: Grasp | None) -> Edge:
-    return Edge(
-        unit=stop.unit,
-        held=str(joint) if joint is not None else None,
-        wanted=str(stop.wanted),
-        all_held=tuple(map(str, stop.held)),
-        hold_stack=(_frame(joint.place),) if joint is not None else (),
-        want_stack=(_frame(stop.wanted.place),),
-    )
-
-
 def stops_of_path(path: Sequence[Dependency]) -> tuple[Stop, ...]:
     """Return where the units of a closed path would be stuck."""
-    grasp = _Grasps().of_grip
+    grasp = Grasps().of_grip
     return tuple(
         Stop(
             unit=one.unit_name,
@@ -75,7 +52,7 @@ def stops_of_path(path: Sequence[Dependency]) -> tuple[Stop, ...]:
 
 def stops_of_crew(crew: Sequence[Standing]) -> tuple[Stop, ...]:
     """Return where units are stuck."""
-    grasp = _Grasps().of_grip
+    grasp = Grasps().of_grip
     return tuple(
         Stop(
             unit=one.unit,
@@ -83,36 +60,15 @@ def stops_of_crew(crew: Sequence[Standing]) -> tuple[Stop, ...]:
             held=tuple(grasp(held.grip, held.stack) for held in one.held),
             wanted=grasp(one.wanted, one.stack)
             if one.wanted is not None
-            else Ending(role_of(following.unit), _place_of(one.stack)),
+            else Ending(role_of(following.unit), _innermost(one.stack)),
             occurrence=one.times,
         )
         for one, following in zip(crew, (*crew[1:], crew[0]), strict=True)
     )
 
 
-def stops_of_prediction(trace: Trace, prediction: Prediction) -> tuple[Stop, ...]:
-    """Return where the units of a prediction would be stuck."""
-    grasps = _Grasps()
-
-    def wanted(event: Event) -> Grasp | Ending:
-        if event.kind is EventKind.JOIN:
-            return Ending(trace.units[event.object].role, _place(trace.sites.get(event.site, NOWHERE)))
-        return grasps.of_event(trace, event)
-
-    return tuple(
-        Stop(
-            unit=trace.units[stop.wanted.unit].name,
-            role=trace.units[stop.wanted.unit].role,
-            held=tuple(grasps.of_event(trace, event) for event in stop.held),
-            wanted=wanted(stop.wanted),
-            occurrence=1 + sum(_alike(event, stop.wanted) for event in prediction.witness),
-        )
-        for stop in prediction.stops
-    )
-
-
 @final
-class _Grasps:
+class Grasps:
     """Grasps of one witness: equal locks have equal numbers, from zero."""
 
     def __init__(self) -> None:
@@ -120,43 +76,19 @@ class _Grasps:
 
     def of_grip(self, grip: Grip, stack: RawStack) -> Grasp:
         """Return that of a lock of this process."""
-        return Grasp(
-            self._number(grip.lock.serial),
-            grip.lock.name,
-            grip.lock.key_text,
-            grip.mode,
-            _place_of(stack),
-        )
+        lock = grip.lock
+        return self.of(lock.serial, lock.name, lock.key_text, grip.mode, _innermost(stack))
 
-    def of_event(self, trace: Trace, event: Event) -> Grasp:
-        """Return that of a lock of a trace."""
-        lock = trace.locks[event.object]
-        place = _place(trace.sites.get(event.site, NOWHERE))
-        return Grasp(self._number(event.object), lock.name, lock.key, event.mode, place)
-
-    def _number(self, lock: int) -> int:
-        return self._numbers.setdefault(lock, len(self._numbers))
+    def of(self, lock: int, name: str, key: str | None, mode: Mode, place: Place) -> Grasp:
+        """Return that of a lock which has a number of its own where it comes from."""
+        return Grasp(self._numbers.setdefault(lock, len(self._numbers)), name, key, mode, place)
 
 
-def _place_of(stack: RawStack) -> Place:
+def _innermost(stack: RawStack) -> Place:
     frames = resolve(stack[:1])
-    return _place(frames[0] if frames else NOWHERE)
+    return place_of(frames[0] if frames else NOWHERE)
 
 
-def _alike(event: Event, wanted: Event) -> bool:
-    """Tell whether somebody came to a place before, and got through."""
-    return (event.kind, event.unit, event.object, event.mode, event.site) == (
-        wanted.kind,
-        wanted.unit,
-        wanted.object,
-        wanted.mode,
-        wanted.site,
-    )
-
-
-def _place(frame: Frame) -> Place:
+def place_of(frame: Frame) -> Place:
+    """Return a line of a stack as another run can find it again."""
     return Place(frame.file, frame.function, frame.source, frame.line)
-
-
-def _frame(place: Place) -> Frame:
-    return Frame(place.file, place.line, place.function, place.source)

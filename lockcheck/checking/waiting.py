@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ..findings.errors import DeadlockError, LockUsageError
-from ..findings.findings import Edge, Finding, Kind, Rung, fingerprint_of
+from ..findings.evidence import Kind, Rung
+from ..findings.findings import Edge, Finding, fingerprint_of
 from ..findings.text import finding_text
 from ..findings.witness_file import with_replay
 from ..holding.chains import held_names, held_nodes, modes_held, nesting_of

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..findings.errors import LockCheckError
-from ..findings.findings import Rung, failing_from
+from ..findings.evidence import Rung, failing_from
 from ..findings.json_values import said
 from ..findings.levels import Level, level_of, max_hold_of
 from ..findings.witness_file import FOLDER

@@ -8,21 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..checking.stops import finding_of, witness_of
+from ..checking.stops import witness_of
 from ..confirming.confirmation import in_attempts, raised
 from ..confirming.steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from ..confirming.steering import PAUSE_SECONDS
 from ..findings.errors import LockUsageError
-from ..findings.findings import Rung, failing_from
+from ..findings.evidence import Rung, failing_from
 from ..findings.json_values import read_text
-from ..findings.text import finding_text, text_report
+from ..findings.text import finding_text
 from ..findings.witness import Grasp
 from ..findings.witness_file import FOLDER, read_witness
+from ..prediction.predicted_findings import findings_of
+from ..prediction.predicted_stops import finding_of
 from ..reports.documents import FORMAT, read_document
 from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.summaries import Summary, merged
+from ..sessions.text import text_report
 from ..traces.file import is_trace, read_trace
-from .traces import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..checking.stops import stops_of_crew
 from ..findings.errors import DeadlockError, LockUsageError
-from ..findings.findings import Finding, Rung
+from ..findings.evidence import Rung
+from ..findings.findings import Finding
 from ..findings.levels import Level
 from ..findings.witness_file import with_replay
 from ..holding.runtime import LATCH, runtime

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..commands.traces import findings_of
 from ..findings.errors import LockUsageError
-from ..findings.findings import Rung
+from ..findings.evidence import Rung
 from ..findings.witness_file import read_witness, write_witness
+from ..prediction.predicted_findings import findings_of
 from ..reports.documents import read_document, to_json
 from ..sessions.recording import recording
 from ..sessions.running import execute

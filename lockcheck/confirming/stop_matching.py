@@ -11,7 +11,7 @@ from ..holding.stacks import resolve
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-    from ..findings.findings import Frame
+    from ..findings.evidence import Frame
     from ..findings.witness import Witness
     from ..holding.chains import Grip, Unit
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ..findings.findings import Rung
+from ..findings.evidence import Rung
 from ..findings.levels import Level
 from ..holding.runtime import LATCH, runtime
 from ..sessions.session import Session

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .findings import Mode
+    from .evidence import Mode
 
 __all__ = ["ClassEdge"]
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import CodeType
 
-    from .findings import Mode
+    from .evidence import Mode
 
 __all__ = [
     "KEYS_MAX",
@@ -29,6 +29,7 @@ __all__ = [
     "Usage",
     "spread_of",
     "together",
+    "usages_together",
 ]
 
 PENDING_MAX: Final = 1024
@@ -169,3 +170,17 @@ def together(one: Spread, other: Spread) -> Spread:
     counts = Counter(dict(one.buckets))
     counts.update(dict(other.buckets))
     return Spread(one.total + other.total, max(one.max, other.max), tuple(sorted(counts.items())))
+
+
+def usages_together(usages: Iterable[Usage]) -> tuple[Usage, ...]:
+    """Return usages with those of one class, mode, place and key put together, in order."""
+    found: dict[tuple[str, ...], Usage] = {}
+    for usage in usages:
+        place = (usage.lock, usage.mode, usage.site, usage.key or "")
+        known = found.get(place)
+        found[place] = usage if known is None else _both(known, usage)
+    return tuple(found[place] for place in sorted(found))
+
+
+def _both(one: Usage, other: Usage) -> Usage:
+    return replace(one, hold=together(one.hold, other.hold), wait=together(one.wait, other.wait))

@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .findings import Kind, Rung
+from .evidence import Kind, Rung
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..sessions.summaries import Summary
-    from .findings import Edge, Finding, Frame
+    from .evidence import Frame
+    from .findings import Edge, Finding
 
-__all__ = [
-    "FRAMES_MAX",
-    "closing",
-    "counted",
-    "finding_text",
-    "scenario",
-    "suggested",
-    "suggestion",
-    "text_report",
-]
+__all__ = ["FRAMES_MAX", "counted", "finding_text", "scenario", "suggested", "suggestion"]
 
 FRAMES_MAX: Final = 8
-
-
-def text_report(summary: Summary) -> str:
-    """Say everything that was found, the strongest evidence first, and what was looked at."""
-    sites = summary.sites
-    blocks = [finding_text(finding, sites) for finding in summary.findings]
-    return "\n\n".join([*blocks, closing(summary)])
 
 
 def finding_text(finding: Finding, sites: Mapping[str, int]) -> str:
@@ -135,26 +119,3 @@ def _row(cells: list[str], widths: list[int]) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a number with what it counts: `1 nesting`, `2 nestings`; `many` where it is no `s` more."""
     return f"{count} {one if count == 1 else many or one + 's'}"
-
-
-def closing(summary: Summary) -> str:
-    """Say how much was found and looked at, and what was left out."""
-    counts = {rung: sum(finding.rung is rung for finding in summary.findings) for rung in Rung}
-    found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count) or "nothing"
-    kinds = counted(len(summary.nestings), "kind")
-    lines = [
-        f"lockcheck, level {summary.level}: found {found}.",
-        f"Looked at: {counted(summary.dependencies, 'nesting')}, {kinds} of them by class.",
-    ]
-    if summary.skipped:
-        skipped = counted(summary.skipped, "acquisition")
-        lines.append(f"Not looked at: {skipped} that the checker itself had triggered.")
-    if summary.unexamined:
-        unexamined = counted(summary.unexamined, "repetition")
-        lines.append(f"Not looked at: {unexamined} of known nestings by short-lived threads.")
-    if summary.searches_given_up:
-        given_up = counted(summary.searches_given_up, "search", "searches")
-        lines.append(f"Given up: {given_up} for closed paths that took too long.")
-    if summary.faults:
-        lines.append(f"Faults of the checker: {len(summary.faults)}, the first: {summary.faults[0]}")
-    return "\n".join(lines)

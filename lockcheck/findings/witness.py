@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
-    from .findings import Frame, Kind, Mode, Rung
+    from .evidence import Frame, Kind, Mode, Rung
 
 __all__ = [
     "Ending",

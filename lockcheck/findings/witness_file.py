@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .findings import MODES, Kind, Rung
+from .evidence import MODES, Kind, Rung
 from .json_values import Fields, open_document, read_text
 from .witness import Ending, Grasp, Place, Stop, Witness
 

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from ..findings.errors import DeadlockError
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode, RWPolicy
     from ..findings.statistics import Tally
-    from ..locks.rwlock import Policy
     from .happens_before import Segment
     from .stacks import RawStack
 
@@ -72,7 +71,7 @@ class LockIdentity:
         "shared",
     )
 
-    def __init__(self, name: str, key: object, *, reentrant: bool, policy: Policy | None) -> None:
+    def __init__(self, name: str, key: object, *, reentrant: bool, policy: RWPolicy | None) -> None:
         self.serial = next(_serials)
         self.name = name
         self.key = key

@@ -10,7 +10,7 @@ import threading
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from ..findings.findings import Frame
+from ..findings.evidence import Frame
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from ..checking.asking_again import asks_again
 from ..checking.blocking import blocks
-from ..findings.findings import Kind
+from ..findings.evidence import Kind
 from ..findings.levels import Level
 from ..holding.chains import held_nodes, holds_of
 from ..holding.runtime import local, runtime
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..holding.chains import Node
     from ..sessions.session import Session
-    from .factories import ExclusiveLock
+    from .exclusive import ExclusiveLock
 
 __all__ = ["CheckedCondition"]
 

@@ -16,9 +16,8 @@ from .rwlock import FOREVER, PlainRWLock, Waiter
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode, RWPolicy
     from ..holding.chains import Attempt, Node
-    from .rwlock import Policy
 
 __all__ = ["CheckedGuard", "CheckedRWLock", "FullGuard", "FullRWLock", "attempt_of"]
 
@@ -115,7 +114,7 @@ class CheckedRWLock(PlainRWLock):
     counts = False
     """Whether it is noted how often the lock is taken, and what is taken one by one below it."""
 
-    def __init__(self, name: str = "rwlock", *, key: object = None, policy: Policy = "writer") -> None:
+    def __init__(self, name: str = "rwlock", *, key: object = None, policy: RWPolicy = "writer") -> None:
         self.identity = LockIdentity(name, key, reentrant=False, policy=policy)
         super().__init__(name, key=key, policy=policy)
         self._read, self._write = Grip(self.identity, "R"), Grip(self.identity, "W")

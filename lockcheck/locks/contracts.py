@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ..environment.settings import level_in_force
 from ..findings.errors import LockUsageError
-from ..findings.findings import Kind, Mode
+from ..findings.evidence import Kind, Mode
 from ..findings.levels import Level
 from ..holding.chains import held_nodes
 from ..holding.runtime import local, runtime

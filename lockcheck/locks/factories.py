@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ..environment.settings import level_for
 from ..findings.levels import Level
@@ -20,31 +20,15 @@ from .rwlock import PlainRWLock
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
+    from ..findings.evidence import RWPolicy
     from ..order.order import Order
-    from .rwlock import Policy
+    from .exclusive import ExclusiveLock
 
-__all__ = ["Condition", "ExclusiveLock", "Lock", "RLock", "RWLock", "lock_all"]
+__all__ = ["Condition", "Lock", "RLock", "RWLock", "lock_all"]
 
 _ASSIGNED: Final = re.compile(r"(?:^|;)\s*(?:\w+\.)*(\w+)\s*(?::[^=]+)?=\s*$")
 """What a call is assigned to, as the text before the call says it."""
-
-
-class ExclusiveLock(Protocol):
-    """What `threading.Lock()` and `threading.RLock()` have in common."""
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
-        """Take the lock."""
-
-    def release(self) -> None:
-        """Let go of the lock."""
-
-    def __enter__(self) -> bool: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 def Lock(name: str | None = None, *, key: object = None, check: Level | str | None = None) -> ExclusiveLock:  # noqa: N802 - as in threading
@@ -86,7 +70,7 @@ def RWLock(  # noqa: N802 - as its siblings
     name: str | None = None,
     *,
     key: object = None,
-    policy: Policy = "writer",
+    policy: RWPolicy = "writer",
     check: Level | str | None = None,
 ) -> PlainRWLock:
     """Return a read/write lock.

@@ -13,7 +13,7 @@ from .checked_rw import FullGuard, FullRWLock, attempt_of
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from ..holding.chains import Attempt, Grip, LockIdentity, Node, Unit
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]

@@ -16,7 +16,7 @@ readers, which is what the checker has to know (see docs/lockcheck.md).
 from __future__ import annotations
 
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Final, final
 
 from ..findings.errors import LockUsageError
 from ..holding.foreign import shown
@@ -24,11 +24,10 @@ from ..holding.foreign import shown
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode, RWPolicy
 
-__all__ = ["PlainRWLock", "Policy", "Waiter"]
+__all__ = ["PlainRWLock", "Waiter"]
 
-Policy: TypeAlias = Literal["writer", "reader"]
 FOREVER: Final = -1.0
 
 
@@ -85,12 +84,12 @@ class PlainRWLock:
         "policy",
     )
 
-    def __init__(self, name: str = "rwlock", *, key: object = None, policy: Policy = "writer") -> None:
+    def __init__(self, name: str = "rwlock", *, key: object = None, policy: RWPolicy = "writer") -> None:
         if policy not in {"writer", "reader"}:
             raise LockUsageError(f"{policy!r} is no policy of a read/write lock: writer or reader")
         self.name = name
         self.key = key
-        self.policy: Policy = policy
+        self.policy: RWPolicy = policy
         self._mutex = Lock()
         self._readers: set[int] = set()
         self._writer: int | None = None

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..findings.errors import LockUsageError
-from ..findings.findings import Kind
+from ..findings.evidence import Kind
 from ..holding.chains import held_names, held_nodes, modes_held
 from ..holding.runtime import LATCH, go_on_as, local, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from ..holding.chains import LockIdentity
     from ..sessions.session import Session
 

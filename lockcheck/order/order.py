@@ -7,7 +7,7 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Final, final
 
 from ..findings.errors import OrderDeclarationError
-from ..findings.findings import Kind
+from ..findings.evidence import Kind
 from ..findings.nestings import ClassEdge
 from .proof import Step, closed_path
 from .same_class import FORBID
@@ -16,7 +16,7 @@ from .text import parse_arrow, parse_chains, reject
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from .same_class import SameRule
 
 __all__ = ["Objection", "Order"]

@@ -22,7 +22,7 @@ from ..findings.nestings import ClassEdge
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
 
 __all__ = ["Step", "closed_path", "joins"]
 

@@ -11,7 +11,7 @@ from ..findings.errors import OrderDeclarationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
 
 __all__ = ["Arrow", "Chain", "parse_arrow", "parse_chains", "reject"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 from ..traces.trace import Event, EventKind, TraceFileError
 
 if TYPE_CHECKING:
-    from ..locks.rwlock import Policy
+    from ..findings.evidence import RWPolicy
     from ..traces.trace import Trace
 
 __all__ = ["Section", "TraceIndex"]
@@ -87,7 +87,7 @@ class TraceIndex:
             self.taken[section.unit].append(at)
             self.kinds_of_sections[section.unit].add((section.lock, section.mode))
 
-    def policy(self, lock: int) -> Policy | None:
+    def policy(self, lock: int) -> RWPolicy | None:
         """Return the policy of a lock."""
         return self._trace.locks[lock].policy
 

@@ -15,7 +15,7 @@ from ..traces.trace import EventKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from .trace_index import TraceIndex
 
 __all__ = ["Wish", "Wishes"]

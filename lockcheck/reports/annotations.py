@@ -14,7 +14,8 @@ from ..findings.text import suggestion
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from ..findings.findings import Finding, Rung
+    from ..findings.evidence import Rung
+    from ..findings.findings import Finding
     from ..sessions.summaries import Summary
 
 __all__ = ["to_annotations"]

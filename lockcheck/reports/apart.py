@@ -17,7 +17,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from ..findings.findings import Finding, Kind, Rung, fingerprint_of_path
+from ..findings.evidence import Kind, Rung
+from ..findings.findings import Finding, fingerprint_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -23,7 +23,8 @@ from ..findings.json_values import read_text, shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ..findings.findings import Finding, Rung
+    from ..findings.evidence import Rung
+    from ..findings.findings import Finding
 
 __all__ = ["Accepted", "Baseline", "Verdict", "read_baseline"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..findings.findings import DEFAULT_FAIL_ON
+from ..findings.evidence import DEFAULT_FAIL_ON
 from ..order.proof import closed_path
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..findings.findings import Kind, Rung
+from ..findings.evidence import Kind, Rung
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..findings.findings import MODES, Edge, Finding, Frame, Kind, Rung
+from ..findings.evidence import MODES, Frame, Kind, Rung
+from ..findings.findings import Edge, Finding
 from ..findings.json_values import Fields, open_document, read_text
 from ..findings.statistics import Spread, Usage
 from ..findings.text import scenario, suggestion

@@ -15,7 +15,8 @@ from ..findings.text import finding_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from ..findings.findings import Finding, Rung
+    from ..findings.evidence import Rung
+    from ..findings.findings import Finding
     from ..sessions.summaries import Summary
 
 __all__ = ["to_junit"]

@@ -12,8 +12,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..findings.findings import Rung
-from ..findings.text import closing, finding_text
+from ..findings.evidence import Rung
+from ..findings.text import finding_text
+from ..sessions.text import closing
 from .diagrams import dangerous, lock_classes
 from .page_graph import draw
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from ..findings.findings import Kind, Rung
+from ..findings.evidence import Kind, Rung
 from ..findings.text import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..findings.findings import Edge, Finding, Frame
+    from ..findings.evidence import Frame
+    from ..findings.findings import Edge, Finding
     from ..findings.json_values import Json
     from ..sessions.summaries import Summary
 

@@ -6,27 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..findings.errors import LockUsageError
-from ..findings.statistics import Spread, Usage, together
+from ..findings.statistics import Spread, Usage, usages_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["GROUPS", "Group", "usage_table", "usages_together"]
+__all__ = ["GROUPS", "Group", "usage_table"]
 
 Group: TypeAlias = Literal["class", "site", "key"]
 GROUPS: Final[tuple[Group, ...]] = ("class", "site", "key")
 
 _SPREAD_HEADS: Final = ("total", "p50", "p99", "max")
-
-
-def usages_together(usages: Iterable[Usage]) -> tuple[Usage, ...]:
-    """Return usages with those of one class, mode, place and key put together, in order."""
-    found: dict[tuple[str, ...], Usage] = {}
-    for usage in usages:
-        place = (usage.lock, usage.mode, usage.site, usage.key or "")
-        known = found.get(place)
-        found[place] = usage if known is None else _both(known, usage)
-    return tuple(found[place] for place in sorted(found))
 
 
 def usage_table(usages: Iterable[Usage], by: Group = "site") -> str:
@@ -60,10 +50,6 @@ def usage_table(usages: Iterable[Usage], by: Group = "site") -> str:
 def _of(usage: Usage, by: Group) -> Usage:
     """Return a usage without what its group does not tell apart."""
     return replace(usage, site=usage.site if by == "site" else "", key=usage.key if by == "key" else None)
-
-
-def _both(one: Usage, other: Usage) -> Usage:
-    return replace(one, hold=together(one.hold, other.hold), wait=together(one.wait, other.wait))
 
 
 def _times(spread: Spread) -> tuple[int, int, int, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..findings.errors import LockUsageError
-from ..findings.findings import Rung
+from ..findings.evidence import Rung
 from .annotations import to_annotations
 from .documents import to_json
 from .junit import to_junit

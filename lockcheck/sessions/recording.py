@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import CodeType
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from ..holding.chains import Attempt, Node
     from ..order.order import Order
     from ..traces.writer import Description, Write

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..findings.errors import DeadlockError, LockUsageError, OrderDeclarationError
-from ..findings.findings import Rung
+from ..findings.evidence import Rung
 from ..order.order import Order
 from .session import NOTE_ALL, Session
 

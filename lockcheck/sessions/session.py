@@ -15,10 +15,10 @@ from ..checking.long_holds import ANY, HoldWatch
 from ..checking.reactions import edge_of, react
 from ..checking.waiting import youngest
 from ..findings.errors import LockCheckError, LockOrderWarning, LockUsageError
-from ..findings.findings import DEFAULT_FAIL_ON, Finding, Kind, Rung, fingerprint_of
+from ..findings.evidence import DEFAULT_FAIL_ON, Kind, Rung
+from ..findings.findings import Finding, fingerprint_of
 from ..findings.levels import Level, level_of
 from ..findings.statistics import KEYS_MAX, OTHER_KEYS, Tally
-from ..findings.text import text_report
 from ..holding.chains import Node, held_nodes
 from ..holding.foreign import shown
 from ..holding.runtime import LATCH, local, runtime
@@ -26,6 +26,7 @@ from ..holding.stacks import caller, capture
 from ..interception import awaited, patches, pykka_found
 from ..order.order import Order
 from .summaries import summary_of
+from .text import text_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType, TracebackType
 
     from ..checking.waiting import VictimPolicy
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from ..holding.chains import Grip, Unit, Wait
     from ..holding.stacks import RawStack
     from .summaries import Summary

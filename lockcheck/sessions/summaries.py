@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from ..checking.judging import edge_of_dependency
 from ..findings.nestings import ClassEdge
-from ..findings.statistics import Usage
+from ..findings.statistics import Usage, usages_together
 from ..holding.runtime import LATCH
 from ..holding.stacks import line_of, resolve
-from ..reports.usage_tables import usages_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..checking.graph import Dependency, Graph
-    from ..findings.findings import Edge, Finding, Mode
+    from ..findings.evidence import Mode
+    from ..findings.findings import Edge, Finding
     from ..holding.stacks import RawStack
     from ..order.order import Order
     from ..order.proof import Step

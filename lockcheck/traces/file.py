@@ -9,7 +9,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Final, cast, final
 from zlib import crc32
 
-from ..findings.findings import Frame
+from ..findings.evidence import Frame
 from .format import (
     FILE_HEAD,
     LOCK,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..locks.rwlock import Policy
+    from ..findings.evidence import RWPolicy
 
 __all__ = ["is_trace", "read_trace"]
 
@@ -179,7 +179,7 @@ class _Reader:
         if kind == UNIT:
             self._units[number] = TracedUnit(str(said[0]), str(said[1]))
         elif kind == LOCK:
-            policy = cast("Policy | None", said[2] if said[2] in {"writer", "reader"} else None)
+            policy = cast("RWPolicy | None", said[2] if said[2] in {"writer", "reader"} else None)
             self._locks[number] = TracedLock(str(said[0]), None if said[1] is None else str(said[1]), policy)
         elif kind == SITE:
             self._sites[number] = Frame(str(said[0]), int(said[1]), str(said[2]), str(said[3]))

@@ -24,7 +24,7 @@ from .trace import Event, EventKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode
     from ..holding.chains import Attempt
 
 __all__ = [

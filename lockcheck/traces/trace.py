@@ -11,14 +11,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from ..findings.errors import LockCheckError
-from ..findings.findings import Frame
+from ..findings.evidence import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..findings.findings import Mode
+    from ..findings.evidence import Mode, RWPolicy
     from ..holding.chains import Attempt
-    from ..locks.rwlock import Policy
 
 __all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedLock", "TracedUnit"]
 
@@ -54,7 +53,7 @@ class TracedLock:
 
     name: str
     key: str | None
-    policy: Policy | None
+    policy: RWPolicy | None
     """Of a read/write lock; none for an exclusive one."""
 
     def __str__(self) -> str:

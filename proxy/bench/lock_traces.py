@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from ... import lockcheck
-from ...lockcheck.findings.findings import Frame
+from ...lockcheck.findings.evidence import Frame
 from ...lockcheck.prediction.collector import collector_paused
 from ...lockcheck.prediction.prediction import predict
 from ...lockcheck.prediction.trace_index import TraceIndex

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from licorne.actors.reference import AnyRef, PooledRef
-    from licorne.lockcheck.locks.factories import ExclusiveLock
+    from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 
 class Clerk(PooledActor):

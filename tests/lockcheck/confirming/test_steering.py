@@ -29,9 +29,9 @@ from support.lockcheck.steered_threads import (
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
 from licorne.lockcheck.checking.stops import witness_of
-from licorne.lockcheck.commands.traces import findings_of
 from licorne.lockcheck.confirming.confirmation import Outcome, confirm, steered
 from licorne.lockcheck.findings.witness_file import read_witness
+from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 

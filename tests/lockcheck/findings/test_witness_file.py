@@ -13,9 +13,10 @@ from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
-from licorne.lockcheck.checking.stops import finding_of, witness_of
+from licorne.lockcheck.checking.stops import witness_of
 from licorne.lockcheck.findings.witness import Grasp, Place, Stop, Witness, standing_order
 from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
+from licorne.lockcheck.prediction.predicted_stops import finding_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

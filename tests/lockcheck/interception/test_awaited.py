@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from licorne.lockcheck.holding.chains import Unit, Wait
-    from licorne.lockcheck.locks.factories import ExclusiveLock
+    from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 LEVELS = pytest.mark.parametrize("level", ["order", "full"])
 

@@ -16,7 +16,7 @@ from licorne.lockcheck.order.proof import Step, closed_path
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from licorne.lockcheck.findings.findings import Mode
+    from licorne.lockcheck.findings.evidence import Mode
 
 SCHEDULER = "partition < queue < application < node"
 

@@ -16,8 +16,7 @@ from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedLock, 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from licorne.lockcheck.findings.findings import Mode
-    from licorne.lockcheck.locks.rwlock import Policy
+    from licorne.lockcheck.findings.evidence import Mode, RWPolicy
 
 Chain = tuple[int, tuple[tuple[int, "Mode"], ...]]
 
@@ -27,7 +26,7 @@ def chain(unit: int, *locks: int, mode: Mode = "W") -> Chain:
     return unit, tuple((lock, mode) for lock in locks)
 
 
-def trace_of(chains: Iterable[Chain], policy: Policy | None = None) -> Trace:
+def trace_of(chains: Iterable[Chain], policy: RWPolicy | None = None) -> Trace:
     """Return the trace of units that take their chains one after the other."""
     events = []
     for unit, locks in chains:
@@ -38,7 +37,7 @@ def trace_of(chains: Iterable[Chain], policy: Policy | None = None) -> Trace:
     return Trace(tuple(events), units, names, {})
 
 
-def wanted(chains: Iterable[Chain], policy: Policy | None = None) -> list[tuple[int, int]]:
+def wanted(chains: Iterable[Chain], policy: RWPolicy | None = None) -> list[tuple[int, int]]:
     """Return the units and locks of the wishes that a trace leaves to be searched."""
     return [(wish.unit, wish.object) for wish in Wishes(TraceIndex(trace_of(chains, policy))).all]
 

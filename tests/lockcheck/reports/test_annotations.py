@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.lockcheck.lock_reports import summary_of_a_closed_path
 
-from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
+from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.annotations import to_annotations
 from licorne.lockcheck.sessions.summaries import Summary
 

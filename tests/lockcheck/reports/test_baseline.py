@@ -9,7 +9,7 @@ import pytest
 from support.lockcheck.lock_reports import summary_of_a_closed_path
 
 from licorne.lockcheck import LockUsageError
-from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
+from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.baseline import Accepted, Baseline, read_baseline
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, fromstring
 
 from support.lockcheck.lock_reports import summary_of_a_closed_path
 
-from licorne.lockcheck.findings.findings import DEFAULT_FAIL_ON
+from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.junit import to_junit
 from licorne.lockcheck.sessions.summaries import Summary
 

@@ -10,9 +10,9 @@ from support.lockcheck.lock_corpus import RECORD, Cluster, hold
 from licorne.lockcheck import Lock, LockUsageError, RWLock, session
 from licorne.lockcheck.commands.command import CLEAN, USAGE, main
 from licorne.lockcheck.findings import statistics
-from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, spread_of
+from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, spread_of, usages_together
 from licorne.lockcheck.reports.documents import from_json, to_json
-from licorne.lockcheck.reports.usage_tables import usage_table, usages_together
+from licorne.lockcheck.reports.usage_tables import usage_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 
 from licorne.lockcheck import Lock
-from licorne.lockcheck.findings.findings import Frame
+from licorne.lockcheck.findings.evidence import Frame
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from support.lockcheck.lock_programs import Act, Program, Thread
 
     from licorne.lockcheck import Session
-    from licorne.lockcheck.findings.findings import Mode
+    from licorne.lockcheck.findings.evidence import Mode, RWPolicy
     from licorne.lockcheck.holding.chains import Unit
-    from licorne.lockcheck.locks.rwlock import Policy
 
 __all__ = ["Explorer", "State", "Step", "checker_says", "deadlocks", "in_order", "refuses", "run_in_turn"]
 
@@ -105,7 +104,7 @@ def _refused(steps: tuple[Step, ...], program: Program) -> bool:
 
 @cache
 def lock_after(
-    policy: Policy | None,
+    policy: RWPolicy | None,
     before: LockState,
     who: int,
     act: Literal["try", "wait", "leave", "give up"],

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
 
-    from licorne.lockcheck.findings.findings import Mode
+    from licorne.lockcheck.findings.evidence import Mode, RWPolicy
     from licorne.lockcheck.holding.chains import Attempt
-    from licorne.lockcheck.locks.rwlock import Policy
 
 __all__ = [
     "ATTEMPTS",
@@ -60,8 +59,8 @@ Nest: TypeAlias = "tuple[Act, ...]"
 Whatever is held at the end is let go of there.
 """
 
-Policies: TypeAlias = "Policy | Literal['mixed'] | None"
-MIXED: Final[tuple[Policy | None, ...]] = ("writer", "reader", None, "writer")
+Policies: TypeAlias = "RWPolicy | Literal['mixed'] | None"
+MIXED: Final[tuple[RWPolicy | None, ...]] = ("writer", "reader", None, "writer")
 
 Thread: TypeAlias = "tuple[Nest | int, ...]"
 
@@ -77,7 +76,7 @@ class Program:
     threads: tuple[Thread, ...]
     policy: Policies = "writer"
 
-    def policy_of(self, lock: int) -> Policy | None:
+    def policy_of(self, lock: int) -> RWPolicy | None:
         """Return the policy of a lock; none for one that is re-entrant."""
         return MIXED[lock] if self.policy == "mixed" else self.policy
 
@@ -161,7 +160,7 @@ def _random_take(lock: int, chance: random.Random, modes: Sequence[Mode]) -> Tak
 # ------------------------------------------------------------------------- every small program
 
 
-def small_programs(size: int, policy: Policy | None) -> Iterator[Program]:
+def small_programs(size: int, policy: RWPolicy | None) -> Iterator[Program]:
     """Yield every program of so many acts: acquisitions, and joins that hold nothing.
 
     Two or three threads, up to three locks, all modes, attempts and nestings, recursion and upgrades
@@ -190,7 +189,7 @@ def _partitions(size: int, count: int, most: int | None = None) -> Iterator[tupl
                 yield (first, *rest)
 
 
-def _threads(size: int, me: int, count: int, policy: Policy | None) -> Iterator[Nest]:
+def _threads(size: int, me: int, count: int, policy: RWPolicy | None) -> Iterator[Nest]:
     """Yield all that one thread can do in so many acts, with at least one acquisition."""
     modes: tuple[Mode, ...] = ("W",) if policy is None else MODES
     takes = [Take(*way) for way in product(range(LOCKS_MAX), modes, ATTEMPTS)]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from support.lockcheck.lock_programs import Program
 
-    from licorne.lockcheck.locks.rwlock import Policy
+    from licorne.lockcheck.findings.evidence import RWPolicy
 
     Family: TypeAlias = Callable[[], Iterator[Program]]
 
@@ -45,7 +45,7 @@ ROOT: Final = Path(__file__).parents[3]
 NOTES: Final = ROOT / ".cache" / "oracle"
 SLICE: Final = 1000
 COLUMNS: Final = ("programs", "deadlocks", "unguarded", "refused", "predicted", "wrong")
-POLICIES: Final[tuple[Policy, ...]] = ("writer", "reader")
+POLICIES: Final[tuple[RWPolicy, ...]] = ("writer", "reader")
 
 
 def _random(seed: int, count: int, *, joins_inside: bool = False, mixed: bool = False) -> Iterator[Program]:

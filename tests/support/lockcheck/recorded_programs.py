@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from support.lockcheck.lock_programs import Act, Program
 
-    from licorne.lockcheck.locks.rwlock import Policy
+    from licorne.lockcheck.findings.evidence import RWPolicy
 
 __all__ = ["ONE_BY_ONE", "RunningProgram"]
 
@@ -45,7 +45,7 @@ class RunningProgram:
 
     def __init__(self, program: Program, *, one_by_one: bool) -> None:
         assert program.policy in {"writer", "reader"}
-        policy: Policy = "writer" if program.policy == "writer" else "reader"
+        policy: RWPolicy = "writer" if program.policy == "writer" else "reader"
         numbers = in_order(program)
         self._program = program
         self._locks = [RWLock("lock", key=number, policy=policy) for number in range(4)]

@@ -1,0 +1,26 @@
+"""What every lock that one thread at a time holds can do, plain or checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["ExclusiveLock"]
+
+
+class ExclusiveLock(Protocol):
+    """What `threading.Lock()` and `threading.RLock()` have in common."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        """Take the lock."""
+
+    def release(self) -> None:
+        """Let go of the lock."""
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,43 @@
+"""All that a session has to say, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..findings.evidence import Rung
+from ..findings.text import counted, finding_text
+
+if TYPE_CHECKING:
+    from .summaries import Summary
+
+__all__ = ["closing", "text_report"]
+
+
+def text_report(summary: Summary) -> str:
+    """Say everything that was found, the strongest evidence first, and what was looked at."""
+    sites = summary.sites
+    blocks = [finding_text(finding, sites) for finding in summary.findings]
+    return "\n\n".join([*blocks, closing(summary)])
+
+
+def closing(summary: Summary) -> str:
+    """Say how much was found and looked at, and what was left out."""
+    counts = {rung: sum(finding.rung is rung for finding in summary.findings) for rung in Rung}
+    found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count) or "nothing"
+    kinds = counted(len(summary.nestings), "kind")
+    lines = [
+        f"lockcheck, level {summary.level}: found {found}.",
+        f"Looked at: {counted(summary.dependencies, 'nesting')}, {kinds} of them by class.",
+    ]
+    if summary.skipped:
+        skipped = counted(summary.skipped, "acquisition")
+        lines.append(f"Not looked at: {skipped} that the checker itself had triggered.")
+    if summary.unexamined:
+        unexamined = counted(summary.unexamined, "repetition")
+        lines.append(f"Not looked at: {unexamined} of known nestings by short-lived threads.")
+    if summary.searches_given_up:
+        given_up = counted(summary.searches_given_up, "search", "searches")
+        lines.append(f"Given up: {given_up} for closed paths that took too long.")
+    if summary.faults:
+        lines.append(f"Faults of the checker: {len(summary.faults)}, the first: {summary.faults[0]}")
+    return "\n".join(lines)
