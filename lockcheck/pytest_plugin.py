@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
+from .checking.policy import NOTE_ALL
 from .commands.pytest_confirm import Confirming
 from .findings.errors import LockUsageError
 from .findings.evidence import Rung, failing_from
@@ -30,7 +31,7 @@ from .reports.documents import from_json, to_json
 from .reports.gathering import Gathered
 from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
-from .sessions.session import NOTE_ALL, Session
+from .sessions.session import Session
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -16,6 +16,7 @@ from ..findings.statistics import PENDING_MAX
 from ..holding.chains import Grip, LockIdentity, Node, held_nodes
 from ..holding.runtime import go_on_as, local, next_segment, runtime
 from ..holding.stacks import caller_outside, capture
+from .active import current
 from .blocking import asks
 from .stepping import fold, let_go, step_from
 from .waiting import wait_in_slices
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..holding.chains import Unit
     from ..holding.stacks import Runtimes
-    from ..sessions.session import Session
+    from .watch import Watch
 
 __all__ = ["Answerer", "await_answer"]
 
@@ -98,16 +99,16 @@ class Answerer:
             frame = caller_outside(self._runtimes, 2)
             if after.code is frame.f_code and after.instruction == frame.f_lasti:
                 return  # likewise, from here
-        session = runtime.session
-        if session is not None and not unit.inside:
-            self._judge(session, unit, grip, frame)
+        watch = current()
+        if watch is not None and not unit.inside:
+            self._judge(watch, unit, grip, frame)
 
     def enter(self) -> None:
         """Hold it while the calling thread answers, until `leave`."""
         unit = local.unit
         after = unit.node.next.get(self._endless)
         if after is None:
-            if runtime.session is None:
+            if runtime.watch is None:
                 return
             after = self._place(unit)
         if after.tally is not None:
@@ -133,14 +134,14 @@ class Answerer:
             go_on_as(self._before)
             self._before = None
 
-    def _judge(self, session: Session, unit: Unit, grip: Grip, frame: FrameType) -> None:
+    def _judge(self, watch: Watch, unit: Unit, grip: Grip, frame: FrameType) -> None:
         may_wait = asks(self.identity, frame)
-        if self._goes_down(session, unit, grip, frame):
+        if self._goes_down(watch, unit, grip, frame):
             after = step_from(unit, grip, frame)
-            if may_wait and session.level < Level.FULL:
+            if may_wait and watch.policy.level < Level.FULL:
                 after.code = None  # from wherever it is asked
 
-    def _goes_down(self, session: Session, unit: Unit, grip: Grip, frame: FrameType) -> bool:
+    def _goes_down(self, watch: Watch, unit: Unit, grip: Grip, frame: FrameType) -> bool:
         """Hold an ask against the ranks, where the declared order says nothing of both."""
         rank = self.identity.rank
         asking = next(
@@ -151,21 +152,22 @@ class Answerer:
         asker = asking.grip.lock
         if asker is self.identity or asker.rank is None or asker.rank < rank:
             return True
-        if session.order is not None and {asker.name, self.identity.name} <= set(session.order.ranks):
+        order = watch.policy.order
+        if order is not None and {asker.name, self.identity.name} <= set(order.ranks):
             return True
-        node = Node(unit, unit.node, grip, session)
+        node = Node(unit, unit.node, grip, watch)
         node.stack = capture(frame)
         text = f"{self.identity} of rank {rank} is asked by {asker} of rank {asker.rank}: it may only be told"
-        session.guarded_on(
+        watch.guarded_on(
             unit,
-            lambda: session.report_step(Kind.ORDER, text, node, [asking], clause=RANK_CLAUSE),
+            lambda: watch.report_step(Kind.ORDER, text, node, [asking], clause=RANK_CLAUSE),
             lambda: None,
         )
         return False
 
     def _own_unit(self) -> Unit:
         """Return the unit that answers on threads which have nothing else to do."""
-        if self._unit is None or self._unit.node.owner is not runtime.session:
+        if self._unit is None or self._unit.node.owner is not runtime.watch:
             # Known only while it runs: there may be many, and nearly all of them hold nothing.
             self._unit = runtime.new_unit(str(self.identity), self._made_after, known=False)
         return self._unit

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from ..findings.evidence import Kind
 from ..holding.chains import held_nodes
-from ..holding.runtime import local, runtime
+from ..holding.runtime import local
+from .active import current
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
     from ..holding.chains import LockIdentity
-    from ..sessions.session import Session
+    from .watch import Watch
 
 __all__ = ["asks", "blocking", "blocks", "no_locks"]
 
@@ -50,8 +51,9 @@ def asks(answers: LockIdentity, frame: FrameType) -> bool:
     Returns:
         Whether nothing is wrong with that.
     """
-    session = runtime.session
-    known = session.order.ranks if session is not None and session.order is not None else {}
+    watch = current()
+    order = watch.policy.order if watch is not None else None
+    known = order.ranks if order is not None else {}
     held = (node.grip.lock for node in held_nodes(local.unit.node) if node.grip is not None)
     if all(lock.answers or {lock.name, answers.name} <= known.keys() for lock in held):
         return True
@@ -63,18 +65,18 @@ def _check(
 ) -> bool:
     """Report what may not be done under a lock that is held; tell whether nothing was found."""
     unit = local.unit
-    session = runtime.session
-    if session is None or unit.inside or unit.node.grip is None:
+    watch = current()
+    if watch is None or unit.inside or unit.node.grip is None:
         return True
-    return session.guarded_on(
+    return watch.guarded_on(
         unit,
-        lambda: _judge(session, what, detail, kind, except_for=except_for, frame=frame),
+        lambda: _judge(watch, what, detail, kind, except_for=except_for, frame=frame),
         lambda: False,
     )
 
 
 def _judge(
-    session: Session,
+    watch: Watch,
     what: str,
     detail: str,
     kind: Kind,
@@ -86,8 +88,7 @@ def _judge(
         grip = holder.grip
         if grip is None or grip.lock is except_for or grip.lock.answers:  # an actor may block while it runs
             continue
-        allowed = session.blocking.get(grip.lock.name, frozenset())
-        if kind is Kind.BLOCKING and allowed & {what, "*"}:
+        if kind is Kind.BLOCKING and watch.policy.allows(what, grip.lock.name):
             continue
         told = f"{what} {detail}".strip()
         if kind is Kind.BLOCKING:
@@ -96,6 +97,6 @@ def _judge(
         else:
             text = f"{told} must run without locks, but {grip} is held"
             why = (f"{told} was marked so at the place below",)
-        session.report_use(kind, text, [holder], why=why, frame=frame)
+        watch.report_use(kind, text, [holder], why=why, frame=frame)
         return False
     return True

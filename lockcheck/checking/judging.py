@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from ..findings.nestings import ClassEdge
     from ..holding.chains import Node
-    from ..sessions.session import Session
     from .cycles import Closed
+    from .watch import Watch
 
 __all__ = ["edge_of_dependency", "edges_of_path", "judge"]
 
 
-def judge(session: Session, node: Node, held: Sequence[Node]) -> bool:
+def judge(watch: Watch, node: Node, held: Sequence[Node]) -> bool:
     """Judge an acquisition that is new; `held` is what its unit holds, innermost first.
 
     Returns:
@@ -35,19 +35,19 @@ def judge(session: Session, node: Node, held: Sequence[Node]) -> bool:
     Raises:
         LockCheckError, LockOrderWarning: that is the policy for what was found.
     """
-    sound = _keeps_leaf(session, node)
-    if not session.order_disabled:
-        sound = _keeps_order(session, node, held) and sound
-        if session.level >= Level.FULL:
-            _learn(session, node, held)
+    sound = _keeps_leaf(watch, node)
+    if not watch.policy.order_disabled:
+        sound = _keeps_order(watch, node, held) and sound
+        if watch.policy.level >= Level.FULL:
+            _learn(watch, node, held)
     return sound
 
 
-def _keeps_leaf(session: Session, node: Node) -> bool:
+def _keeps_leaf(watch: Watch, node: Node) -> bool:
     if node.unit.leaf is None:
         return True
     text = f"{node.unit.leaf} is marked @leaf, but takes {node.grip}"
-    session.report_step(Kind.CONTRACT, text, node, list(_parents(node))[:1], clause="@leaf")
+    watch.report_step(Kind.CONTRACT, text, node, list(_parents(node))[:1], clause="@leaf")
     return False
 
 
@@ -55,32 +55,28 @@ def _parents(node: Node) -> Sequence[Node]:
     return [node.parent] if node.parent is not None and node.parent.grip is not None else []
 
 
-def _keeps_order(session: Session, node: Node, held: Sequence[Node]) -> bool:
+def _keeps_order(watch: Watch, node: Node, held: Sequence[Node]) -> bool:
     """Hold an acquisition against the declared order; who only tries, or takes a fresh lock, may."""
     wanted = node.grip
-    if (
-        session.order is None
-        or wanted is None
-        or wanted.attempt == "try"
-        or wanted.lock.fresh_for is not None
-    ):
+    order = watch.policy.order
+    if order is None or wanted is None or wanted.attempt == "try" or wanted.lock.fresh_for is not None:
         return True
     sound = True
     for holder in held:
         grip = holder.grip
         if grip is None or grip.lock is wanted.lock:
             continue
-        objection = session.order.judge(
+        objection = order.judge(
             (grip.lock.name, grip.mode, grip.lock.key), (wanted.lock.name, wanted.mode, wanted.lock.key)
         )
         if objection is not None:
             sound = False
             text = f"{wanted} is wanted while {grip} is held: {objection.text}"
-            session.report_step(objection.kind, text, node, [holder], clause=objection.clause)
+            watch.report_step(objection.kind, text, node, [holder], clause=objection.clause)
     return sound
 
 
-def _learn(session: Session, node: Node, held: Sequence[Node]) -> None:
+def _learn(watch: Watch, node: Node, held: Sequence[Node]) -> None:
     """Write the nesting down, and report the path that it closes, if it does."""
     wanted = node.grip
     if wanted is None or not (held or (wanted.lock.policy == "writer" and wanted.mode == "W")):
@@ -101,17 +97,17 @@ def _learn(session: Session, node: Node, held: Sequence[Node]) -> None:
     )
     unit.segment = dependency.segment
     with LATCH:
-        forgotten = session.graph.sweep()
-        new, edges = session.graph.add(dependency)
-        closed, given_up = close_path(session.graph, dependency) if new else (None, False)
-        session.searches_given_up += given_up
+        forgotten = watch.graph.sweep()
+        new, edges = watch.graph.add(dependency)
+        closed, given_up = close_path(watch.graph, dependency) if new else (None, False)
+        watch.searches_given_up += given_up
     del forgotten  # keys may have finalizers, which are not to run under the latch
     if closed is not None:
-        session.report(_cycle(closed))
+        watch.report(_cycle(closed))
         return
     if wanted.attempt != "try":
         for edge in edges:
-            _report_classes(session, edge)
+            _report_classes(watch, edge)
 
 
 def _cycle(closed: Closed) -> Finding:
@@ -166,18 +162,18 @@ def edge_of_dependency(one: Dependency, joint: Held | None) -> Edge:
     )
 
 
-def _report_classes(session: Session, edge: ClassEdge) -> None:
+def _report_classes(watch: Watch, edge: ClassEdge) -> None:
     """Report a path that closes over classes but over no instances."""
     if edge.held == edge.wanted:
-        if session.order is not None and session.order.rule_of(edge.held).nests:
+        if (order := watch.policy.order) is not None and order.rule_of(edge.held).nests:
             return
         path, reason = [edge], "no two locks of the class were taken in both orders"
     else:
-        back = session.graph.class_path(edge.wanted, edge.held)
+        back = watch.graph.class_path(edge.wanted, edge.held)
         if not back:
             return
         path, reason = [edge, *back], "no instances close it: the locks of these classes that met are others"
-    examples = [session.graph.examples[one] for one in path]
+    examples = [watch.graph.examples[one] for one in path]
     edges = tuple(
         edge_of_dependency(
             example, next((held for held in example.held if held.grip.lock.name == one.held), None)
@@ -186,7 +182,7 @@ def _report_classes(session: Session, edge: ClassEdge) -> None:
     )
     names = [str(one) for one in path]
     text = "a closed path over classes: " + ", then ".join(names)
-    session.report(
+    watch.report(
         Finding(
             Rung.R1,
             Kind.CYCLE,

@@ -21,13 +21,12 @@ from ..holding.chains import held_names, held_nodes
 from ..holding.interpreter import has_global_lock
 from ..holding.runtime import runtime
 from ..holding.stacks import capture, resolve
-from .reactions import react_elsewhere
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from ..holding.chains import Grip, Node, Unit
-    from ..sessions.session import Session
+    from .watch import Watch
 
 __all__ = ["ANY", "HoldWatch"]
 
@@ -47,15 +46,15 @@ class HoldWatch:
     """Looks for locks that are held longer than the limit of their class.
 
     Args:
-        session: whom to tell.
+        watch: whom to tell.
         seconds: the limits by class of locks.
 
     Raises:
         LockUsageError: a limit is not positive.
     """
 
-    def __init__(self, session: Session, seconds: dict[str, float]) -> None:
-        self._session = session
+    def __init__(self, watch: Watch, seconds: dict[str, float]) -> None:
+        self._watch = watch
         self._seconds: dict[str, float] = {}
         for name, limit in seconds.items():
             self.limit(name, limit)
@@ -86,7 +85,7 @@ class HoldWatch:
 
     def _run(self) -> None:
         while not self._stopped.acquire(timeout=self._pause()):
-            self._session.guarded(self._look, lambda: None)
+            self._watch.guarded(self._look, lambda: None)
 
     def _pause(self) -> float:
         shortest = min(self._seconds.values()) / _LOOKS_PER_LIMIT
@@ -138,7 +137,7 @@ class HoldWatch:
             clause=f"{node.grip.lock.name} is held for at most {limit:g} s",
             fingerprint=fingerprint_of(Kind.LONG_HOLD.value, node.grip.lock.name, node.grip.mode, place),
         )
-        react_elsewhere(self._session, self._session.note(finding))
+        self._watch.report_elsewhere(finding)
         return True
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ..findings.findings import Finding
     from ..holding.chains import Node
     from ..holding.stacks import RawStack
-    from ..sessions.session import Session
+    from .graph import Graph
+    from .policy import Policy
 
 __all__ = ["edge_of", "react", "react_elsewhere"]
 
@@ -29,50 +30,53 @@ EXIT_CODE: Final = 1
 _LOG_LEVELS: Final = {Rung.R0: logging.ERROR, Rung.R1: logging.INFO}
 
 
-def react(session: Session, finding: Finding) -> LockCheckError | None:
-    """Do what the policy of a finding's rung says; return what has to be raised, if anything."""
-    sys.audit("lockcheck.finding", finding.rung.name, finding.kind.value, finding.text)
-    if session.exits and finding.rung in session.fail_on:
-        _leave_process(session, finding)
-    action = session.on[finding.rung]
+def react(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
+    """Do what the policy of a finding's rung says; return what has to be raised, if anything.
+
+    Args:
+        policy: says what happens, by rung.
+        graph: says how many places make each nesting, for the suggestion which one to reverse.
+        finding: what was found.
+    """
+    _announce(policy, graph, finding)
+    action = policy.on[finding.rung]
     if action == "raise":
-        return error_of(session, finding)
+        return _error_of(finding, graph)
     if action == "warn":
         _warn(finding)
     elif action in {"log", "break"} and finding.count == 1:
         logger.log(
             _LOG_LEVELS.get(finding.rung, logging.ERROR),
             "%s",
-            finding_text(finding, session.graph.site_counts()),
+            finding_text(finding, graph.site_counts()),
         )
     return None
 
 
-def react_elsewhere(session: Session, finding: Finding) -> None:
+def react_elsewhere(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
     """Do the same for what another thread does, where nothing can be raised: it is warned of instead.
 
-    A warning that is an error is raised when the session ends.
+    Returns:
+        What is to be raised when the session ends, where the warning is an error.
     """
-    if session.on[finding.rung] not in {"raise", "warn"}:
-        react(session, finding)
-        return
-    sys.audit("lockcheck.finding", finding.rung.name, finding.kind.value, finding.text)
-    if session.exits and finding.rung in session.fail_on:
-        _leave_process(session, finding)
+    if policy.on[finding.rung] not in {"raise", "warn"}:
+        return react(policy, graph, finding)
+    _announce(policy, graph, finding)
     place = finding.edges[0].place
     try:
         warnings.warn_explicit(
             LockOrderWarning(str(finding)), None, *((place.file, place.line) if place else ("lockcheck", 1))
         )
     except LockOrderWarning:
-        session.owe(error_of(session, finding))
+        return _error_of(finding, graph)
+    return None
 
 
-def error_of(session: Session, finding: Finding) -> LockCheckError:
+def _error_of(finding: Finding, graph: Graph) -> LockCheckError:
     """Return the error of a finding, with the whole report as a note."""
     kind = LockOrderError if finding.rung is Rung.R0 else DeadlockPossibleError
     error = kind(str(finding), finding)
-    error.add_note(finding_text(finding, session.graph.site_counts()))
+    error.add_note(finding_text(finding, graph.site_counts()))
     return error
 
 
@@ -95,8 +99,13 @@ def _warn(finding: Finding) -> None:
     warnings.warn_explicit(LockOrderWarning(str(finding)), None, *where)
 
 
-def _leave_process(session: Session, finding: Finding) -> None:
-    """End the process at once, as `DEADLOCK_EXIT` asks: threads that are stuck cannot be waited for."""
-    sys.stderr.write(finding_text(finding, session.graph.site_counts()) + "\n")
-    sys.stderr.flush()
-    os._exit(EXIT_CODE)
+def _announce(policy: Policy, graph: Graph, finding: Finding) -> None:
+    """Tell the auditors of a finding; end the process at once, as `DEADLOCK_EXIT` asks, where it fails.
+
+    Threads that are stuck cannot be waited for.
+    """
+    sys.audit("lockcheck.finding", finding.rung.name, finding.kind.value, finding.text)
+    if policy.exits and finding.rung in policy.fail_on:
+        sys.stderr.write(finding_text(finding, graph.site_counts()) + "\n")
+        sys.stderr.flush()
+        os._exit(EXIT_CODE)

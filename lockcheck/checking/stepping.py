@@ -13,6 +13,7 @@ from ..findings.statistics import PENDING_MAX
 from ..holding.chains import NONE_BELOW, SWEEP_MIN, Grip, Node, held_nodes, holds_of
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller
+from .active import current
 from .judging import judge
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..findings.evidence import Mode
     from ..holding.chains import LockIdentity, Unit
-    from ..sessions.session import Session
+    from .watch import Watch
 
 __all__ = ["entered", "fold", "here", "let_go", "many_members", "step", "step_from"]
 
@@ -43,14 +44,14 @@ def step_from(unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool
         frame: where.
         by_place: whether it is also known there after it was taken elsewhere.
     """
-    session = runtime.session
-    if session is None or unit.inside:
-        if session is not None:
-            session.skipped += 1
+    watch = current()
+    if watch is None or unit.inside:
+        if watch is not None:
+            watch.skipped += 1
         return Node(unit, unit.node, grip, None)
-    return session.guarded_on(
+    return watch.guarded_on(
         unit,
-        lambda: _step(session, unit, grip, frame, by_place=by_place),
+        lambda: _step(watch, unit, grip, frame, by_place=by_place),
         lambda: Node(unit, unit.node, grip, None),
     )
 
@@ -66,32 +67,32 @@ def here(unit: Unit, grip: Grip, after: Node) -> Node:
     return step_from(unit, grip, frame)
 
 
-def _step(session: Session, unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool) -> Node:
-    if unit.node.owner is not session:
-        unit.node = _moved(unit, session)
+def _step(watch: Watch, unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool) -> Node:
+    if unit.node.owner is not watch:
+        unit.node = _moved(unit, watch)
     at = unit.node
     place = (grip, frame.f_code, frame.f_lasti) if frame is not None else (grip, None, -1)
     known = at.next.get(place)
     if known is not None:
         at.next[grip] = known  # it was judged when it was taken from here
         return known
-    node = Node(unit, at, grip, session)
+    node = Node(unit, at, grip, watch)
     if frame is not None:
-        _place(node, session, frame)
-    node.stack = session.captured(frame)
+        _place(node, watch, frame)
+    node.stack = watch.captured(frame)
     again = next(holds_of(grip.lock, at), None)
     if again is not None and grip.lock.reentrant:
         sound = True
     elif again is not None:
-        sound = _wants_again(session, node, again)
+        sound = _wants_again(watch, node, again)
     else:
         if grip.lock.fresh_for not in {None, unit}:
             grip.lock.fresh_for = None
-        sound = judge(session, node, tuple(held_nodes(at)))
+        sound = judge(watch, node, tuple(held_nodes(at)))
     if sound and grip.lock.fresh_for is None:
         forgotten = at.next  # keys may have finalizers, which are not to run under the latch
         with LATCH:
-            if runtime.session is session:
+            if runtime.watch is watch:
                 _remember(at, node, grip, *((place,) if by_place else ()))
         del forgotten
     return node
@@ -114,16 +115,16 @@ def _sweep(at: Node) -> None:
     at.sweep_at = max(SWEEP_MIN, 2 * len(at.next))
 
 
-def _place(node: Node, session: Session, frame: FrameType) -> None:
+def _place(node: Node, watch: Watch, frame: FrameType) -> None:
     """Note where a node is in the code, and where its times go."""
     node.code, node.instruction = frame.f_code, frame.f_lasti
     if node.grip is not None:
-        node.tally = session.tally(node.grip, frame)
+        node.tally = watch.tally(node.grip, frame)
     if node.tally is not None:
         node.holds = node.tally.holds
 
 
-def _wants_again(session: Session, node: Node, holding: Node) -> bool:
+def _wants_again(watch: Watch, node: Node, holding: Node) -> bool:
     """Report a lock that its holder wants once more; trying is no mistake, it simply fails."""
     grip, held = node.grip, holding.grip
     if grip is None or held is None or grip.attempt == "try":
@@ -139,7 +140,7 @@ def _wants_again(session: Session, node: Node, holding: Node) -> bool:
         )
     else:
         kind, why = Kind.RECURSION, "the lock is not re-entrant, and nobody else can release it"
-    session.report_step(
+    watch.report_step(
         kind,
         f"{grip.lock} is held [{held.mode}] and wanted [{grip.mode}] again",
         node,
@@ -149,11 +150,11 @@ def _wants_again(session: Session, node: Node, holding: Node) -> bool:
     return False
 
 
-def _moved(unit: Unit, session: Session) -> Node:
-    """Return what a unit holds as nodes of the session that looks on now."""
-    at = Node(unit, None, None, session)
+def _moved(unit: Unit, watch: Watch) -> Node:
+    """Return what a unit holds as nodes of the active session."""
+    at = Node(unit, None, None, watch)
     for old in reversed(list(held_nodes(unit.node))):
-        at = _copied(old, at, session)
+        at = _copied(old, at, watch)
     return at
 
 
@@ -182,16 +183,16 @@ def entered(node: Node, after: Node) -> None:
 
 def many_members(node: Node, after: Node) -> None:
     """Count the members of a class that were taken below one hold, and report a walk under a lock."""
-    session = runtime.session
+    watch = current()
     grip = after.grip
-    if session is None or grip is None or node.unit.inside or node.visits <= session.members_max:
+    if watch is None or grip is None or node.unit.inside or node.visits <= watch.policy.members_max:
         return
     if node.grip is not None and node.grip.lock.answers:  # an actor may visit what it likes
         return
-    session.guarded_on(node.unit, lambda: _count_members(session, node, after, grip), lambda: None)
+    watch.guarded_on(node.unit, lambda: _count_members(watch, node, after, grip), lambda: None)
 
 
-def _count_members(session: Session, node: Node, after: Node, grip: Grip) -> None:
+def _count_members(watch: Watch, node: Node, after: Node, grip: Grip) -> None:
     members = {
         below.grip.lock.serial
         for below in list(node.next.values())
@@ -199,24 +200,25 @@ def _count_members(session: Session, node: Node, after: Node, grip: Grip) -> Non
         and below.grip is not None
         and below.grip.lock.name == grip.lock.name
     }
-    if len(members) <= session.members_max or node.grip is None:
+    if len(members) <= watch.policy.members_max or node.grip is None:
         return
     node.visits = -(1 << 60)
-    if session.order is not None and session.order.allows_walk(
+    order = watch.policy.order
+    if order is not None and order.allows_walk(
         node.grip.lock.name, node.grip.mode, grip.lock.name, grip.mode
     ):
         return
     text = f"{len(members)} {grip.lock.name} locks were taken one by one while {node.grip} was held"
     advice = "copy the members under the lock, let go of it, and then visit them"
-    session.report_step(Kind.ITERATION, text, after, [node], why=(advice,))
+    watch.report_step(Kind.ITERATION, text, after, [node], why=(advice,))
 
 
 def fold(node: Node) -> None:
     """Sort the times of a place into their histograms."""
-    session = runtime.session
-    if node.tally is not None and session is not None:
+    watch = current()
+    if node.tally is not None and watch is not None:
         with LATCH:
-            session.guarded(node.tally.fold, node.holds.clear)
+            watch.guarded(node.tally.fold, node.holds.clear)
 
 
 def let_go(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
@@ -227,9 +229,9 @@ def let_go(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
     """
     if _take_out(unit, lock, mode):
         return True
-    session = runtime.session
-    if session is not None and not unit.inside:
-        session.guarded_on(unit, lambda: _wrongly_released(session, unit, lock, mode), lambda: None)
+    watch = current()
+    if watch is not None and not unit.inside:
+        watch.guarded_on(unit, lambda: _wrongly_released(watch, unit, lock, mode), lambda: None)
     return False
 
 
@@ -252,7 +254,7 @@ def _take_out(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
     return False
 
 
-def _wrongly_released(session: Session, unit: Unit, lock: LockIdentity, mode: Mode) -> None:
+def _wrongly_released(watch: Watch, unit: Unit, lock: LockIdentity, mode: Mode) -> None:
     mine = list(holds_of(lock, unit.node))
     others = [
         (other, node)
@@ -267,9 +269,9 @@ def _wrongly_released(session: Session, unit: Unit, lock: LockIdentity, mode: Mo
     else:
         told = "nobody holds it"
     grip = Grip(lock, mode) if unit.node.grip is not None else None
-    node = Node(unit, unit.node, grip, session)
+    node = Node(unit, unit.node, grip, watch)
     holders = mine or [node for _, node in others[:1]]
-    session.report_step(
+    watch.report_step(
         Kind.WRONG_RELEASE, f"{lock} [{mode}] is released by {unit.name}, but {told}", node, holders
     )
     if not mine and others and not lock.shared:

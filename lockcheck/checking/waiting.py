@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, final
 
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Kind, Rung
@@ -20,8 +20,9 @@ from ..holding.chains import held_names, held_nodes, modes_held, nesting_of
 from ..holding.foreign import shown
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller, capture, resolve
+from .active import current
 from .circles import circle_of
-from .reactions import react
+from .policy import youngest
 from .standing import standing_of
 from .stops import stops_of_crew, witness_of
 
@@ -32,24 +33,13 @@ if TYPE_CHECKING:
 
     from ..findings.witness import Stop
     from ..holding.chains import Grip, Node, Unit, Wait
-    from ..sessions.session import Session
+    from .policy import VictimPolicy
+    from .watch import Watch
 
-__all__ = ["LockWait", "VictimPolicy", "least_held", "wait_in_slices", "wait_noted", "youngest"]
+__all__ = ["LockWait", "wait_in_slices", "wait_noted"]
 
 SLICE_SECONDS: Final = 0.02
 """How long a waiter sleeps between two looks: a deadlock is found within two of them."""
-
-VictimPolicy: TypeAlias = "Callable[[Sequence[Unit]], Unit]"
-
-
-def youngest(units: Sequence[Unit]) -> Unit:
-    """Choose the unit that began last: it has most likely done least."""
-    return max(units, key=lambda unit: unit.serial)
-
-
-def least_held(units: Sequence[Unit]) -> Unit:
-    """Choose the unit that holds the fewest locks; of equals the youngest."""
-    return min(units, key=lambda unit: (len(list(held_nodes(unit.node))), -unit.serial))
 
 
 @final
@@ -112,15 +102,15 @@ def wait_in_slices(
     Raises:
         DeadlockError: there is a deadlock, and this unit was chosen to break it.
     """
-    session = runtime.session
+    watch = current()
     began = time.monotonic()
-    stalls = isinstance(wait, LockWait) and session is not None and session.timeout_seconds is not None
+    stalls = isinstance(wait, LockWait) and watch is not None and watch.policy.timeout_seconds is not None
     outer = unit.wait, unit.stack, unit.looks  # a finalizer or a handler may wait in the middle of a wait
     unit.looks = closes
     unit.wait, unit.stack = wait, capture(frame or caller())
     try:
-        if closes and session is not None and not unit.inside and _may_close(unit, wait):
-            _look(session, unit, lambda _: unit)
+        if closes and watch is not None and not unit.inside and _may_close(unit, wait):
+            _look(watch, unit, lambda _: unit)
         unit.looks = False
         while True:
             waited = time.monotonic() - began
@@ -129,10 +119,10 @@ def wait_in_slices(
                 return True
             if timeout_seconds >= 0 and left <= SLICE_SECONDS:
                 return False
-            if session is not None and not unit.inside:
-                _look(session, unit, session.victim)
-                stalled = partial(_has_stalled, session, unit, wait, waited)
-                if stalls and session.guarded(stalled, lambda: True):
+            if watch is not None and not unit.inside:
+                _look(watch, unit, watch.policy.victim)
+                stalled = partial(_has_stalled, watch, unit, wait, waited)
+                if stalls and watch.guarded(stalled, lambda: True):
                     stalls = False
     finally:
         unit.wait, unit.stack, unit.looks = outer
@@ -162,10 +152,10 @@ def wait_noted(
             after.tally.waits.append(time.perf_counter_ns() - began)
 
 
-def _look(session: Session, unit: Unit, policy: VictimPolicy) -> None:
+def _look(watch: Watch, unit: Unit, policy: VictimPolicy) -> None:
     """Raise if the unit was chosen as a victim, or choose one if it stands in a circle."""
     if not _gives_way(unit):
-        session.guarded_on(unit, lambda: _break_circle(session, unit, policy), lambda: None)
+        watch.guarded_on(unit, lambda: _break_circle(watch, unit, policy), lambda: None)
     if unit.doomed is not None and _gives_way(unit):
         raise unit.doomed[1]
 
@@ -175,25 +165,25 @@ def _gives_way(unit: Unit) -> bool:
     return unit.doomed is not None and unit.doomed[0] is unit.wait
 
 
-def _break_circle(session: Session, unit: Unit, policy: VictimPolicy) -> None:
+def _break_circle(watch: Watch, unit: Unit, policy: VictimPolicy) -> None:
     """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
     circle = circle_of(unit)
     waits = {member: member.wait for member in circle if member.wait is not None}
-    if not circle or len(waits) < len(circle) or not _begins(session, unit, waits):
+    if not circle or len(waits) < len(circle) or not _begins(watch, unit, waits):
         return
     try:
-        finding = session.note(_confirmed(circle) or _happened(circle, session.witnesses))
+        finding = watch.note(_confirmed(circle) or _happened(circle, watch.policy.witnesses))
         can_give_way = [member for member, wait in waits.items() if wait.breakable]
-        if session.breaks_deadlocks and can_give_way:
-            victim = _victim(session, policy, can_give_way)
-            _doom(session, victim, waits[victim], finding)
+        if watch.policy.breaks_deadlocks and can_give_way:
+            victim = _victim(watch, policy, can_give_way)
+            _doom(watch, victim, waits[victim], finding)
     finally:
         with LATCH:
-            session.breaking.difference_update(waits.values())
-    react(session, finding)
+            watch.breaking.difference_update(waits.values())
+    watch.react(finding)
 
 
-def _begins(session: Session, unit: Unit, waits: Mapping[Unit, Wait]) -> bool:
+def _begins(watch: Watch, unit: Unit, waits: Mapping[Unit, Wait]) -> bool:
     """Have a unit report a circle, if nobody does or did; what may take long is done without the latch.
 
     One of the circle that has yet to look for itself comes first: who closes a circle is its victim. And
@@ -201,28 +191,28 @@ def _begins(session: Session, unit: Unit, waits: Mapping[Unit, Wait]) -> bool:
     """
     circle = frozenset(waits.values())
     with LATCH:
-        if circle in session.circles or circle & session.breaking or any(map(_gives_way, waits)):
+        if circle in watch.circles or circle & watch.breaking or any(map(_gives_way, waits)):
             return False
         if not unit.looks and any(member.looks for member in waits):
             return False
-        session.circles.add(circle)
-        session.breaking |= circle
+        watch.circles.add(circle)
+        watch.breaking |= circle
         return True
 
 
-def _victim(session: Session, policy: VictimPolicy, units: Sequence[Unit]) -> Unit:
+def _victim(watch: Watch, policy: VictimPolicy, units: Sequence[Unit]) -> Unit:
     """Return the unit that a policy chooses; where it fails the youngest, since the deadlock has to end."""
-    chosen = session.guarded(lambda: policy(units), lambda: youngest(units))
+    chosen = watch.guarded(lambda: policy(units), lambda: youngest(units))
     if any(chosen is unit for unit in units):
         return chosen
-    session.note_fault(LockUsageError(f"the victim {shown(chosen, repr)} is none of those that can give way"))
+    watch.note_fault(LockUsageError(f"the victim {shown(chosen, repr)} is none of those that can give way"))
     return youngest(units)
 
 
-def _doom(session: Session, victim: Unit, wait: Wait, finding: Finding) -> None:
+def _doom(watch: Watch, victim: Unit, wait: Wait, finding: Finding) -> None:
     """Have a unit raise where it waits."""
     error = DeadlockError(f"{finding.text}; {victim.name} gives way", finding)
-    error.add_note(finding_text(finding, session.graph.site_counts()))
+    error.add_note(finding_text(finding, watch.graph.site_counts()))
     victim.doomed = wait, error
 
 
@@ -281,9 +271,9 @@ def _edge(circle: Sequence[Unit], place: int) -> Edge:
     )
 
 
-def _has_stalled(session: Session, unit: Unit, wait: Wait, waited: float) -> bool:
+def _has_stalled(watch: Watch, unit: Unit, wait: Wait, waited: float) -> bool:
     """Report a wait for a lock that takes too long; tell whether it does."""
-    if session.timeout_seconds is None or waited <= session.timeout_seconds:
+    if watch.policy.timeout_seconds is None or waited <= watch.policy.timeout_seconds:
         return False
     blockers = [other for group in wait.needs(unit) for other in group]
     holders = ", ".join(other.name for other in blockers) or "nobody that is known"
@@ -296,7 +286,7 @@ def _has_stalled(session: Session, unit: Unit, wait: Wait, waited: float) -> boo
         resolve(unit.stack),
     )
     text = f"{unit.name} has waited {waited:.1f} s for {wait.describe()}, which is held by {holders}"
-    session.report(
+    watch.report(
         Finding(Rung.R0, Kind.STALL, text, (edge,), fingerprint=fingerprint_of("stall", wait.describe()))
     )
     return True

@@ -73,7 +73,7 @@ class Confirming:
                 continue
             known = self._confirmed.get(finding.fingerprint)
             outcome = known or self._tried(witness, item, following, opened)
-            opened.amend(raised(finding, outcome))
+            opened.watch.amend(raised(finding, outcome))
             if outcome.finding is not None:
                 self._confirmed[finding.fingerprint] = outcome
 

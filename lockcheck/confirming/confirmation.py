@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from ..checking.policy import NOTE_ALL
 from ..checking.stops import stops_of_crew
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Rung
@@ -18,7 +19,7 @@ from ..findings.findings import Finding
 from ..findings.levels import Level
 from ..findings.witness_file import with_replay
 from ..holding.runtime import LATCH, runtime
-from ..sessions.session import NOTE_ALL, Session
+from ..sessions.session import Session
 from .crew import edges_of
 from .steering import PAUSE_SECONDS, Steering
 from .stop_matching import ATTEMPTS_MAX

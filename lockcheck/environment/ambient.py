@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["look_on"]
 
 
-def look_on(environment: Environment) -> bool:
-    """Open the session that the environment asks for, if none is open; tell whether it was opened here."""
+def look_on(environment: Environment) -> Session | None:
+    """Open the session that the environment asks for, and return it; none where one is open already."""
     with LATCH:
-        if runtime.session is not None or runtime.opens:
-            return False
+        if runtime.watch is not None or runtime.opens:
+            return None
         runtime.opens = True
     try:
-        Session(
+        opened = Session(
             level=environment.level,
             on={rung: "log" for rung in Rung if rung is not Rung.R5},
             timeout_seconds=environment.timeout_seconds,
@@ -34,7 +34,8 @@ def look_on(environment: Environment) -> bool:
             order_disabled=environment.order_disabled,
             exits=environment.exits,
             name="environment",
-        ).__enter__()
+        )
+        opened.__enter__()
     finally:
         runtime.opens = False
     if environment.timeout_seconds is not None:
@@ -43,4 +44,4 @@ def look_on(environment: Environment) -> bool:
             f"exit on deadlock: {environment.exits}, "
             f"locking order disabled: {environment.order_disabled}) ===\n"
         )
-    return True
+    return opened

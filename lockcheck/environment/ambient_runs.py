@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..checking.active import current
 from ..checking.stops import witness_of
 from ..confirming.confirmation import outcome_of, steering_to
 from ..findings.levels import Level
@@ -23,8 +24,8 @@ from ..sessions.recording import events_written
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..checking.watch import Watch
     from ..confirming.steering import Steering
-    from ..sessions.session import Session
 
 __all__ = ["begin"]
 
@@ -38,8 +39,8 @@ def begin(level: Level, variables: Mapping[str, str] = os.environ) -> None:
     Raises:
         LockUsageError: the file that the environment names is no witness.
     """
-    session = runtime.session
-    if session is None or runtime.recorder is not None or runtime.steering is not None:
+    watch = current()
+    if watch is None or runtime.recorder is not None or runtime.steering is not None:
         return
     if level is Level.RECORD:
         _record(Path(variables.get("LOCKCHECK_TRACE", TRACE).replace("%p", str(os.getpid()))))
@@ -48,7 +49,7 @@ def begin(level: Level, variables: Mapping[str, str] = os.environ) -> None:
         if path.is_file():
             _steer(path)
         else:
-            _at_end(lambda: _write_witnesses(session, path))
+            _at_end(lambda: _write_witnesses(watch, path))
 
 
 def _record(path: Path) -> None:
@@ -73,8 +74,8 @@ def _tell(steering: Steering) -> None:
         _say(f"not confirmed: {steering.witness.text}", *outcome.reasons)
 
 
-def _write_witnesses(session: Session, folder: Path) -> None:
-    witnesses = [witness for finding in session.findings if (witness := witness_of(finding)) is not None]
+def _write_witnesses(watch: Watch, folder: Path) -> None:
+    witnesses = [witness for finding in watch.findings if (witness := witness_of(finding)) is not None]
     for witness in witnesses:
         _say(f"a witness was written to {write_witness(folder, witness)}")
 

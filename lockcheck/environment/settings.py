@@ -1,7 +1,8 @@
-"""The level of checking in force: that of the session that looks on, else what the environment says."""
+"""The level of checking in force: that of the active session, else what the environment says."""
 
 from __future__ import annotations
 
+from ..checking.active import current
 from ..findings.levels import Environment, Level, level_of
 from ..holding.runtime import runtime
 
@@ -10,25 +11,25 @@ __all__ = ["level_for", "level_in_force"]
 
 def level_in_force() -> Level:
     """Return how much is checked of what is made now."""
-    session = runtime.session
-    return session.level if session is not None else Environment.read().level
+    watch = current()
+    return watch.policy.level if watch is not None else Environment.read().level
 
 
 def level_for(check: Level | str | None) -> Level:
-    """Return how much of a new lock is checked, and see to it that somebody looks on.
+    """Return how much of a new lock is checked, and see to it that a session is active.
 
     Args:
         check: what the constructor was told; nothing leaves it to the session and the environment.
     """
     level = level_in_force() if check is None else level_of(check)
-    if level is not Level.OFF and runtime.session is None:
+    if level is not Level.OFF and runtime.watch is None:
         from dataclasses import replace  # noqa: PLC0415 - nothing of this is loaded where nothing is checked
 
         from .ambient import look_on  # noqa: PLC0415
 
         environment = Environment.read()
         opened = look_on(replace(environment, level=max(level, environment.level)))
-        if opened and environment.level >= Level.RECORD:
+        if opened is not None and environment.level >= Level.RECORD:
             from .ambient_runs import begin  # noqa: PLC0415 - likewise
 
             begin(environment.level)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from types import CodeType
 
     from .evidence import Mode
@@ -25,6 +25,7 @@ __all__ = [
     "PENDING_MAX",
     "UNHEARD",
     "Spread",
+    "Tallies",
     "Tally",
     "Usage",
     "spread_of",
@@ -89,9 +90,7 @@ class Tally:
 
     __slots__ = ("_held", "_waited", "code", "holds", "instruction", "key", "lock", "mode", "waits")
 
-    def __init__(
-        self, lock: str, mode: Mode, code: CodeType, instruction: int, key: str | None = None
-    ) -> None:
+    def __init__(self, lock: str, mode: Mode, code: CodeType, instruction: int, key: str | None) -> None:
         self.lock = lock
         self.key = key
         self.mode: Mode = mode
@@ -117,6 +116,31 @@ class Tally:
     def waited(self) -> Spread:
         """How long they were waited for."""
         return self._waited.spread()
+
+
+@final
+class Tallies:
+    """All tallies of a session; so many keys of a class at most have tallies of their own."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Mode, CodeType, int, str | None], Tally] = {}
+        self._keys: dict[str, set[str]] = {}
+
+    def __iter__(self) -> Iterator[Tally]:
+        return iter(self._known.values())
+
+    def of(self, lock: str, mode: Mode, code: CodeType, instruction: int, key: str | None) -> Tally:
+        """Return the tally of a class, mode and place, and of a key unless the class has too many."""
+        keys = self._keys.setdefault(lock, set())
+        if key is not None and key not in keys:
+            if len(keys) >= KEYS_MAX:
+                key = OTHER_KEYS
+            else:
+                keys.add(key)
+        place = (lock, mode, code, instruction, key)
+        if place not in self._known:
+            self._known[place] = Tally(*place)
+        return self._known[place]
 
 
 @final

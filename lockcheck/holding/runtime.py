@@ -1,4 +1,4 @@
-"""The one thing a process has once: which session looks on, and which units run.
+"""The one thing a process has once: which session is active, and which units run.
 
 The founders' rule is that nothing global is mutable. Threads and the locks of a program are global by
 nature, so this module is the exception, and the only one: whoever checks asks here whom to tell.
@@ -9,20 +9,20 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from .chains import Node, Unit
 from .foreign import ByIdentity
 from .happens_before import Segment, begin, learn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..confirming.steering import Steering
-    from ..sessions.recording import Recorder
-    from ..sessions.session import Session
+    from ..findings.evidence import Mode
+    from ..findings.findings import Finding
+    from .chains import Grip, LockIdentity
 
-__all__ = ["LATCH", "Runtime", "go_on_as", "local", "next_segment", "runtime"]
+__all__ = ["LATCH", "EventSink", "Runtime", "Steerer", "go_on_as", "local", "next_segment", "runtime"]
 
 LATCH: Final = threading.RLock()
 """Held for a moment where something new is written down. While it is held nothing is waited for, the disk is
@@ -30,18 +30,57 @@ left alone, and nothing of the program is called, shown, compared or let go of. 
 collector of garbage may run a finalizer in between that gets here."""
 
 
+class EventSink(Protocol):
+    """Who writes down what happens, where a run is recorded."""
+
+    def took(self, node: Node) -> None:
+        """Write down that a lock was taken at a node, and keep there how."""
+
+    def left(self, node: Node) -> None:
+        """Write down that the lock of a node is released, and keep there how."""
+
+    def failed(self, grip: Grip) -> None:
+        """Write down that a lock was asked for and not taken."""
+
+    def released(self, lock: LockIdentity, mode: Mode) -> None:
+        """Write down that a lock is released out of turn."""
+
+    def signalled(self, thing: object) -> None:
+        """Write down that something happened on which others may wait."""
+
+    def awaited(self, thing: object) -> None:
+        """Write down that a unit went on, maybe only because of what was signalled on a thing before."""
+
+    def joined(self, ended: Unit, *, endless: bool) -> None:
+        """Write down that another unit has ended."""
+
+    def forget(self) -> None:
+        """Write no more, since this process was forked from the one that is recorded."""
+
+
+class Steerer(Protocol):
+    """Who pauses threads, where a run is steered into a deadlock."""
+
+    def wants(self, unit: Unit, grip: Grip) -> None:
+        """Pause a unit that is about to want a lock, if it is to wait there for others."""
+
+    def finding(self, circle: Sequence[Unit]) -> Finding | None:
+        """Return the finding of units that wait for each other, if they were steered into that."""
+
+
 @final
 class Runtime:
-    """Which session looks on, and which units run."""
+    """Which session is active, and which units run."""
 
-    __slots__ = ("born", "ended", "opens", "recorder", "running", "session", "steering", "threads", "units")
+    __slots__ = ("born", "ended", "opens", "recorder", "running", "steering", "threads", "units", "watch")
 
     def __init__(self) -> None:
-        self.session: Session | None = None
+        self.watch: object = None
+        """The watch of the active session, which `active.current` returns; none where none is open."""
         self.opens = False
         """Whether somebody is about to open the session that the environment asks for."""
-        self.recorder: Recorder | None = None
-        self.steering: Steering | None = None
+        self.recorder: EventSink | None = None
+        self.steering: Steerer | None = None
         self.units: dict[int, Unit] = {}
         self.running: dict[int, Unit] = {}
         """What runs on each thread now, by the thread's number; each thread writes its own entry."""
@@ -54,7 +93,7 @@ class Runtime:
 
     def new_unit(self, name: str, after: Segment | None = None, *, known: bool = True) -> Unit:
         """Make a unit, and remember it unless it is to be `known` only while it runs."""
-        unit = Unit(name, Segment(0), self.session)
+        unit = Unit(name, Segment(0), self.watch)
         unit.segment = begin(unit.serial, after)
         if known:
             with LATCH:
@@ -78,7 +117,7 @@ class Runtime:
         return [known[serial] for serial in sorted(known)]
 
     def cut_tries(self) -> list[object]:
-        """Have everything judged anew, since another session looks on from now.
+        """Have everything judged anew, since another session is active from now.
 
         Returns:
             What is cut off, to be let go of without the latch.

@@ -21,8 +21,7 @@ from ..checking.answering import Answerer, await_answer
 from ..holding.foreign import ByIdentity
 from ..holding.runtime import LATCH, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside
-from ..traces.trace import EventKind
-from .signals import tell
+from .signals import awaited, signalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -122,7 +121,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
                 the message stays sent.
         """
         asked = self.asked
-        if asked is not None and runtime.session is not None:
+        if asked is not None and runtime.watch is not None:
             asked.answerer.asked(limited=timeout is not None)
             if timeout is None:
                 _await(asked, [self], self.wait)
@@ -148,13 +147,13 @@ class HeardFuture(pykka.ThreadingFuture[T]):
 
     def _comes(self) -> None:
         """Say that the answer comes, before it does: who gets it at once must not find that it has not."""
-        tell(EventKind.SIGNAL, self)
+        signalled(self)
         self.answered = True
 
     def _has_come(self) -> None:
         """Say that the answer came before what follows; the end of an actor comes after all that it did."""
         asked, self.asked = self.asked, None
-        tell(EventKind.AWAIT, self)
+        awaited(self)
         if self.stops and asked is not None and asked.ended is not None:
             next_segment(local.unit, asked.ended)
 
@@ -190,7 +189,7 @@ def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
         self: pykka.ActorRef[Any], message: object, *, block: bool = True, timeout: float | None = None
     ) -> Any:
         kind = self.actor_class
-        if kind._create_future is not HeardFuture or runtime.session is None:  # noqa: SLF001 - as `ask` does
+        if kind._create_future is not HeardFuture or runtime.watch is None:  # noqa: SLF001 - as `ask` does
             return method(self, message, block=block, timeout=timeout)
         asked = _actor_of(self.actor_inbox, kind)
 

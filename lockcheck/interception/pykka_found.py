@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
-from ..holding.runtime import runtime
+from ..checking.active import current
 from .hooks import Hooks
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Th
 
 def _look() -> None:
     """Hear of the asks of Pykka's actors, if Pykka is there; a version unlike those known is a fault."""
-    session = runtime.session
-    if session is not None and hasattr(sys.modules.get("pykka"), "ThreadingFuture"):
-        session.guarded(_hear, lambda: None)
+    watch = current()
+    if watch is not None and hasattr(sys.modules.get("pykka"), "ThreadingFuture"):
+        watch.guarded(_hear, lambda: None)
 
 
 def _hear() -> None:

@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..holding.runtime import runtime
-from ..traces.trace import EventKind
 from .hooks import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["signals_heard", "tell"]
+    from ..holding.runtime import EventSink
+
+__all__ = ["awaited", "signalled", "signals_heard"]
 
 Result = TypeVar("Result")
 
@@ -74,24 +75,36 @@ def signals_heard() -> Iterator[None]:
         _HOOKS.uninstall()
 
 
-def tell(kind: EventKind, thing: object) -> None:
-    """Have written down that something was signalled or awaited, if somebody records this process."""
-    recorder = runtime.recorder
+def signalled(thing: object) -> None:
+    """Have written down that something happened on which others may wait, if this process is recorded."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.signalled(thing)
+
+
+def awaited(thing: object) -> None:
+    """Have written down that who runs went on after what was signalled, if this process is recorded."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.awaited(thing)
+
+
+def _recorder() -> EventSink | None:
     # A thread that comes up wakes its starter before it is known: there is no unit yet to say it of.
-    if recorder is not None and threading.get_ident() in threading._active:  # type: ignore[attr-defined] # noqa: SLF001
-        recorder.tell(kind, thing)
+    known = threading.get_ident() in threading._active  # type: ignore[attr-defined] # noqa: SLF001
+    return runtime.recorder if known else None
 
 
 def _heard(method: Callable[..., Result], *, signals: bool, awaits: bool) -> Callable[..., Result]:
     @functools.wraps(method)
     def heard(self: object, *given: object, **named: object) -> Result:
         if signals:
-            tell(EventKind.SIGNAL, self)
+            signalled(self)
         try:
             return method(self, *given, **named)
         finally:
             if awaits:
-                tell(EventKind.AWAIT, self)
+                awaited(self)
 
     return heard
 
@@ -113,8 +126,8 @@ def _ends(method: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(method)
     def ends(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
-        tell(EventKind.AWAIT, threading.current_thread())
-        tell(EventKind.SIGNAL, self)
+        awaited(threading.current_thread())
+        signalled(self)
         method(self, *given, **named)
 
     return ends
@@ -129,7 +142,7 @@ def _wait(
     def wait(*given: object, **named: object) -> concurrent.futures._base.DoneAndNotDoneFutures[object]:
         futures = function(*given, **named)
         for future in futures.done:
-            tell(EventKind.AWAIT, future)
+            awaited(future)
         return futures
 
     return wait
@@ -139,7 +152,7 @@ def _as_completed(function: Callable[..., Iterator[object]]) -> Callable[..., It
     @functools.wraps(function)
     def as_completed(*given: object, **named: object) -> Iterator[object]:
         for future in function(*given, **named):
-            tell(EventKind.AWAIT, future)
+            awaited(future)
             yield future
 
     return as_completed
@@ -158,15 +171,15 @@ def _submit(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
     def submit(self: object, work: Callable[..., object], /, *given: object, **named: object) -> object:
         handed = _Handed()
-        tell(EventKind.SIGNAL, handed)
+        signalled(handed)
 
         @functools.wraps(work)
         def run() -> object:
-            tell(EventKind.AWAIT, handed)
+            awaited(handed)
             try:
                 return work(*given, **named)
             finally:
-                tell(EventKind.SIGNAL, threading.current_thread())
+                signalled(threading.current_thread())
 
         return method(self, run)
 

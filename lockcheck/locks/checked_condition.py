@@ -6,20 +6,21 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, cast, final
 
+from ..checking.active import current
 from ..checking.asking_again import asks_again
 from ..checking.blocking import blocks
 from ..findings.evidence import Kind
 from ..findings.levels import Level
 from ..holding.chains import held_nodes, holds_of
-from ..holding.runtime import local, runtime
+from ..holding.runtime import local
 from ..holding.stacks import caller
 from .units import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..checking.watch import Watch
     from ..holding.chains import Node
-    from ..sessions.session import Session
     from .exclusive import ExclusiveLock
 
 __all__ = ["CheckedCondition"]
@@ -74,10 +75,10 @@ class CheckedCondition(threading.Condition):
 
     def _look_at_what_follows(self, holding: Node) -> None:
         """Report a wait after which nothing is decided; only the level `full` knows who took the lock."""
-        session = runtime.session
-        if session is None or session.level < Level.FULL or self._allows(NO_PREDICATE):
+        watch = current()
+        if watch is None or watch.policy.level < Level.FULL or self._allows(NO_PREDICATE):
             return
-        if not session.guarded(lambda: asks_again(caller(), holding), lambda: True):
+        if not watch.guarded(lambda: asks_again(caller(), holding), lambda: True):
             self._report(
                 "is waited on by {}, which does not ask again for what it waits for",
                 [holding],
@@ -85,15 +86,15 @@ class CheckedCondition(threading.Condition):
             )
 
     def _allows(self, what: str) -> bool:
-        session, name = runtime.session, self.identity.name if self.identity is not None else ""
-        return session is None or bool(session.blocking.get(name, frozenset()) & {what, "*"})
+        watch, name = current(), self.identity.name if self.identity is not None else ""
+        return watch is None or watch.policy.allows(what, name)
 
     def _report(self, what: str, holders: Sequence[Node], *why: str) -> None:
-        unit, session = local.unit, runtime.session
-        if self.identity is None or session is None or unit.inside:
+        unit, watch = local.unit, current()
+        if self.identity is None or watch is None or unit.inside:
             return
-        session.guarded_on(unit, lambda: self._tell(session, what, holders[:1], why), lambda: None)
+        watch.guarded_on(unit, lambda: self._tell(watch, what, holders[:1], why), lambda: None)
 
-    def _tell(self, session: Session, what: str, holders: Sequence[Node], why: tuple[str, ...]) -> None:
+    def _tell(self, watch: Watch, what: str, holders: Sequence[Node], why: tuple[str, ...]) -> None:
         text = f"the condition over {self.identity} {what.format(local.unit.name)}"
-        session.report_use(Kind.CONDITION, text, holders, why=why)
+        watch.report_use(Kind.CONDITION, text, holders, why=why)

@@ -9,19 +9,20 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from ..checking.active import current
 from ..environment.settings import level_in_force
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Kind, Mode
 from ..findings.levels import Level
 from ..holding.chains import held_nodes
-from ..holding.runtime import local, runtime
+from ..holding.runtime import local
 from .units import assert_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..checking.watch import Watch
     from ..holding.chains import Node
-    from ..sessions.session import Session
 
 __all__ = ["excludes", "leaf", "requires", "unexercised"]
 
@@ -115,29 +116,30 @@ def _declared(function: Callable[Given, Result], contract: str) -> str | None:
         return None
     name = f"{function.__module__}.{function.__qualname__}: {contract}"
     _runs.setdefault(name, 0)
-    if runtime.session is not None:
-        runtime.session.contracts.setdefault(name, 0)
+    watch = current()
+    if watch is not None:
+        watch.contracts.setdefault(name, 0)
     return name
 
 
 def _count(name: str) -> None:
     """Count that a contract is checked."""
     _runs[name] += 1
-    session = runtime.session
-    if session is not None:
-        session.contracts[name] = session.contracts.get(name, 0) + 1
+    watch = current()
+    if watch is not None:
+        watch.contracts[name] = watch.contracts.get(name, 0) + 1
 
 
 def _check_excluded(name: str, classes: tuple[str, ...]) -> None:
-    unit, session = local.unit, runtime.session
-    if session is None or unit.inside:
+    unit, watch = local.unit, current()
+    if watch is None or unit.inside:
         return
     for holder in held_nodes(unit.node):
         grip = holder.grip
         if grip is not None and (grip.lock.name in classes if classes else not grip.lock.answers):
-            session.guarded_on(unit, functools.partial(_report, session, name, holder), lambda: None)
+            watch.guarded_on(unit, functools.partial(_report, watch, name, holder), lambda: None)
             return
 
 
-def _report(session: Session, name: str, holder: Node) -> None:
-    session.report_use(Kind.CONTRACT, f"{name}, but {holder.grip} is held", [holder], clause=name)
+def _report(watch: Watch, name: str, holder: Node) -> None:
+    watch.report_use(Kind.CONTRACT, f"{name}, but {holder.grip} is held", [holder], clause=name)

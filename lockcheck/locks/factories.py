@@ -13,6 +13,7 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
+from ..checking.active import current
 from ..environment.settings import level_for
 from ..findings.levels import Level
 from .rwlock import PlainRWLock
@@ -119,13 +120,12 @@ def lock_all(
 
     Args:
         locks: locks, or guards of read/write locks such as `rw.read()`.
-        order: ranks the classes; by default the declared order of the session that looks on. Within a
+        order: ranks the classes; by default the declared order of the active session. Within a
             class, and where no order is declared, the names and keys decide.
     """
-    from ..holding.runtime import runtime  # noqa: PLC0415 - nothing of it is needed to import this module
-
-    if order is None and runtime.session is not None:
-        order = runtime.session.order
+    watch = current()
+    if order is None and watch is not None:
+        order = watch.policy.order
     ranks = order.ranks if order is not None else {}
     with ExitStack() as stack:
         for lock in sorted(locks, key=lambda lock: _place(lock, ranks)):

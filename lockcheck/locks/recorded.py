@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, final
 
 from ..checking.stepping import let_go
 from ..holding.runtime import local, runtime
-from ..traces.trace import EventKind
 from .checked import FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
 
@@ -49,7 +48,7 @@ def _leaves(node: Node) -> None:
 
 def _failed(grip: Grip) -> None:
     if runtime.recorder is not None:
-        runtime.recorder.lock(EventKind.FAILED, grip.lock, grip.mode, grip.attempt)
+        runtime.recorder.failed(grip)
 
 
 def _lets_go(lock: LockIdentity, mode: Mode) -> None:
@@ -60,7 +59,7 @@ def _lets_go(lock: LockIdentity, mode: Mode) -> None:
         if node.grip is not None and node.grip.lock is lock and node.grip.mode == mode:
             _leaves(node)
         else:
-            recorder.lock(EventKind.LEFT, lock, mode)
+            recorder.released(lock, mode)
 
 
 class _Recording(FullLock):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..checking.active import current
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Kind
 from ..holding.chains import held_names, held_nodes, modes_held
@@ -13,9 +14,9 @@ from ..holding.runtime import LATCH, go_on_as, local, runtime
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..checking.watch import Watch
     from ..findings.evidence import Mode
     from ..holding.chains import LockIdentity
-    from ..sessions.session import Session
 
 __all__ = ["assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]
 
@@ -36,26 +37,26 @@ def unit(name: str) -> Iterator[None]:
         LockUsageError: no session is open, the unit that runs holds locks, or another thread runs the
             body of a unit of this name.
     """
-    session = runtime.session
+    watch = current()
     before = local.unit
-    if session is None:
+    if watch is None:
         raise LockUsageError(f"the unit {name!r} needs a session to run in")
     if before.node.grip is not None:
         raise LockUsageError(f"{before.name} holds {before.node.grip} and cannot go on as {name!r}")
     with LATCH:
-        if name in session.running_units:
+        if name in watch.running_units:
             raise LockUsageError(f"the unit {name!r} runs already")
-        session.running_units.add(name)
-        if name not in session.named_units:
-            session.named_units[name] = runtime.new_unit(name)
-        go_on_as(session.named_units[name])
+        watch.running_units.add(name)
+        if name not in watch.named_units:
+            watch.named_units[name] = runtime.new_unit(name)
+        go_on_as(watch.named_units[name])
     try:
         yield
     finally:
         if runtime.ended is not None:
             runtime.ended(local.unit)
         go_on_as(before)
-        session.running_units.discard(name)
+        watch.running_units.discard(name)
 
 
 def held() -> tuple[str, ...]:
@@ -101,20 +102,18 @@ def note_write(lock: object, what: str) -> None:
 
 def _demand(lock: object, mode: Mode, kind: Kind, what: str) -> None:
     identity = identity_of(lock)
-    session, runs = runtime.session, local.unit
-    if identity is None or session is None or runs.inside:
+    watch, runs = current(), local.unit
+    if identity is None or watch is None or runs.inside:
         return
     modes = modes_held(identity, runs.node)
     if "W" in modes or mode in modes or identity.fresh_for is runs:
         return
-    session.guarded_on(
-        runs, lambda: _report(session, identity, mode, kind, what, reads=bool(modes)), lambda: None
+    watch.guarded_on(
+        runs, lambda: _report(watch, identity, mode, kind, what, reads=bool(modes)), lambda: None
     )
 
 
-def _report(
-    session: Session, identity: LockIdentity, mode: Mode, kind: Kind, what: str, *, reads: bool
-) -> None:
+def _report(watch: Watch, identity: LockIdentity, mode: Mode, kind: Kind, what: str, *, reads: bool) -> None:
     told = "is held for reading only" if reads else "is not held"
     if kind is Kind.CONTRACT:
         text = f"{identity} must be held [{mode}], but {told}"
@@ -122,4 +121,4 @@ def _report(
         kind = Kind.READ_WRITE if reads else Kind.UNGUARDED_WRITE
         text = f"{what} is written, but {identity} {told}"
     innermost = list(held_nodes(local.unit.node))[:1]
-    session.report_use(kind, text, innermost, clause=f"{identity.name}[{mode}]")
+    watch.report_use(kind, text, innermost, clause=f"{identity.name}[{mode}]")

@@ -8,6 +8,8 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+from ..checking.active import current
+from ..checking.policy import NOTE_ALL
 from ..findings.errors import LockUsageError
 from ..findings.levels import Level
 from ..findings.witness import role_of
@@ -18,7 +20,7 @@ from ..holding.stacks import caller, is_ours, resolve
 from ..interception.signals import signals_heard
 from ..traces.trace import Event, EventKind, TracedLock, TracedUnit
 from ..traces.writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
-from .session import NOTE_ALL, Session
+from .session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,11 +28,11 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from ..findings.evidence import Mode
-    from ..holding.chains import Attempt, Node
+    from ..holding.chains import Attempt, Grip, Node
     from ..order.order import Order
     from ..traces.writer import Description, Write
 
-__all__ = ["Recorder", "events_written", "recording"]
+__all__ = ["TraceRecorder", "events_written", "recording"]
 
 _WITH_PLACE: Final = (EventKind.FAILED, EventKind.JOIN)
 """What is noted with its place, besides what was taken: where others go on is nothing that a report says."""
@@ -43,7 +45,7 @@ class _UnwordedError(Exception):
 
 
 @final
-class Recorder:
+class TraceRecorder:
     """Writes the events of a process to a trace.
 
     A node of a trie keeps what it was written as. So whoever takes or leaves a lock there again writes that
@@ -66,16 +68,24 @@ class Recorder:
         self._write_node(node, taken=True)
 
     def left(self, node: Node) -> None:
-        """Write down that the lock of a node is let go of, and keep there how."""
+        """Write down that the lock of a node is released, and keep there how."""
         self._write_node(node, taken=False)
 
-    def lock(self, kind: EventKind, lock: LockIdentity, mode: Mode, attempt: Attempt = "block") -> None:
-        """Write down what became of a lock."""
-        self._note(kind, lock, mode, attempt)
+    def failed(self, grip: Grip) -> None:
+        """Write down that a lock was asked for and not taken."""
+        self._note(EventKind.FAILED, grip.lock, grip.mode, grip.attempt)
 
-    def tell(self, kind: EventKind, thing: object) -> None:
-        """Write down that something was signalled or awaited."""
-        self._note(kind, thing)
+    def released(self, lock: LockIdentity, mode: Mode) -> None:
+        """Write down that a lock is released out of turn."""
+        self._note(EventKind.LEFT, lock, mode)
+
+    def signalled(self, thing: object) -> None:
+        """Write down that something happened on which others may wait."""
+        self._note(EventKind.SIGNAL, thing)
+
+    def awaited(self, thing: object) -> None:
+        """Write down that a unit went on, maybe only because of what was signalled on a thing before."""
+        self._note(EventKind.AWAIT, thing)
 
     def joined(self, ended: Unit, *, endless: bool) -> None:
         """Write down that another unit has ended."""
@@ -146,8 +156,9 @@ class Recorder:
             if self._writer is not None:
                 self._writer.abandon()
             self._writer = None
-        if runtime.session is not None:
-            runtime.session.note_fault(error)
+        watch = current()
+        if watch is not None:
+            watch.note_fault(error)
 
     def _write_node(self, node: Node, *, taken: bool) -> None:
         unit, grip = node.unit, node.grip
@@ -247,7 +258,7 @@ def events_written(
     """
     if runtime.recorder is not None:
         raise LockUsageError(f"{path}: another recording goes on")
-    recorder = Recorder(TraceWriter(path, segment_bytes, segments))
+    recorder = TraceRecorder(TraceWriter(path, segment_bytes, segments))
     try:
         with signals_heard():
             runtime.recorder = recorder

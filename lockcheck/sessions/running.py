@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..checking.policy import NOTE_ALL
 from ..findings.errors import DeadlockError, LockUsageError, OrderDeclarationError
 from ..findings.evidence import Rung
 from ..order.order import Order
-from .session import NOTE_ALL, Session
+from .session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..checking.graph import Dependency, Graph
+    from ..checking.watch import Watch
     from ..findings.evidence import Mode
     from ..findings.findings import Edge, Finding
     from ..holding.stacks import RawStack
     from ..order.order import Order
     from ..order.proof import Step
-    from .session import Session
 
 __all__ = ["Contract", "Declaration", "Nesting", "Role", "Summary", "merged", "strongest_first", "summary_of"]
 
@@ -101,25 +101,26 @@ class Summary:
         return {str(nesting): len(nesting.sites) for nesting in self.nestings}
 
 
-def summary_of(session: Session) -> Summary:
-    """Return what a session has to say so far."""
+def summary_of(watch: Watch) -> Summary:
+    """Return what a session has to say so far, by its watch."""
+    policy = watch.policy
     with LATCH:
-        seen = _seen(session.graph)
+        seen = _seen(watch.graph)
         summary = Summary(
-            level=session.level.name.lower(),
-            findings=strongest_first(session.findings),
-            orders=(_declaration(session.order),) if session.order is not None else (),
-            usages=_usages(session),
-            contracts=_contracts(list(session.contracts.items())),
-            dependencies=len(session.graph),
-            skipped=session.skipped,
-            unexamined=session.graph.unexamined,
-            searches_given_up=session.searches_given_up,
-            faults=tuple(session.faults),
+            level=policy.level.name.lower(),
+            findings=strongest_first(watch.findings),
+            orders=(_declaration(policy.order),) if policy.order is not None else (),
+            usages=_usages(watch),
+            contracts=_contracts(list(watch.contracts.items())),
+            dependencies=len(watch.graph),
+            skipped=watch.skipped,
+            unexamined=watch.graph.unexamined,
+            searches_given_up=watch.searches_given_up,
+            faults=tuple(watch.faults),
         )
     # Files are read for the lines, and keys of the program are shown: not under the latch.
-    nestings = tuple(_nesting(one, session.name) for one in seen)
-    roles = (Role(session.role, nestings),) if session.role is not None else ()
+    nestings = tuple(_nesting(one, policy.name) for one in seen)
+    roles = (Role(policy.role, nestings),) if policy.role is not None else ()
     return replace(summary, nestings=nestings, roles=roles)
 
 
@@ -196,9 +197,9 @@ def _contracts(counts: Iterable[tuple[str, int]]) -> tuple[Contract, ...]:
     return tuple(Contract(name, found[name]) for name in sorted(found))
 
 
-def _usages(session: Session) -> tuple[Usage, ...]:
+def _usages(watch: Watch) -> tuple[Usage, ...]:
     found = []
-    for tally in session.tallies.values():
+    for tally in watch.tallies:
         tally.fold()
         site = f"{tally.code.co_filename}:{line_of(tally.code, tally.instruction)}"
         found.append(Usage(tally.lock, tally.mode, site, tally.key, tally.held, tally.waited))

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from licorne.lockcheck import Finding
-    from licorne.lockcheck.sessions.session import Action, Session
+    from licorne.lockcheck.checking.policy import Action
+    from licorne.lockcheck.sessions.session import Session
 
 LIMIT_SECONDS = 0.002
 NOT_LONG_SECONDS = 600.0
@@ -195,7 +196,7 @@ from licorne.lockcheck import Lock
 with Lock("slow"):
     until = time.monotonic() + 20
     from licorne.lockcheck.holding.runtime import runtime
-    while not runtime.session.findings and time.monotonic() < until:
+    while not runtime.watch.findings and time.monotonic() < until:
         pass
 """
 

@@ -11,7 +11,7 @@ from support.lockcheck.deadlocked import until
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session
 from licorne.lockcheck.checking import waiting
-from licorne.lockcheck.checking.waiting import least_held
+from licorne.lockcheck.checking.policy import least_held
 from licorne.lockcheck.holding.runtime import runtime
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from support.lockcheck.lock_corpus import Guard
 
+    from licorne.lockcheck.checking.policy import Action
     from licorne.lockcheck.holding.chains import Unit
-    from licorne.lockcheck.sessions.session import Action, Session
+    from licorne.lockcheck.sessions.session import Session
 
 WAIT_SECONDS_MAX = 20.0
 LEAVE_ALONE: Mapping[Rung, Action] = {rung: "record" for rung in Rung if rung is not Rung.R5}
@@ -195,7 +196,7 @@ def test_while_a_deadlock_is_reported_no_other_is_that_the_same_victim_ends() ->
             names = {f"t{number}" for number in range(3)} - {unit.name for unit in units}
             looked.extend(unit for unit in runtime.all_units() if unit.name in names)
             until(lambda: all(unit.wait is not None for unit in looked))
-            waiting._break_circle(opened, looked[0], writer)  # as its own thread does in that moment
+            waiting._break_circle(opened.watch, looked[0], writer)  # as its own thread does in that moment
         return min(units, key=lambda unit: unit.name)
 
     with session(on=LEAVE_ALONE, victim=writer) as opened:

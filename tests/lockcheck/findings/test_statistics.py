@@ -137,5 +137,5 @@ def test_times_are_sorted_after_a_while_also_where_locks_are_let_go_of_by_call()
             shared.acquire_read()
             shared.release_read()
 
-    assert {9} == {len(tally.holds) for tally in opened.tallies.values()}
+    assert {9} == {len(tally.holds) for tally in opened.watch.tallies}
     assert {PENDING_MAX + 10} == {usage.hold.count for usage in opened.summary().usages}

@@ -99,7 +99,7 @@ def test_who_would_close_a_circle_gets_the_error_also_where_another_one_looks_fi
         def after_others(unit: Unit, wait: Wait) -> bool:
             for other in runtime.all_units():
                 if other is not unit and other.wait is not None:
-                    waiting._break_circle(opened, other, opened.victim)
+                    waiting._break_circle(opened.watch, other, oldest)
             return plain(unit, wait)
 
         monkeypatch.setattr(waiting, "_may_close", after_others)

@@ -331,7 +331,7 @@ def test_a_unit_that_left_a_lock_behind_is_checked_when_it_goes_on() -> None:
 def test_a_unit_needs_a_session_and_free_hands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise it would take over what another one holds."""
     with monkeypatch.context() as context:
-        context.setattr(runtime, "session", None)
+        context.setattr(runtime, "watch", None)
         with pytest.raises(LockUsageError, match="needs a session"), unit("one"):
             pass
     with session():

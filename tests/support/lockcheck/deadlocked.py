@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from licorne.lockcheck import Finding, Kind
-    from licorne.lockcheck.sessions.session import Action, Session
+    from licorne.lockcheck.checking.policy import Action
+    from licorne.lockcheck.sessions.session import Session
 
 __all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "run_all", "until"]
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from licorne.lockcheck import Finding, Kind
+    from licorne.lockcheck.checking.policy import Action
     from licorne.lockcheck.locks.rwlock import PlainRWLock
-    from licorne.lockcheck.sessions.session import Action, Session
+    from licorne.lockcheck.sessions.session import Session
 
 __all__ = ["ORDER", "RECORD", "Bug", "Cluster", "Safe", "hold", "look", "nest"]
 

@@ -281,7 +281,7 @@ class _Run:
         for act in acts_of(part):
             if isinstance(act, int):
                 if not skipped:
-                    _joined(self.opened.named_units[str(act)])
+                    _joined(self.opened.watch.named_units[str(act)])
             elif skipped:
                 skipped += -1 if isinstance(act, str) else 1
             elif isinstance(act, str):

@@ -1,0 +1,87 @@
+"""The policy of a session: what is checked in it, and what happens at what is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+from ..findings.errors import LockUsageError
+from ..findings.evidence import Rung
+from ..holding.chains import held_nodes
+from ..order.order import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from ..findings.levels import Level
+    from ..holding.chains import Unit
+
+__all__ = ["DEFAULT_ACTIONS", "NOTE_ALL", "Action", "Policy", "VictimPolicy", "least_held", "youngest"]
+
+Action: TypeAlias = Literal["raise", "warn", "log", "record", "break"]
+
+DEFAULT_ACTIONS: Final[Mapping[Rung, Action]] = {
+    Rung.R0: "raise",
+    Rung.R1: "record",
+    Rung.R2: "raise",
+    Rung.R3: "record",
+    Rung.R4: "record",
+    Rung.R5: "break",
+}
+NOTE_ALL: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
+"""Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
+
+VictimPolicy: TypeAlias = "Callable[[Sequence[Unit]], Unit]"
+
+
+def youngest(units: Sequence[Unit]) -> Unit:
+    """Choose the unit that began last: it has most likely done least."""
+    return max(units, key=lambda unit: unit.serial)
+
+
+def least_held(units: Sequence[Unit]) -> Unit:
+    """Choose the unit that holds the fewest locks; of equals the youngest."""
+    return min(units, key=lambda unit: (len(list(held_nodes(unit.node))), -unit.serial))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The arguments of a `Session`, which says what they mean; checked and complete.
+
+    Raises:
+        LockUsageError: an argument means nothing.
+    """
+
+    order: Order | None
+    level: Level
+    on: Mapping[Rung, Action]
+    """For every rung."""
+    fail_on: frozenset[Rung]
+    name: str | None
+    role: str | None
+    members_max: int
+    timeout_seconds: float | None
+    max_hold_seconds: float | None
+    blocking: Mapping[str, frozenset[str]]
+    victim: VictimPolicy
+    witnesses: Path | None
+    order_disabled: bool
+    exits: bool
+    by_key: bool
+
+    def __post_init__(self) -> None:
+        if self.order is not None and not isinstance(self.order, Order):
+            raise LockUsageError(f"{self.order!r} is no Order")
+        for rung, action in self.on.items():
+            if not isinstance(rung, Rung) or action not in get_args(Action):
+                raise LockUsageError(f"{rung!r}: {action!r} is no rung with what happens at it")
+
+    @property
+    def breaks_deadlocks(self) -> bool:
+        """Whether a victim has to give way in a real deadlock."""
+        return self.on[Rung.R5] in {"break", "raise"}
+
+    def allows(self, what: str, lock: str) -> bool:
+        """Return whether something may happen while a lock of a class is held."""
+        return bool(self.blocking.get(lock, frozenset()) & {what, "*"})

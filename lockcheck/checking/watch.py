@@ -1,0 +1,180 @@
+"""What a check asks of the session in which it runs, and where it puts what it found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar, final
+
+from ..findings.errors import LockCheckError, LockOrderWarning
+from ..findings.evidence import Rung
+from ..findings.findings import Finding, fingerprint_of
+from ..findings.levels import Level
+from ..findings.statistics import Tallies
+from ..holding.chains import Node
+from ..holding.foreign import shown
+from ..holding.runtime import LATCH, local
+from ..holding.stacks import caller, capture
+from .graph import Graph
+from .reactions import edge_of, react, react_elsewhere
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+    from ..findings.evidence import Kind
+    from ..findings.statistics import Tally
+    from ..holding.chains import Grip, Unit, Wait
+    from ..holding.stacks import RawStack
+    from .policy import Policy
+
+__all__ = ["Watch"]
+
+FAULTS_MAX: Final = 1000
+"""So many errors of the checker itself are kept."""
+
+Result = TypeVar("Result")
+
+
+@final
+class Watch:
+    """The policy of a session, what was learned while it was active, and what was found."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.graph = Graph()
+        self.tallies = Tallies()
+        self.contracts: dict[str, int] = {}
+        """How often each contract was checked that was declared or checked while the session was active."""
+        self.skipped = 0
+        """Acquisitions that were not looked at: the checker itself had triggered them."""
+        self.faults: list[str] = []
+        """Errors of the checker itself, the first of them; the program went on as if it were not there."""
+        self.searches_given_up = 0
+        self.circles: set[frozenset[Wait]] = set()
+        """Real deadlocks that were reported: which waits stood in them."""
+        self.breaking: set[Wait] = set()
+        """The waits of those that are just being reported."""
+        self.named_units: dict[str, Unit] = {}
+        self.running_units: set[str] = set()
+        self.deferred: list[LockCheckError] = []
+        """Errors that cannot be raised where they were found: the session raises the first at its end."""
+        self._found: dict[str, Finding] = {}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found, in the order in which it was found first."""
+        with LATCH:
+            return tuple(self._found.values())
+
+    def tally(self, grip: Grip, frame: FrameType) -> Tally | None:
+        """Return where the times of a place are noted; nowhere but at the level `full`."""
+        if self.policy.level is not Level.FULL:
+            return None
+        key = grip.lock.key_text if self.policy.by_key else None
+        with LATCH:
+            return self.tallies.of(grip.lock.name, grip.mode, frame.f_code, frame.f_lasti, key)
+
+    def captured(self, frame: FrameType | None) -> RawStack:
+        """Return the stack of what is new, where the level asks for stacks."""
+        return capture(frame) if self.policy.level >= Level.FULL else ()
+
+    def report_step(
+        self, kind: Kind, text: str, node: Node, holders: Sequence[Node], *,
+        why: tuple[str, ...] = (), clause: str | None = None,
+    ) -> None:  # fmt: skip
+        """Report a rule that an acquisition or a release breaks, and raise if that is the policy.
+
+        Args:
+            kind: which rule.
+            text: one sentence: what, by whom.
+            node: what is wanted, or let go of; where it has no stack, that is where the program is now.
+            holders: what is held against the rule.
+            why: what would be right.
+            clause: the clause of the declaration that was broken.
+        """
+        if self.policy.order_disabled:
+            return
+        stack = node.stack or capture(caller())
+        edges = tuple(edge_of(node, holder, stack) for holder in holders) or (edge_of(node, None, stack),)
+        place = (
+            f"{edges[0].want_stack[0].file}:{edges[0].want_stack[0].function}" if edges[0].want_stack else ""
+        )
+        classes = [
+            f"{one.grip.lock.name}[{one.grip.mode}]" for one in (node, *holders) if one.grip is not None
+        ]
+        name = fingerprint_of(kind.value, *classes, place)
+        self.report(Finding(Rung.R0, kind, text, edges, why, clause, fingerprint=name))
+
+    def report_use(
+        self, kind: Kind, text: str, holders: Sequence[Node], *,
+        why: tuple[str, ...] = (), clause: str | None = None, frame: FrameType | None = None,
+    ) -> None:  # fmt: skip
+        """Report a rule that the calling unit breaks by something else: in a frame, or where the program is.
+
+        The other arguments are as for `report_step`.
+        """
+        unit = local.unit
+        node = Node(unit, unit.node, None, self)
+        node.stack = capture(frame)
+        self.report_step(kind, text, node, holders, why=why, clause=clause)
+
+    def report(self, finding: Finding) -> None:
+        """Write a finding down and do what the policy of its rung says.
+
+        Raises:
+            LockCheckError: that is the policy, and the finding is not a real deadlock.
+        """
+        error = self.react(self.note(finding))
+        if error is not None:
+            raise error
+
+    def report_elsewhere(self, finding: Finding) -> None:
+        """Do the same with what another thread does, where nothing can be raised: it is warned of instead."""
+        error = react_elsewhere(self.policy, self.graph, self.note(finding))
+        if error is not None:
+            self.deferred.append(error)
+
+    def note(self, finding: Finding) -> Finding:
+        """Write a finding down: a new one, one more of the same, or a higher rung of it."""
+        with LATCH:
+            known = self._found.get(finding.fingerprint)
+            if known is None:
+                finding = replace(finding, test=self.policy.name)
+            elif known.rung >= finding.rung:
+                finding = replace(known, count=known.count + 1)
+            else:
+                finding = replace(finding, count=known.count + 1, test=known.test)
+            self._found[finding.fingerprint] = finding
+        return finding
+
+    def react(self, finding: Finding) -> LockCheckError | None:
+        """Do what the policy of a finding's rung says; return what has to be raised, if anything."""
+        return react(self.policy, self.graph, finding)
+
+    def amend(self, finding: Finding) -> None:
+        """Put a finding in the place of the one that it is about, without counting it once more."""
+        with LATCH:
+            self._found[finding.fingerprint] = finding
+
+    def guarded(self, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
+        """Run a check; an error of the check itself is counted, and the program goes on."""
+        try:
+            return work()
+        except (LockCheckError, LockOrderWarning) as error:
+            raise error from None
+        except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the program
+            self.note_fault(error)
+            return fallback()
+
+    def guarded_on(self, unit: Unit, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
+        """Run a check as `guarded` does; what it triggers on the unit is not checked."""
+        inside, unit.inside = unit.inside, True
+        try:
+            return self.guarded(work, fallback)
+        finally:
+            unit.inside = inside
+
+    def note_fault(self, error: Exception) -> None:
+        """Count an error of the checker itself."""
+        if len(self.faults) < FAULTS_MAX:
+            self.faults.append(f"{type(error).__name__}: {shown(error)}")
