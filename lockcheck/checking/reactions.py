@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..findings.errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
 from ..findings.evidence import Rung
+from ..findings.exit_codes import FOUND
 from ..findings.findings import Edge
 from ..findings.text import finding_text
 from ..holding.chains import held_names, nesting_of
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["edge_of", "react", "react_elsewhere"]
 
 logger: Final = logging.getLogger("lockcheck")
-EXIT_CODE: Final = 1
 
 _LOG_LEVELS: Final = {Rung.R0: logging.ERROR, Rung.R1: logging.INFO}
 
@@ -108,4 +108,4 @@ def _announce(policy: Policy, graph: Graph, finding: Finding) -> None:
     if policy.exits and finding.rung in policy.fail_on:
         sys.stderr.write(finding_text(finding, graph.site_counts()) + "\n")
         sys.stderr.flush()
-        os._exit(EXIT_CODE)
+        os._exit(FOUND)

@@ -11,10 +11,11 @@ import os
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..findings.errors import LockCheckError
 from ..findings.evidence import Rung, failing_from
+from ..findings.exit_codes import CLEAN, FAULT, FOUND, USAGE
 from ..findings.json_values import said
 from ..findings.levels import Level, level_of, max_hold_of
 from ..findings.witness_file import FOLDER
@@ -34,12 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import date
 
-__all__ = ["CLEAN", "FAULT", "FOUND", "USAGE", "main"]
-
-CLEAN: Final = 0
-FOUND: Final = 1
-USAGE: Final = 2
-FAULT: Final = 3
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m licorne.lockcheck") -> int:

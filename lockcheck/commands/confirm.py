@@ -14,6 +14,7 @@ from ..confirming.steered_runs import Program, first_run, observe_here, steer_he
 from ..confirming.steering import PAUSE_SECONDS
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung, failing_from
+from ..findings.exit_codes import CLEAN, FOUND
 from ..findings.json_values import read_text
 from ..findings.text import finding_text
 from ..findings.witness import Grasp
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_confirm_commands"]
 
-CLEAN, FOUND = 0, 1
 TIMEOUT_SECONDS: Final = 60.0
 
 

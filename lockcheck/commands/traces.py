@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ..checking.stops import witness_of
+from ..findings.exit_codes import CLEAN, FAULT, FOUND
 from ..findings.text import counted, finding_text
 from ..findings.witness_file import write_witness
 from ..prediction.collector import collector_paused
@@ -15,8 +16,6 @@ from ..sessions.running import execute
 from ..traces.file import read_trace
 
 __all__ = ["add_commands"]
-
-CLEAN, FINDINGS, FAULT = 0, 1, 3
 
 
 def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,4 +61,4 @@ def _analyze(given: argparse.Namespace) -> int:
     sys.stdout.write(
         f"{counted(len(trace.events), 'event')}, {counted(len(findings), 'deadlock')} predicted\n"
     )
-    return FINDINGS if findings else CLEAN
+    return FOUND if findings else CLEAN

@@ -23,7 +23,8 @@ from licorne.lockcheck import (
     RWLock,
     session,
 )
-from licorne.lockcheck.commands.command import FOUND, USAGE, main
+from licorne.lockcheck.commands.command import main
+from licorne.lockcheck.findings.exit_codes import FOUND, USAGE
 from licorne.lockcheck.findings.levels import Environment
 from licorne.lockcheck.holding.runtime import runtime
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from licorne.lockcheck.checking import judging
-from licorne.lockcheck.commands.command import CLEAN, FAULT, FOUND, USAGE, main
+from licorne.lockcheck.commands.command import main
+from licorne.lockcheck.findings.exit_codes import CLEAN, FAULT, FOUND, USAGE
 from licorne.lockcheck.reports.writing import FORMS
 
 BOTH_WAYS = """

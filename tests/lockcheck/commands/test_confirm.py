@@ -10,7 +10,8 @@ import pytest
 from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.commands.command import CLEAN, FOUND, USAGE, main
+from licorne.lockcheck.commands.command import main
+from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
 

@@ -13,8 +13,9 @@ from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
 from licorne.lockcheck.checking.stops import witness_of
-from licorne.lockcheck.commands.command import FOUND, main
+from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.confirming.confirmation import confirm
+from licorne.lockcheck.findings.exit_codes import FOUND
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
 

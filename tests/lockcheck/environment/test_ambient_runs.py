@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.commands.command import FOUND, main
+from licorne.lockcheck.commands.command import main
+from licorne.lockcheck.findings.exit_codes import FOUND
 from licorne.lockcheck.findings.witness_file import read_witness
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from support.lockcheck.pykka_clerks import Clerk
 from support.lockcheck.pytest_runs import RUN_SECONDS_MAX, run_module
 
 from licorne.lockcheck import DeadlockError, Lock
-from licorne.lockcheck.commands.command import FOUND
+from licorne.lockcheck.findings.exit_codes import FOUND
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace

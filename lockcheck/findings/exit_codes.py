@@ -1,0 +1,15 @@
+"""The codes with which commands end, and with which a session ends the process where it is told to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["CLEAN", "FAULT", "FOUND", "USAGE"]
+
+CLEAN: Final = 0
+FOUND: Final = 1
+"""Something that fails was found."""
+USAGE: Final = 2
+"""A command was called wrongly, or a file could not be read or written."""
+FAULT: Final = 3
+"""The checker itself erred."""
