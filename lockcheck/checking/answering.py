@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 from ..findings.evidence import Kind
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Grip, LockIdentity, Node, held_nodes
+from ..holding.chains import Grip, LockIdentity, TrieNode, held_nodes
 from ..holding.runtime import go_on_as, local, next_segment, runtime
 from ..holding.stacks import caller_outside, capture
 from .active import current
@@ -68,7 +68,7 @@ class Answerer:
         self._made_after = local.unit.segment
         next_segment(local.unit)
         self._unit: Unit | None = None
-        self._at: Node | None = None
+        self._at: TrieNode | None = None
         """Where it is held by who runs it."""
         self._before: Unit | None = None
         """What ran on the thread, and will again, where this runs as a unit of its own."""
@@ -155,7 +155,7 @@ class Answerer:
         order = watch.policy.order
         if order is not None and {asker.name, self.identity.name} <= set(order.ranks):
             return True
-        node = Node(unit, unit.node, grip, watch)
+        node = TrieNode(unit, unit.node, grip, watch)
         node.stack = capture(frame)
         text = f"{self.identity} of rank {rank} is asked by {asker} of rank {asker.rank}: it may only be told"
         watch.guarded_on(
@@ -172,7 +172,7 @@ class Answerer:
             self._unit = runtime.new_unit(str(self.identity), self._made_after, known=False)
         return self._unit
 
-    def _place(self, unit: Unit) -> Node:
+    def _place(self, unit: Unit) -> TrieNode:
         """Return where it is held, if that is not known yet, or by a unit of its own."""
         if unit.node.grip is None and self._serves():
             self._before, unit = unit, self._own_unit()
@@ -181,7 +181,7 @@ class Answerer:
         if after is None and unit.node.grip is None:
             after = step_from(unit, self._endless, caller_outside(self._runtimes, 2))
         if after is None:  # it was asked against a rule, which is told, and not remembered
-            after = Node(unit, unit.node, self._endless, unit.node.owner)
+            after = TrieNode(unit, unit.node, self._endless, unit.node.owner)
             after.stack = capture(caller_outside(self._runtimes, 2))
         return after
 

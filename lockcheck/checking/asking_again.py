@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-    from ..holding.chains import Node
+    from ..holding.chains import TrieNode
 
 __all__ = ["asks_again", "what_follows"]
 
@@ -26,7 +26,7 @@ _END: Final = ("RETURN", "RAISE", "RERAISE")
 _USE: Final = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF")
 
 
-def asks_again(frame: FrameType | None, holding: Node) -> bool:
+def asks_again(frame: FrameType | None, holding: TrieNode) -> bool:
     """Tell whether a wait is followed by a decision, or by nothing that would need one.
 
     Args:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..holding.chains import Unit, Wait
+    from ..holding.chains import Unit, UnitWait
 
 __all__ = ["circle_of"]
 
@@ -45,7 +45,7 @@ def _waiting(start: Unit) -> dict[Unit, _Groups]:
     pending = [start]
     while pending:
         unit = pending.pop()
-        wait: Wait | None = unit.wait
+        wait: UnitWait | None = unit.wait
         if unit in found or wait is None or not wait.endless:
             continue
         found[unit] = [group for group in wait.needs(unit) if group]

@@ -60,7 +60,7 @@ class Closed:
 
 
 @final
-class _Search:
+class _CycleSearch:
     """A walk over dependencies from a new one back to itself.
 
     Args:
@@ -133,12 +133,12 @@ def close_path(graph: Graph, start: Dependency) -> tuple[Closed | None, bool]:
         targets.add(wanted.serial)
     if not targets or not graph.reaches(wanted.serial, targets):
         return None, False
-    search = _Search(graph, start, strong=True, exact=True)
+    search = _CycleSearch(graph, start, strong=True, exact=True)
     found = search.find()
     if found is not None:
         return Closed(found), False
     for strong in (True, False):
-        found = _Search(graph, start, strong=strong, exact=False).find()
+        found = _CycleSearch(graph, start, strong=strong, exact=False).find()
         if found is not None:
             return Closed(found, exact=False, strong=strong, given_up=search.given_up), search.given_up
     return None, search.given_up

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..findings.nestings import ClassEdge
-    from ..holding.chains import Node
+    from ..holding.chains import TrieNode
     from .cycles import Closed
     from .watch import Watch
 
 __all__ = ["edge_of_dependency", "edges_of_path", "judge"]
 
 
-def judge(watch: Watch, node: Node, held: Sequence[Node]) -> bool:
+def judge(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
     """Judge an acquisition that is new; `held` is what its unit holds, innermost first.
 
     Returns:
@@ -43,7 +43,7 @@ def judge(watch: Watch, node: Node, held: Sequence[Node]) -> bool:
     return sound
 
 
-def _keeps_leaf(watch: Watch, node: Node) -> bool:
+def _keeps_leaf(watch: Watch, node: TrieNode) -> bool:
     if node.unit.leaf is None:
         return True
     text = f"{node.unit.leaf} is marked @leaf, but takes {node.grip}"
@@ -51,11 +51,11 @@ def _keeps_leaf(watch: Watch, node: Node) -> bool:
     return False
 
 
-def _parents(node: Node) -> Sequence[Node]:
+def _parents(node: TrieNode) -> Sequence[TrieNode]:
     return [node.parent] if node.parent is not None and node.parent.grip is not None else []
 
 
-def _keeps_order(watch: Watch, node: Node, held: Sequence[Node]) -> bool:
+def _keeps_order(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
     """Hold an acquisition against the declared order; who only tries, or takes a fresh lock, may."""
     wanted = node.grip
     order = watch.policy.order
@@ -76,7 +76,7 @@ def _keeps_order(watch: Watch, node: Node, held: Sequence[Node]) -> bool:
     return sound
 
 
-def _learn(watch: Watch, node: Node, held: Sequence[Node]) -> None:
+def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
     """Write the nesting down, and report the path that it closes, if it does."""
     wanted = node.grip
     if wanted is None or not (held or (wanted.lock.policy == "writer" and wanted.mode == "W")):

@@ -25,7 +25,7 @@ from ..holding.stacks import capture, resolve
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ..holding.chains import Grip, Node, Unit
+    from ..holding.chains import Grip, TrieNode, Unit
     from .watch import Watch
 
 __all__ = ["ANY", "HoldWatch"]
@@ -111,7 +111,7 @@ class HoldWatch:
     def _limit_of(self, grip: Grip) -> float | None:
         return self._seconds.get(grip.lock.name, self._seconds.get(ANY))
 
-    def _tell(self, thread: int, unit: Unit, node: Node, since: int) -> bool:
+    def _tell(self, thread: int, unit: Unit, node: TrieNode, since: int) -> bool:
         """Report a hold, unless it has ended in the meantime; tell whether it goes on."""
         stack = capture(_frame_of(thread)) if has_global_lock() else ()
         still = runtime.running.get(thread) is unit and any(one is node for one in held_nodes(unit.node))

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..findings.levels import Level
     from ..holding.chains import Unit
 
-__all__ = ["DEFAULT_ACTIONS", "NOTE_ALL", "Action", "Policy", "VictimPolicy", "least_held", "youngest"]
+__all__ = ["DEFAULT_ACTIONS", "NOTE_ALL", "FindingAction", "Policy", "VictimPolicy", "least_held", "youngest"]
 
-Action: TypeAlias = Literal["raise", "warn", "log", "record", "break"]
+FindingAction: TypeAlias = Literal["raise", "warn", "log", "record", "break"]
 
-DEFAULT_ACTIONS: Final[Mapping[Rung, Action]] = {
+DEFAULT_ACTIONS: Final[Mapping[Rung, FindingAction]] = {
     Rung.R0: "raise",
     Rung.R1: "record",
     Rung.R2: "raise",
@@ -29,7 +29,7 @@ DEFAULT_ACTIONS: Final[Mapping[Rung, Action]] = {
     Rung.R4: "record",
     Rung.R5: "break",
 }
-NOTE_ALL: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
+NOTE_ALL: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 """Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
 
 VictimPolicy: TypeAlias = "Callable[[Sequence[Unit]], Unit]"
@@ -55,7 +55,7 @@ class Policy:
 
     order: Order | None
     level: Level
-    on: Mapping[Rung, Action]
+    on: Mapping[Rung, FindingAction]
     """For every rung."""
     fail_on: frozenset[Rung]
     name: str | None
@@ -74,7 +74,7 @@ class Policy:
         if self.order is not None and not isinstance(self.order, Order):
             raise LockUsageError(f"{self.order!r} is no Order")
         for rung, action in self.on.items():
-            if not isinstance(rung, Rung) or action not in get_args(Action):
+            if not isinstance(rung, Rung) or action not in get_args(FindingAction):
                 raise LockUsageError(f"{rung!r}: {action!r} is no rung with what happens at it")
 
     @property

@@ -18,7 +18,7 @@ from ..holding.stacks import caller, resolve
 
 if TYPE_CHECKING:
     from ..findings.findings import Finding
-    from ..holding.chains import Node
+    from ..holding.chains import TrieNode
     from ..holding.stacks import RawStack
     from .graph import Graph
     from .policy import Policy
@@ -80,7 +80,7 @@ def _error_of(finding: Finding, graph: Graph) -> LockCheckError:
     return error
 
 
-def edge_of(node: Node, holder: Node | None, stack: RawStack) -> Edge:
+def edge_of(node: TrieNode, holder: TrieNode | None, stack: RawStack) -> Edge:
     """Return the edge between what a unit wants at a node and one that is held."""
     return Edge(
         unit=node.unit.name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..findings.evidence import Kind
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import NONE_BELOW, SWEEP_MIN, Grip, Node, held_nodes, holds_of
+from ..holding.chains import NONE_BELOW, SWEEP_MIN, Grip, TrieNode, held_nodes, holds_of
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller
 from .active import current
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["entered", "fold", "here", "let_go", "many_members", "step", "step_from"]
 
 
-def step(unit: Unit, grip: Grip) -> Node:
+def step(unit: Unit, grip: Grip) -> TrieNode:
     """Judge an acquisition that the unit's trie does not know, and return its place there.
 
     Raises:
@@ -35,7 +35,7 @@ def step(unit: Unit, grip: Grip) -> Node:
     return step_from(unit, grip, caller(), by_place=False)
 
 
-def step_from(unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool = True) -> Node:
+def step_from(unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool = True) -> TrieNode:
     """Judge an acquisition in a frame of the program, and know it again there; see `step`.
 
     Args:
@@ -48,15 +48,15 @@ def step_from(unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool
     if watch is None or unit.inside:
         if watch is not None:
             watch.skipped += 1
-        return Node(unit, unit.node, grip, None)
+        return TrieNode(unit, unit.node, grip, None)
     return watch.guarded_on(
         unit,
         lambda: _step(watch, unit, grip, frame, by_place=by_place),
-        lambda: Node(unit, unit.node, grip, None),
+        lambda: TrieNode(unit, unit.node, grip, None),
     )
 
 
-def here(unit: Unit, grip: Grip, after: Node) -> Node:
+def here(unit: Unit, grip: Grip, after: TrieNode) -> TrieNode:
     """Return the place of an acquisition in the trie where it is known, maybe from elsewhere in the code.
 
     The checked locks do the same in line where they are entered by `with`.
@@ -67,7 +67,7 @@ def here(unit: Unit, grip: Grip, after: Node) -> Node:
     return step_from(unit, grip, frame)
 
 
-def _step(watch: Watch, unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool) -> Node:
+def _step(watch: Watch, unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool) -> TrieNode:
     if unit.node.owner is not watch:
         unit.node = _moved(unit, watch)
     at = unit.node
@@ -76,7 +76,7 @@ def _step(watch: Watch, unit: Unit, grip: Grip, frame: FrameType | None, *, by_p
     if known is not None:
         at.next[grip] = known  # it was judged when it was taken from here
         return known
-    node = Node(unit, at, grip, watch)
+    node = TrieNode(unit, at, grip, watch)
     if frame is not None:
         _place(node, watch, frame)
     node.stack = watch.captured(frame)
@@ -98,7 +98,7 @@ def _step(watch: Watch, unit: Unit, grip: Grip, frame: FrameType | None, *, by_p
     return node
 
 
-def _remember(at: Node, node: Node, *asked: object) -> None:
+def _remember(at: TrieNode, node: TrieNode, *asked: object) -> None:
     """Know a node again below another one, by what is asked for there."""
     if at.next is NONE_BELOW:
         at.next = {}
@@ -107,7 +107,7 @@ def _remember(at: Node, node: Node, *asked: object) -> None:
     at.next.update(dict.fromkeys(asked, node))
 
 
-def _sweep(at: Node) -> None:
+def _sweep(at: TrieNode) -> None:
     """Forget nestings of locks that are gone; what is left has to double before the next time."""
     at.next = {
         place: node for place, node in at.next.items() if node.grip is not None and node.grip.lock.alive
@@ -115,7 +115,7 @@ def _sweep(at: Node) -> None:
     at.sweep_at = max(SWEEP_MIN, 2 * len(at.next))
 
 
-def _place(node: Node, watch: Watch, frame: FrameType) -> None:
+def _place(node: TrieNode, watch: Watch, frame: FrameType) -> None:
     """Note where a node is in the code, and where its times go."""
     node.code, node.instruction = frame.f_code, frame.f_lasti
     if node.grip is not None:
@@ -124,7 +124,7 @@ def _place(node: Node, watch: Watch, frame: FrameType) -> None:
         node.holds = node.tally.holds
 
 
-def _wants_again(watch: Watch, node: Node, holding: Node) -> bool:
+def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
     """Report a lock that its holder wants once more; trying is no mistake, it simply fails."""
     grip, held = node.grip, holding.grip
     if grip is None or held is None or grip.attempt == "try":
@@ -150,23 +150,23 @@ def _wants_again(watch: Watch, node: Node, holding: Node) -> bool:
     return False
 
 
-def _moved(unit: Unit, watch: Watch) -> Node:
+def _moved(unit: Unit, watch: Watch) -> TrieNode:
     """Return what a unit holds as nodes of the active session."""
-    at = Node(unit, None, None, watch)
+    at = TrieNode(unit, None, None, watch)
     for old in reversed(list(held_nodes(unit.node))):
         at = _copied(old, at, watch)
     return at
 
 
-def _copied(old: Node, parent: Node, owner: object) -> Node:
-    node = Node(old.unit, parent, old.grip, owner)
+def _copied(old: TrieNode, parent: TrieNode, owner: object) -> TrieNode:
+    node = TrieNode(old.unit, parent, old.grip, owner)
     node.code, node.instruction, node.stack = old.code, old.instruction, old.stack
     if owner is old.owner:
         node.since, node.tally, node.holds = old.since, old.tally, old.holds
     return node
 
 
-def entered(node: Node, after: Node) -> None:
+def entered(node: TrieNode, after: TrieNode) -> None:
     """Count that a lock was taken at a place below another one.
 
     The checked locks do the same in line where they are entered by `with`: a call would cost a third of
@@ -181,7 +181,7 @@ def entered(node: Node, after: Node) -> None:
             many_members(node, after)
 
 
-def many_members(node: Node, after: Node) -> None:
+def many_members(node: TrieNode, after: TrieNode) -> None:
     """Count the members of a class that were taken below one hold, and report a walk under a lock."""
     watch = current()
     grip = after.grip
@@ -192,7 +192,7 @@ def many_members(node: Node, after: Node) -> None:
     watch.guarded_on(node.unit, lambda: _count_members(watch, node, after, grip), lambda: None)
 
 
-def _count_members(watch: Watch, node: Node, after: Node, grip: Grip) -> None:
+def _count_members(watch: Watch, node: TrieNode, after: TrieNode, grip: Grip) -> None:
     members = {
         below.grip.lock.serial
         for below in list(node.next.values())
@@ -213,7 +213,7 @@ def _count_members(watch: Watch, node: Node, after: Node, grip: Grip) -> None:
     watch.report_step(Kind.ITERATION, text, after, [node], why=(advice,))
 
 
-def fold(node: Node) -> None:
+def fold(node: TrieNode) -> None:
     """Sort the times of a place into their histograms."""
     watch = current()
     if node.tally is not None and watch is not None:
@@ -237,7 +237,7 @@ def let_go(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
 
 def _take_out(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
     """Take the innermost grip of a lock out of what a unit holds; tell whether there was one."""
-    above: list[Node] = []
+    above: list[TrieNode] = []
     for node in held_nodes(unit.node):
         if node.grip is not None and node.grip.lock is lock and node.grip.mode == mode:
             at = node.parent
@@ -269,7 +269,7 @@ def _wrongly_released(watch: Watch, unit: Unit, lock: LockIdentity, mode: Mode) 
     else:
         told = "nobody holds it"
     grip = Grip(lock, mode) if unit.node.grip is not None else None
-    node = Node(unit, unit.node, grip, watch)
+    node = TrieNode(unit, unit.node, grip, watch)
     holders = mine or [node for _, node in others[:1]]
     watch.report_step(
         Kind.WRONG_RELEASE, f"{lock} [{mode}] is released by {unit.name}, but {told}", node, holders

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from ..findings.evidence import Rung
-from ..findings.witness import Ending, Grasp, Place, Stop, Witness, role_of, standing_order
+from ..findings.witness import Ending, Grasp, SourcePlace, Stop, Witness, role_of, standing_order
 from ..holding.stacks import resolve
 from ..traces.trace import NOWHERE
 
@@ -79,16 +79,16 @@ class Grasps:
         lock = grip.lock
         return self.of(lock.serial, lock.name, lock.key_text, grip.mode, _innermost(stack))
 
-    def of(self, lock: int, name: str, key: str | None, mode: Mode, place: Place) -> Grasp:
+    def of(self, lock: int, name: str, key: str | None, mode: Mode, place: SourcePlace) -> Grasp:
         """Return that of a lock which has a number of its own where it comes from."""
         return Grasp(self._numbers.setdefault(lock, len(self._numbers)), name, key, mode, place)
 
 
-def _innermost(stack: RawStack) -> Place:
+def _innermost(stack: RawStack) -> SourcePlace:
     frames = resolve(stack[:1])
     return place_of(frames[0] if frames else NOWHERE)
 
 
-def place_of(frame: Frame) -> Place:
+def place_of(frame: Frame) -> SourcePlace:
     """Return a line of a stack as another run can find it again."""
-    return Place(frame.file, frame.function, frame.source, frame.line)
+    return SourcePlace(frame.file, frame.function, frame.source, frame.line)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ..findings.witness import Stop
-    from ..holding.chains import Grip, Node, Unit, Wait
+    from ..holding.chains import Grip, TrieNode, Unit, UnitWait
     from .policy import VictimPolicy
     from .watch import Watch
 
@@ -82,7 +82,7 @@ def _wants_to_write(unit: Unit, serial: int) -> bool:
 
 def wait_in_slices(
     unit: Unit,
-    wait: Wait,
+    wait: UnitWait,
     attempt: Callable[[float], bool],
     timeout_seconds: float,
     *,
@@ -128,14 +128,14 @@ def wait_in_slices(
         unit.wait, unit.stack, unit.looks = outer
 
 
-def _may_close(unit: Unit, wait: Wait) -> bool:
+def _may_close(unit: Unit, wait: UnitWait) -> bool:
     """Tell whether anybody waits whom a wait is for: as a rule nobody does, and there is no need to look."""
     return any(other.wait is not None for group in wait.needs(unit) for other in group)
 
 
 def wait_noted(
     unit: Unit,
-    after: Node,
+    after: TrieNode,
     attempt: Callable[[float], bool],
     timeout_seconds: float,
     *,
@@ -183,7 +183,7 @@ def _break_circle(watch: Watch, unit: Unit, policy: VictimPolicy) -> None:
     watch.react(finding)
 
 
-def _begins(watch: Watch, unit: Unit, waits: Mapping[Unit, Wait]) -> bool:
+def _begins(watch: Watch, unit: Unit, waits: Mapping[Unit, UnitWait]) -> bool:
     """Have a unit report a circle, if nobody does or did; what may take long is done without the latch.
 
     One of the circle that has yet to look for itself comes first: who closes a circle is its victim. And
@@ -209,7 +209,7 @@ def _victim(watch: Watch, policy: VictimPolicy, units: Sequence[Unit]) -> Unit:
     return youngest(units)
 
 
-def _doom(watch: Watch, victim: Unit, wait: Wait, finding: Finding) -> None:
+def _doom(watch: Watch, victim: Unit, wait: UnitWait, finding: Finding) -> None:
     """Have a unit raise where it waits."""
     error = DeadlockError(f"{finding.text}; {victim.name} gives way", finding)
     error.add_note(finding_text(finding, watch.graph.site_counts()))
@@ -271,7 +271,7 @@ def _edge(circle: Sequence[Unit], place: int) -> Edge:
     )
 
 
-def _has_stalled(watch: Watch, unit: Unit, wait: Wait, waited: float) -> bool:
+def _has_stalled(watch: Watch, unit: Unit, wait: UnitWait, waited: float) -> bool:
     """Report a wait for a lock that takes too long; tell whether it does."""
     if watch.policy.timeout_seconds is None or waited <= watch.policy.timeout_seconds:
         return False

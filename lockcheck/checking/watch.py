@@ -9,8 +9,8 @@ from ..findings.errors import LockCheckError, LockOrderWarning
 from ..findings.evidence import Rung
 from ..findings.findings import Finding, fingerprint_of
 from ..findings.levels import Level
-from ..findings.statistics import Tallies
-from ..holding.chains import Node
+from ..findings.statistics import UsageTallies
+from ..holding.chains import TrieNode
 from ..holding.foreign import shown
 from ..holding.runtime import LATCH, local
 from ..holding.stacks import caller, capture
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ..findings.evidence import Kind
-    from ..findings.statistics import Tally
-    from ..holding.chains import Grip, Unit, Wait
+    from ..findings.statistics import UsageTally
+    from ..holding.chains import Grip, Unit, UnitWait
     from ..holding.stacks import RawStack
     from .policy import Policy
 
@@ -42,7 +42,7 @@ class Watch:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.graph = Graph()
-        self.tallies = Tallies()
+        self.tallies = UsageTallies()
         self.contracts: dict[str, int] = {}
         """How often each contract was checked that was declared or checked while the session was active."""
         self.skipped = 0
@@ -50,9 +50,9 @@ class Watch:
         self.faults: list[str] = []
         """Errors of the checker itself, the first of them; the program went on as if it were not there."""
         self.searches_given_up = 0
-        self.circles: set[frozenset[Wait]] = set()
+        self.circles: set[frozenset[UnitWait]] = set()
         """Real deadlocks that were reported: which waits stood in them."""
-        self.breaking: set[Wait] = set()
+        self.breaking: set[UnitWait] = set()
         """The waits of those that are just being reported."""
         self.named_units: dict[str, Unit] = {}
         self.running_units: set[str] = set()
@@ -66,7 +66,7 @@ class Watch:
         with LATCH:
             return tuple(self._found.values())
 
-    def tally(self, grip: Grip, frame: FrameType) -> Tally | None:
+    def tally(self, grip: Grip, frame: FrameType) -> UsageTally | None:
         """Return where the times of a place are noted; nowhere but at the level `full`."""
         if self.policy.level is not Level.FULL:
             return None
@@ -79,7 +79,7 @@ class Watch:
         return capture(frame) if self.policy.level >= Level.FULL else ()
 
     def report_step(
-        self, kind: Kind, text: str, node: Node, holders: Sequence[Node], *,
+        self, kind: Kind, text: str, node: TrieNode, holders: Sequence[TrieNode], *,
         why: tuple[str, ...] = (), clause: str | None = None,
     ) -> None:  # fmt: skip
         """Report a rule that an acquisition or a release breaks, and raise if that is the policy.
@@ -106,7 +106,7 @@ class Watch:
         self.report(Finding(Rung.R0, kind, text, edges, why, clause, fingerprint=name))
 
     def report_use(
-        self, kind: Kind, text: str, holders: Sequence[Node], *,
+        self, kind: Kind, text: str, holders: Sequence[TrieNode], *,
         why: tuple[str, ...] = (), clause: str | None = None, frame: FrameType | None = None,
     ) -> None:  # fmt: skip
         """Report a rule that the calling unit breaks by something else: in a frame, or where the program is.
@@ -114,7 +114,7 @@ class Watch:
         The other arguments are as for `report_step`.
         """
         unit = local.unit
-        node = Node(unit, unit.node, None, self)
+        node = TrieNode(unit, unit.node, None, self)
         node.stack = capture(frame)
         self.report_step(kind, text, node, holders, why=why, clause=clause)
 

@@ -30,7 +30,7 @@ from ..traces.file import is_trace, read_trace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..confirming.confirmation import Outcome
+    from ..confirming.confirmation import ConfirmationOutcome
     from ..findings.findings import Finding
     from ..findings.witness import Stop, Witness
 
@@ -194,7 +194,7 @@ def _tried(finding: Finding, program: Program, given: argparse.Namespace) -> tup
     assert witness is not None, "please report: a finding without a witness"
     besides: list[Finding] = []
 
-    def once(aim: Witness, attempt: int) -> Outcome:
+    def once(aim: Witness, attempt: int) -> ConfirmationOutcome:
         outcome, happened = _attempt(aim, program, given, attempt, given.into.absolute())
         besides.extend(happened)
         return outcome
@@ -205,7 +205,7 @@ def _tried(finding: Finding, program: Program, given: argparse.Namespace) -> tup
 
 def _attempt(
     witness: Witness, program: Program, given: argparse.Namespace, attempt: int, kept: Path | None
-) -> tuple[Outcome, tuple[Finding, ...]]:
+) -> tuple[ConfirmationOutcome, tuple[Finding, ...]]:
     return steered_run(
         witness, program, kept, attempt=attempt, pause=given.pause, timeout_seconds=given.timeout
     )

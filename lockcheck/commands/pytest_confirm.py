@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import pytest
 
 from ..checking.stops import witness_of
-from ..confirming.confirmation import Outcome, confirm, raised
+from ..confirming.confirmation import ConfirmationOutcome, confirm, raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -57,7 +57,7 @@ class Confirming:
     def __init__(self, folder: Path, accepted: Collection[str]) -> None:
         self._folder = folder
         self._accepted = accepted
-        self._confirmed: dict[str, Outcome] = {}
+        self._confirmed: dict[str, ConfirmationOutcome] = {}
 
     def confirm(self, item: pytest.Item, following: pytest.Item | None, opened: Session) -> None:
         """Try to confirm what a test found, by running it again; put what came of it into its session.
@@ -79,11 +79,11 @@ class Confirming:
 
     def _tried(
         self, witness: Witness, item: pytest.Item, following: pytest.Item | None, opened: Session
-    ) -> Outcome:
+    ) -> ConfirmationOutcome:
         if threading.current_thread() is not threading.main_thread():
-            return Outcome(None, (_NO_LIMIT,), witness, 0)
+            return ConfirmationOutcome(None, (_NO_LIMIT,), witness, 0)
         if not hasattr(item, "_initrequest"):
-            return Outcome(None, (_NOT_AGAIN,), witness, 0)
+            return ConfirmationOutcome(None, (_NOT_AGAIN,), witness, 0)
         again = _Again(item, following)
         outcome = confirm(
             witness,

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from ..findings.witness import Witness
     from ..order.order import Order
 
-__all__ = ["Outcome", "confirm", "in_attempts", "outcome_of", "raised", "steered", "steering_to"]
+__all__ = ["ConfirmationOutcome", "confirm", "in_attempts", "outcome_of", "raised", "steered", "steering_to"]
 
 OBSTACLES_MAX: Final = 4
 """So many obstacles are told, the most frequent ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ConfirmationOutcome:
     """What came of an attempt, or of several."""
 
     finding: Finding | None
@@ -61,7 +61,7 @@ def confirm(
     name: str | None = None,
     pause_seconds: float = PAUSE_SECONDS,
     confirmed: Callable[[Finding], None] = lambda _: None,
-) -> Outcome:
+) -> ConfirmationOutcome:
     """Run something again, steered, until a witness is confirmed or the attempts are over.
 
     Args:
@@ -74,7 +74,7 @@ def confirm(
         confirmed: called with the finding at R4, before a thread is made to give way.
     """
 
-    def once(aim: Witness, attempt: int) -> Outcome:
+    def once(aim: Witness, attempt: int) -> ConfirmationOutcome:
         with steered(
             aim,
             attempt=attempt,
@@ -94,7 +94,7 @@ def confirm(
     return in_attempts(witness, once)
 
 
-def in_attempts(witness: Witness, once: Callable[[Witness, int], Outcome]) -> Outcome:
+def in_attempts(witness: Witness, once: Callable[[Witness, int], ConfirmationOutcome]) -> ConfirmationOutcome:
     """Attempt to confirm a witness until it has come true or the attempts are over.
 
     Args:
@@ -175,21 +175,21 @@ def steering_to(
         runtime.steering = None
 
 
-def outcome_of(steering: Steering) -> Outcome:
+def outcome_of(steering: Steering) -> ConfirmationOutcome:
     """Return what came of a run that was steered, or has come of it so far."""
     witness = steering.witness
     if steering.confirmed is not None:
         confirmed = _came_true(steering)
-        return Outcome(steering.confirmed, (), confirmed, steering.attempt, steering.seconds)
+        return ConfirmationOutcome(steering.confirmed, (), confirmed, steering.attempt, steering.seconds)
     stops = tuple(
         replace(stop, late=stop.late or place in steering.late) for place, stop in enumerate(witness.stops)
     )
     aside = tuple(sorted({*witness.aside, *steering.aside}))
     next_one = replace(witness, stops=stops, aside=aside)
-    return Outcome(None, tuple(_reasons(steering)), next_one, steering.attempt)
+    return ConfirmationOutcome(None, tuple(_reasons(steering)), next_one, steering.attempt)
 
 
-def raised(finding: Finding, outcome: Outcome) -> Finding:
+def raised(finding: Finding, outcome: ConfirmationOutcome) -> Finding:
     """Return a finding as attempts to confirm it leave it: at R4, or with the reasons why not.
 
     What happened is not only confirmed: it stays at R5, and gets the replay file.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..checking.standing import Standing
-    from ..holding.chains import Grip, Unit, Wait
+    from ..holding.chains import Grip, Unit, UnitWait
 
 __all__ = ["Joining", "Member", "Paused", "awaited", "blocks", "edges_of"]
 
@@ -43,7 +43,7 @@ class Joining:
 
     grip = None
 
-    def __init__(self, unit: Unit, place: int, wait: Wait) -> None:
+    def __init__(self, unit: Unit, place: int, wait: UnitWait) -> None:
         self.unit = unit
         self.times = {place: 1}
         self.began = time.monotonic()
@@ -60,7 +60,7 @@ class Joining:
 Member: TypeAlias = "Paused | Joining"
 
 
-def awaited(unit: Unit, wait: Wait) -> list[Unit]:
+def awaited(unit: Unit, wait: UnitWait) -> list[Unit]:
     """Return the units that a wait is for; it may ask others for their locks."""
     return [one for group in wait.needs(unit) for one in group]
 

@@ -24,7 +24,7 @@ from ..sessions.recording import recording
 from ..sessions.running import execute
 from ..sessions.summaries import Summary
 from ..traces.file import read_trace
-from .confirmation import Outcome, outcome_of, steered
+from .confirmation import ConfirmationOutcome, outcome_of, steered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -116,7 +116,7 @@ def steered_run(
     attempt: int,
     pause: float,
     timeout_seconds: float,
-) -> tuple[Outcome, tuple[Finding, ...]]:
+) -> tuple[ConfirmationOutcome, tuple[Finding, ...]]:
     """Run a program steered to a witness; return what came of it, and deadlocks that happened besides.
 
     Args:
@@ -136,12 +136,14 @@ def steered_run(
         happened = tuple(one for one in found if one.rung is Rung.R5)
         for one in found:
             if one.rung is Rung.R4:
-                return Outcome(one, (), replace(witness, stops=one.stops), attempt), happened
+                return ConfirmationOutcome(one, (), replace(witness, stops=one.stops), attempt), happened
         if (folder / _REASONS).exists():
             reasons = tuple((folder / _REASONS).read_text("utf-8").splitlines())
-            return Outcome(None, reasons, read_witness(folder / _NEXT / path.name), attempt), happened
+            return ConfirmationOutcome(
+                None, reasons, read_witness(folder / _NEXT / path.name), attempt
+            ), happened
     told = "its process ended early" if ended else f"the program still ran after {timeout_seconds:g} s"
-    return Outcome(None, (told,), witness, attempt), ()
+    return ConfirmationOutcome(None, (told,), witness, attempt), ()
 
 
 @contextmanager

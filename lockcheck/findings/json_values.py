@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Fields", "Json", "open_document", "read_text", "said", "shown"]
+__all__ = ["Fields", "JsonValue", "open_document", "read_text", "said", "shown"]
 
 SAID_MAX: Final = 20_000
 """How many characters of an error somebody reads; more is a value that it repeats."""
@@ -21,7 +21,7 @@ SHOWN_MAX: Final = 60
 _PARTS: Final = Repr()
 _PARTS.maxstring = _PARTS.maxother = _PARTS.maxlong = SHOWN_MAX
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 Value = TypeVar("Value")
 
 

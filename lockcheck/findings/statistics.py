@@ -25,9 +25,9 @@ __all__ = [
     "PENDING_MAX",
     "UNHEARD",
     "Spread",
-    "Tallies",
-    "Tally",
     "Usage",
+    "UsageTallies",
+    "UsageTally",
     "spread_of",
     "together",
     "usages_together",
@@ -85,7 +85,7 @@ class Usage:
 
 
 @final
-class Tally:
+class UsageTally:
     """The times of one class, mode and place, and of one key where that was asked for."""
 
     __slots__ = ("_held", "_waited", "code", "holds", "instruction", "key", "lock", "mode", "waits")
@@ -119,17 +119,17 @@ class Tally:
 
 
 @final
-class Tallies:
+class UsageTallies:
     """All tallies of a session; so many keys of a class at most have tallies of their own."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, Mode, CodeType, int, str | None], Tally] = {}
+        self._known: dict[tuple[str, Mode, CodeType, int, str | None], UsageTally] = {}
         self._keys: dict[str, set[str]] = {}
 
-    def __iter__(self) -> Iterator[Tally]:
+    def __iter__(self) -> Iterator[UsageTally]:
         return iter(self._known.values())
 
-    def of(self, lock: str, mode: Mode, code: CodeType, instruction: int, key: str | None) -> Tally:
+    def of(self, lock: str, mode: Mode, code: CodeType, instruction: int, key: str | None) -> UsageTally:
         """Return the tally of a class, mode and place, and of a key unless the class has too many."""
         keys = self._keys.setdefault(lock, set())
         if key is not None and key not in keys:
@@ -139,7 +139,7 @@ class Tallies:
                 keys.add(key)
         place = (lock, mode, code, instruction, key)
         if place not in self._known:
-            self._known[place] = Tally(*place)
+            self._known[place] = UsageTally(*place)
         return self._known[place]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Ending",
     "Grasp",
-    "Place",
+    "SourcePlace",
     "Stop",
     "Witness",
     "class_text",
@@ -47,7 +47,7 @@ def class_text(name: str) -> str:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """A place in the code; its line only tells a person where to look first."""
 
     file: str
@@ -79,7 +79,7 @@ class Grasp:
     """Its class."""
     key: str | None
     mode: Mode
-    place: Place
+    place: SourcePlace
 
     def excludes(self, other: Grasp) -> bool:
         """Tell whether both are of the same lock, in modes that exclude each other."""
@@ -96,7 +96,7 @@ class Ending:
     """The end of a thread that is waited for, and where."""
 
     role: str
-    place: Place
+    place: SourcePlace
 
     def __str__(self) -> str:
         return f"the end of {self.role}"

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from .evidence import MODES, Kind, Rung
 from .json_values import Fields, open_document, read_text
-from .witness import Ending, Grasp, Place, Stop, Witness
+from .witness import Ending, Grasp, SourcePlace, Stop, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .findings import Finding
-    from .json_values import Json
+    from .json_values import JsonValue
 
 __all__ = [
     "FOLDER",
@@ -114,7 +114,7 @@ def with_replay(finding: Finding, witness: Witness | None, folder: Path | None) 
         return replace(finding, why=(*finding.why, f"no replay file could be written: {error}"))
 
 
-def _document(witness: Witness) -> dict[str, Json]:
+def _document(witness: Witness) -> dict[str, JsonValue]:
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -129,12 +129,12 @@ def _document(witness: Witness) -> dict[str, Json]:
     }
 
 
-def _schedule(witness: Witness) -> Iterable[Json]:
+def _schedule(witness: Witness) -> Iterable[JsonValue]:
     for at, grasp, taken in witness.steps:
         yield f"{witness.stops[at].role} {'takes' if taken else 'waits for'} {grasp} at {grasp.place}"
 
 
-def json_of_stop(stop: Stop) -> dict[str, Json]:
+def json_of_stop(stop: Stop) -> dict[str, JsonValue]:
     """Return a stop as JSON values."""
     return {
         "unit": stop.unit,
@@ -158,7 +158,7 @@ def read_stop(fields: Fields) -> Stop:
     )
 
 
-def _grasp(grasp: Grasp) -> dict[str, Json]:
+def _grasp(grasp: Grasp) -> dict[str, JsonValue]:
     return {
         "number": grasp.number,
         "lock": grasp.lock,
@@ -168,11 +168,11 @@ def _grasp(grasp: Grasp) -> dict[str, Json]:
     }
 
 
-def _ending(ending: Ending) -> dict[str, Json]:
+def _ending(ending: Ending) -> dict[str, JsonValue]:
     return {"end_of": ending.role, **_place(ending.place)}
 
 
-def _place(place: Place) -> dict[str, Json]:
+def _place(place: SourcePlace) -> dict[str, JsonValue]:
     return {"file": place.file, "function": place.function, "source": place.source, "line": place.line}
 
 
@@ -192,5 +192,7 @@ def _read_grasp(fields: Fields) -> Grasp:
     )
 
 
-def _read_place(fields: Fields) -> Place:
-    return Place(fields.text("file"), fields.text("function"), fields.text("source"), fields.number("line"))
+def _read_place(fields: Fields) -> SourcePlace:
+    return SourcePlace(
+        fields.text("file"), fields.text("function"), fields.text("source"), fields.number("line")
+    )

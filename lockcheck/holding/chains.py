@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..findings.errors import DeadlockError
     from ..findings.evidence import Mode, RWPolicy
-    from ..findings.statistics import Tally
+    from ..findings.statistics import UsageTally
     from .happens_before import Segment
     from .stacks import RawStack
 
@@ -35,9 +35,9 @@ __all__ = [
     "Attempt",
     "Grip",
     "LockIdentity",
-    "Node",
+    "TrieNode",
     "Unit",
-    "Wait",
+    "UnitWait",
     "held_names",
     "held_nodes",
     "holds_of",
@@ -122,12 +122,12 @@ def _refuse(_: bytes) -> None:
     raise ValueError
 
 
-NONE_BELOW: Final = cast("dict[object, Node]", MappingProxyType({}))
+NONE_BELOW: Final = cast("dict[object, TrieNode]", MappingProxyType({}))
 """What most nodes have below them; nothing can be put there, and it is made once."""
 
 
 @final
-class Node:
+class TrieNode:
     """A grip below another one, as one unit took them: a place in its trie."""
 
     __slots__ = (
@@ -150,14 +150,14 @@ class Node:
         "write",
     )
 
-    def __init__(self, unit: Unit, parent: Node | None, grip: Grip | None, owner: object) -> None:
+    def __init__(self, unit: Unit, parent: TrieNode | None, grip: Grip | None, owner: object) -> None:
         self.unit = unit
         self.parent = parent
         self.grip = grip
         """None at the root."""
         self.owner = owner
         """The session that judged the node."""
-        self.next: dict[object, Node] = NONE_BELOW
+        self.next: dict[object, TrieNode] = NONE_BELOW
         """By grip the nesting that was seen last, and by grip and place in the code all of them."""
         self.sweep_at = SWEEP_MIN
         """When there are so many, those of locks that are gone are forgotten."""
@@ -169,7 +169,7 @@ class Node:
         """When it was taken last, where the level is `full`."""
         self.parent_since = 0
         """When the parent had been taken in which it was taken last: tells one hold of it from the next."""
-        self.tally: Tally | None = None
+        self.tally: UsageTally | None = None
         self.holds: deque[int] = UNHEARD
         """Where it is noted how long it was held."""
         self.visits = 0
@@ -182,7 +182,7 @@ class Node:
         """What is written before it is let go of."""
 
 
-class Wait(Protocol):
+class UnitWait(Protocol):
     """What a unit waits for; others than locks can be waited for too, such as the end of a thread."""
 
     @property
@@ -229,42 +229,42 @@ class Unit:
         self.serial = next(_serials)
         self.name = name
         self.segment = segment
-        self.node = Node(self, None, None, owner)
+        self.node = TrieNode(self, None, None, owner)
         self.inside = False
         """Whether the checker itself runs on it, so that what it triggers is not checked again."""
         self.leaf: str | None = None
         """The function marked `@leaf` that runs."""
-        self.wait: Wait | None = None
+        self.wait: UnitWait | None = None
         self.looks = False
         """Whether it has yet to look whether its wait closes a circle; nobody breaks that circle before."""
         self.stack: RawStack = ()
         """Where it waits."""
-        self.doomed: tuple[Wait, DeadlockError] | None = None
+        self.doomed: tuple[UnitWait, DeadlockError] | None = None
         """The wait that it was chosen to give up, and what to raise there."""
 
 
-def held_nodes(node: Node) -> Iterator[Node]:
+def held_nodes(node: TrieNode) -> Iterator[TrieNode]:
     """Yield what is held at a node, innermost first."""
-    at: Node | None = node
+    at: TrieNode | None = node
     while at is not None and at.grip is not None:
         yield at
         at = at.parent
 
 
-def held_names(node: Node) -> tuple[str, ...]:
+def held_names(node: TrieNode) -> tuple[str, ...]:
     """Return what is held at a node, outermost first, as reports say it."""
     return tuple(str(held.grip) for held in held_nodes(node))[::-1]
 
 
-def holds_of(lock: LockIdentity, node: Node) -> Iterator[Node]:
+def holds_of(lock: LockIdentity, node: TrieNode) -> Iterator[TrieNode]:
     """Yield where a lock is held at a node, innermost first."""
-    at: Node | None = node
+    at: TrieNode | None = node
     while at is not None and at.grip is not None:
         if at.grip.lock is lock:
             yield at
         at = at.parent
 
 
-def modes_held(lock: LockIdentity, node: Node) -> set[Mode]:
+def modes_held(lock: LockIdentity, node: TrieNode) -> set[Mode]:
     """Return the modes in which a lock is held at a node."""
     return {held.grip.mode for held in holds_of(lock, node) if held.grip is not None}

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from .chains import Node, Unit
+from .chains import TrieNode, Unit
 from .foreign import ByIdentity
 from .happens_before import Segment, begin, learn
 
@@ -33,10 +33,10 @@ collector of garbage may run a finalizer in between that gets here."""
 class EventSink(Protocol):
     """Who writes down what happens, where a run is recorded."""
 
-    def took(self, node: Node) -> None:
+    def took(self, node: TrieNode) -> None:
         """Write down that a lock was taken at a node, and keep there how."""
 
-    def left(self, node: Node) -> None:
+    def left(self, node: TrieNode) -> None:
         """Write down that the lock of a node is released, and keep there how."""
 
     def failed(self, grip: Grip) -> None:
@@ -136,7 +136,7 @@ class Runtime:
 
     def cut_trie(self, unit: Unit) -> None:
         """Have everything that the calling unit does judged anew."""
-        node: Node | None = unit.node
+        node: TrieNode | None = unit.node
         while node is not None:
             node.next = {}
             node = node.parent
@@ -147,7 +147,7 @@ class Runtime:
         return unit.segment if unit is not None else None
 
 
-def _below(node: Node) -> Iterator[Node]:
+def _below(node: TrieNode) -> Iterator[TrieNode]:
     pending = [node]
     while pending:
         node = pending.pop()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ..checking.stepping import entered, fold, here, let_go, many_members, step, step_from
 from ..checking.waiting import wait_noted
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Grip, LockIdentity, Node, Unit, holds_of
+from ..holding.chains import Grip, LockIdentity, TrieNode, Unit, holds_of
 from ..holding.happens_before import begin
 from ..holding.runtime import local
 
@@ -31,7 +31,7 @@ _AT_ONCE: Final = (False,)
 
 _NOWHERE: Final = Unit("nobody", begin(0), None).node
 """Where a lock is held that was never taken."""
-_NOWHERE.unit.node = Node(_NOWHERE.unit, None, None, None)
+_NOWHERE.unit.node = TrieNode(_NOWHERE.unit, None, None, None)
 
 
 class CheckedLock:
@@ -129,7 +129,7 @@ class CheckedLock:
         self._plain.release()
         return self._is_owned()
 
-    def _wait(self, unit: Unit, after: Node, timeout: float, *, breakable: bool = True) -> bool:
+    def _wait(self, unit: Unit, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
         return wait_noted(unit, after, lambda seconds: self._try(True, seconds), timeout, breakable=breakable)
 
     # What threading.Condition asks of its lock.

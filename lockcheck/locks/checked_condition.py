@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..checking.watch import Watch
-    from ..holding.chains import Node
+    from ..holding.chains import TrieNode
     from .exclusive import ExclusiveLock
 
 __all__ = ["CheckedCondition"]
@@ -64,16 +64,16 @@ class CheckedCondition(threading.Condition):
             self._report("is notified by {}, which does not hold its lock", list(held_nodes(local.unit.node)))
         super().notify(n)
 
-    def _held(self) -> list[Node]:
+    def _held(self) -> list[TrieNode]:
         return list(holds_of(self.identity, local.unit.node)) if self.identity is not None else []
 
-    def _look_at_holds(self, holds: Sequence[Node]) -> None:
+    def _look_at_holds(self, holds: Sequence[TrieNode]) -> None:
         """Report an outer block that loses its lock: waiting lets go of it wholly."""
         if not self._allows(LOST_LOCK):
             times = f"is waited on by {{}}, which holds its lock {len(holds)} times"
             self._report(times, holds[-1:], "waiting lets go of all of them, also of that of the outer block")
 
-    def _look_at_what_follows(self, holding: Node) -> None:
+    def _look_at_what_follows(self, holding: TrieNode) -> None:
         """Report a wait after which nothing is decided; only the level `full` knows who took the lock."""
         watch = current()
         if watch is None or watch.policy.level < Level.FULL or self._allows(NO_PREDICATE):
@@ -89,12 +89,12 @@ class CheckedCondition(threading.Condition):
         watch, name = current(), self.identity.name if self.identity is not None else ""
         return watch is None or watch.policy.allows(what, name)
 
-    def _report(self, what: str, holders: Sequence[Node], *why: str) -> None:
+    def _report(self, what: str, holders: Sequence[TrieNode], *why: str) -> None:
         unit, watch = local.unit, current()
         if self.identity is None or watch is None or unit.inside:
             return
         watch.guarded_on(unit, lambda: self._tell(watch, what, holders[:1], why), lambda: None)
 
-    def _tell(self, watch: Watch, what: str, holders: Sequence[Node], why: tuple[str, ...]) -> None:
+    def _tell(self, watch: Watch, what: str, holders: Sequence[TrieNode], why: tuple[str, ...]) -> None:
         text = f"the condition over {self.identity} {what.format(local.unit.name)}"
         watch.report_use(Kind.CONDITION, text, holders, why=why)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ..findings.evidence import Mode, RWPolicy
-    from ..holding.chains import Attempt, Node
+    from ..holding.chains import Attempt, TrieNode
 
 __all__ = ["CheckedGuard", "CheckedRWLock", "FullGuard", "FullRWLock", "attempt_of"]
 
@@ -149,7 +149,7 @@ class CheckedRWLock(PlainRWLock):
     let_go_read = PlainRWLock.release_read
     let_go_write = PlainRWLock.release_write
 
-    def wait_for(self, after: Node, timeout_seconds: float) -> bool:
+    def wait_for(self, after: TrieNode, timeout_seconds: float) -> bool:
         """Wait for the lock in its queue; `_await_gate` looks for deadlocks meanwhile."""
         reads = after.grip is not None and after.grip.mode == "R"
         began = perf_counter_ns()

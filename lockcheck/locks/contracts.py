@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..checking.watch import Watch
-    from ..holding.chains import Node
+    from ..holding.chains import TrieNode
 
 __all__ = ["excludes", "leaf", "requires", "unexercised"]
 
@@ -141,5 +141,5 @@ def _check_excluded(name: str, classes: tuple[str, ...]) -> None:
             return
 
 
-def _report(watch: Watch, name: str, holder: Node) -> None:
+def _report(watch: Watch, name: str, holder: TrieNode) -> None:
     watch.report_use(Kind.CONTRACT, f"{name}, but {holder.grip} is held", [holder], clause=name)

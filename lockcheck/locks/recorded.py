@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ..findings.evidence import Mode
-    from ..holding.chains import Attempt, Grip, LockIdentity, Node, Unit
+    from ..holding.chains import Attempt, Grip, LockIdentity, TrieNode, Unit
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
 
@@ -26,7 +26,7 @@ def _asks(unit: Unit, grip: Grip) -> None:
         steering.wants(unit, grip)
 
 
-def _took(node: Node) -> None:
+def _took(node: TrieNode) -> None:
     """Write down that a lock was taken, if somebody records."""
     recorder = runtime.recorder
     if recorder is not None and not node.unit.inside:
@@ -36,7 +36,7 @@ def _took(node: Node) -> None:
             recorder.took(node)
 
 
-def _leaves(node: Node) -> None:
+def _leaves(node: TrieNode) -> None:
     """Write down that a lock is let go of, before it is."""
     recorder = runtime.recorder
     if recorder is not None and not node.unit.inside:

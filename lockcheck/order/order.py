@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 from ..findings.errors import OrderDeclarationError
 from ..findings.evidence import Kind
 from ..findings.nestings import ClassEdge
-from .proof import Step, closed_path
+from .proof import OrderStep, closed_path
 from .same_class import FORBID
 from .text import parse_arrow, parse_chains, reject
 
@@ -165,14 +165,14 @@ class Order:
             if arrow.held == arrow.wanted and arrow in self.allowed:
                 reject(arrow.text, 0, "two locks of one class nest by a rule of `same`")
 
-    def _allowed_steps(self) -> Iterable[Step]:
+    def _allowed_steps(self) -> Iterable[OrderStep]:
         """Yield every nesting of declared classes that the clauses allow."""
         for held, wanted, held_mode, mode in product(self.classes, self.classes, _MODES, _MODES):
             if held in self.leaves or self._prohibition(held, held_mode, wanted, mode) is not None:
                 continue
             clause = self._reason(held, held_mode, wanted, mode)
             if clause is not None:
-                yield Step(held, held_mode, wanted, mode, clause)
+                yield OrderStep(held, held_mode, wanted, mode, clause)
 
     def _prohibition(self, held: str, held_mode: Mode, wanted: str, mode: Mode) -> str | None:
         """Return the clause that forbids a nesting whatever the chains say, if there is one."""

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from ..findings.evidence import Mode
 
-__all__ = ["Step", "closed_path", "joins"]
+__all__ = ["OrderStep", "closed_path", "joins"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step(ClassEdge):
+class OrderStep(ClassEdge):
     """A nesting that a declaration allows, and the clause that allows it."""
 
     clause: str
@@ -39,7 +39,7 @@ def joins(wanted_mode: Mode, held_mode: Mode, *, readers_first: bool) -> bool:
     return wanted_mode == "W" or held_mode == "W" or not readers_first
 
 
-def closed_path(steps: Sequence[Step], readers_first: Collection[str]) -> tuple[Step, ...]:
+def closed_path(steps: Sequence[OrderStep], readers_first: Collection[str]) -> tuple[OrderStep, ...]:
     """Return a shortest closed strong path of steps, or nothing if there is none."""
     following = {
         step: [
@@ -54,12 +54,12 @@ def closed_path(steps: Sequence[Step], readers_first: Collection[str]) -> tuple[
     return min(found, key=len, default=())
 
 
-def _round(start: Step, following: dict[Step, list[Step]]) -> tuple[Step, ...]:
+def _round(start: OrderStep, following: dict[OrderStep, list[OrderStep]]) -> tuple[OrderStep, ...]:
     """Return a shortest path of steps from a step back to itself, by breadth."""
-    paths: dict[Step, tuple[Step, ...]] = {start: (start,)}
+    paths: dict[OrderStep, tuple[OrderStep, ...]] = {start: (start,)}
     layer = [start]
     while layer:
-        following_layer: list[Step] = []
+        following_layer: list[OrderStep] = []
         for step in layer:
             for other in following[step]:
                 if other == start:

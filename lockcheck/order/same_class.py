@@ -30,7 +30,7 @@ class SameRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Tree:
+class _TreeRule:
     what: str
     separator: str
     siblings: bool
@@ -95,7 +95,7 @@ def tree(what: str = "path", *, separator: str = ".", siblings: bool = False) ->
         separator: what stands between the names of a path.
         siblings: whether unrelated ones may be held together too, in the order of their paths.
     """
-    return _Tree(what, separator, siblings)
+    return _TreeRule(what, separator, siblings)
 
 
 def key(what: str = "key") -> SameRule:

@@ -12,7 +12,7 @@ from .prediction import predict
 
 if TYPE_CHECKING:
     from ..traces.trace import Event, Trace
-    from .prediction import Prediction, Stop
+    from .prediction import PredictedStop, Prediction
 
 __all__ = ["findings_of"]
 
@@ -51,7 +51,7 @@ def _finding(trace: Trace, prediction: Prediction) -> Finding:
     )
 
 
-def _edge(trace: Trace, stop: Stop, before: Stop) -> Edge:
+def _edge(trace: Trace, stop: PredictedStop, before: PredictedStop) -> Edge:
     """Return what a unit holds in the way of the one before, and what it wants itself."""
     joint = next((event for event in stop.held if event.object == before.wanted.object), None)
     return Edge(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..checking.stops import Grasps, place_of
 from ..findings.evidence import Frame, Rung
 from ..findings.findings import Edge, Finding
-from ..findings.witness import Ending, Grasp, Place, Stop
+from ..findings.witness import Ending, Grasp, SourcePlace, Stop
 from ..traces.trace import NOWHERE, EventKind
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def stops_of_prediction(trace: Trace, prediction: Prediction) -> tuple[Stop, ...
         lock = trace.locks[event.object]
         return grasps.of(event.object, lock.name, lock.key, event.mode, place(event))
 
-    def place(event: Event) -> Place:
+    def place(event: Event) -> SourcePlace:
         return place_of(trace.sites.get(event.site, NOWHERE))
 
     def wanted(event: Event) -> Grasp | Ending:
@@ -80,5 +80,5 @@ def _alike(event: Event, wanted: Event) -> bool:
     )
 
 
-def _frame(place: Place) -> Frame:
+def _frame(place: SourcePlace) -> Frame:
     return Frame(place.file, place.line, place.function, place.source)

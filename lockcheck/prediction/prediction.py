@@ -35,7 +35,7 @@ PATTERNS_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class PredictedStop:
     """Where a unit is stuck."""
 
     wanted: Event
@@ -48,7 +48,7 @@ class Stop:
 class Prediction:
     """A deadlock, and how to get there."""
 
-    stops: tuple[Stop, ...]
+    stops: tuple[PredictedStop, ...]
     """Each waits for the next one, and the last one for the first."""
     witness: tuple[Event, ...]
     """All events that come before, in order; then come the stops, writers first."""
@@ -65,13 +65,13 @@ class Predictions:
 
 def predict(trace: Trace) -> Predictions:
     """Return the deadlocks that a trace predicts, one for each pattern of wishes."""
-    search = _Search(TraceIndex(trace))
+    search = _PredictionSearch(TraceIndex(trace))
     found = tuple(search.run())
     return Predictions(found, search.steps > PATTERNS_MAX)
 
 
 @final
-class _Search:
+class _PredictionSearch:
     def __init__(self, index: TraceIndex) -> None:
         self._index = index
         self._wishes = Wishes(index)
@@ -114,6 +114,6 @@ class _Search:
                 stops = [wish.events[place] for wish, place in zip(path, places, strict=True)]
                 return Prediction(tuple(map(self._stop, stops)), reordering.events())
 
-    def _stop(self, at: int) -> Stop:
+    def _stop(self, at: int) -> PredictedStop:
         events = self._index.events
-        return Stop(events[at], tuple(events[one] for one in self._index.held[at]))
+        return PredictedStop(events[at], tuple(events[one] for one in self._index.held[at]))

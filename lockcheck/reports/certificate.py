@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..findings.findings import Finding
-    from ..order.proof import Step
+    from ..order.proof import OrderStep
     from ..sessions.summaries import Contract, Nesting, Summary
 
 __all__ = ["Certificate", "certify"]
@@ -26,9 +26,9 @@ __all__ = ["Certificate", "certify"]
 class Certificate:
     """What a summary proves, and what stands against it."""
 
-    declared: tuple[Step, ...]
+    declared: tuple[OrderStep, ...]
     """All nestings that the declared orders allow, without those that they name twice."""
-    cycle: tuple[Step, ...]
+    cycle: tuple[OrderStep, ...]
     """A closed strong path over what is declared; empty, since an order that has one cannot be made, unless
     several orders close it together."""
     outside: tuple[Nesting, ...]
@@ -37,8 +37,8 @@ class Certificate:
     """What was not declared, but only tried: nobody waits there."""
     findings: tuple[Finding, ...]
     """What was found on a rung that fails."""
-    exercised: tuple[Step, ...]
-    unexercised: tuple[Step, ...]
+    exercised: tuple[OrderStep, ...]
+    unexercised: tuple[OrderStep, ...]
     contracts: tuple[Contract, ...]
     faults: tuple[str, ...]
     """Errors of the checker, after which it may have missed something."""
@@ -121,5 +121,5 @@ def certify(summary: Summary) -> Certificate:
     )
 
 
-def _names(steps: tuple[Step, ...], name: str) -> bool:
+def _names(steps: tuple[OrderStep, ...], name: str) -> bool:
     return any(name in {step.held, step.wanted} for step in steps)

@@ -15,13 +15,13 @@ from ..findings.json_values import Fields, open_document, read_text
 from ..findings.statistics import Spread, Usage
 from ..findings.text import scenario, suggestion
 from ..findings.witness_file import json_of_stop, read_stop
-from ..order.proof import Step
+from ..order.proof import OrderStep
 from ..sessions.summaries import Contract, Declaration, Nesting, Role, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..findings.json_values import Json
+    from ..findings.json_values import JsonValue
 
 __all__ = ["FORMAT", "VERSION", "document_of", "from_json", "read_document", "to_json"]
 
@@ -73,7 +73,7 @@ def read_document(path: str) -> Summary:
     return from_json(read_text(Path(path)), path)
 
 
-def document_of(summary: Summary) -> dict[str, Json]:
+def document_of(summary: Summary) -> dict[str, JsonValue]:
     """Return a summary as JSON values."""
     return {
         "format": FORMAT,
@@ -96,7 +96,7 @@ def document_of(summary: Summary) -> dict[str, Json]:
     }
 
 
-def _finding(finding: Finding, sites: Mapping[str, int]) -> dict[str, Json]:
+def _finding(finding: Finding, sites: Mapping[str, int]) -> dict[str, JsonValue]:
     return {
         "rung": finding.rung.name,
         "kind": finding.kind.value,
@@ -131,7 +131,7 @@ def _read_finding(fields: Fields) -> Finding:
     )
 
 
-def _edge(edge: Edge) -> dict[str, Json]:
+def _edge(edge: Edge) -> dict[str, JsonValue]:
     return {
         "unit": edge.unit,
         "held": edge.held,
@@ -155,7 +155,7 @@ def _read_edge(fields: Fields) -> Edge:
     )
 
 
-def _frame(frame: Frame) -> dict[str, Json]:
+def _frame(frame: Frame) -> dict[str, JsonValue]:
     return {"file": frame.file, "line": frame.line, "function": frame.function, "source": frame.source}
 
 
@@ -163,7 +163,7 @@ def _read_frame(fields: Fields) -> Frame:
     return Frame(fields.text("file"), fields.number("line"), fields.text("function"), fields.text("source"))
 
 
-def _nesting(nesting: Nesting) -> dict[str, Json]:
+def _nesting(nesting: Nesting) -> dict[str, JsonValue]:
     return {
         "held": nesting.held,
         "held_mode": nesting.held_mode,
@@ -193,8 +193,8 @@ def _read_nesting(fields: Fields) -> Nesting:
     )
 
 
-def _declaration(order: Declaration) -> dict[str, Json]:
-    steps: list[Json] = [
+def _declaration(order: Declaration) -> dict[str, JsonValue]:
+    steps: list[JsonValue] = [
         {
             "held": step.held,
             "held_mode": step.held_mode,
@@ -211,8 +211,8 @@ def _read_declaration(fields: Fields) -> Declaration:
     return Declaration(fields.text("text"), fields.each("steps", _read_step), fields.texts("readers_first"))
 
 
-def _read_step(fields: Fields) -> Step:
-    return Step(
+def _read_step(fields: Fields) -> OrderStep:
+    return OrderStep(
         fields.text("held"),
         fields.choice("held_mode", MODES),
         fields.text("wanted"),
@@ -221,7 +221,7 @@ def _read_step(fields: Fields) -> Step:
     )
 
 
-def _usage(usage: Usage) -> dict[str, Json]:
+def _usage(usage: Usage) -> dict[str, JsonValue]:
     return {
         "lock": usage.lock,
         "mode": usage.mode,
@@ -245,7 +245,7 @@ def _read_usage(fields: Fields) -> Usage:
     )
 
 
-def _spread(spread: Spread) -> dict[str, Json]:
+def _spread(spread: Spread) -> dict[str, JsonValue]:
     return {
         "total": spread.total,
         "max": spread.max,

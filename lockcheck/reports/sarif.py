@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..findings.evidence import Frame
     from ..findings.findings import Edge, Finding
-    from ..findings.json_values import Json
+    from ..findings.json_values import JsonValue
     from ..sessions.summaries import Summary
 
 __all__ = ["to_sarif"]
@@ -36,18 +36,18 @@ def to_sarif(summary: Summary, root: Path, *, suppressed: Mapping[str, str] | No
         root: the folder that places in the code are told relative to.
         suppressed: the reasons of findings that a baseline accepts, by fingerprint.
     """
-    driver: dict[str, Json] = {
+    driver: dict[str, JsonValue] = {
         "name": "licorne.lockcheck",
         "rules": [
             {"id": f"lockcheck/{name}", "shortDescription": {"text": kind.value}}
             for kind, name in zip(Kind, _RULES, strict=True)
         ],
     }
-    results: list[Json] = [
+    results: list[JsonValue] = [
         _result(finding, summary.sites, root, (suppressed or {}).get(finding.fingerprint))
         for finding in summary.findings
     ]
-    run: dict[str, Json] = {
+    run: dict[str, JsonValue] = {
         "tool": {"driver": driver},
         "originalUriBaseIds": {"ROOT": {"uri": root.resolve().as_uri() + "/"}},
         "columnKind": "unicodeCodePoints",
@@ -64,16 +64,18 @@ def to_sarif(summary: Summary, root: Path, *, suppressed: Mapping[str, str] | No
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _result(finding: Finding, sites: Mapping[str, int], root: Path, reason: str | None) -> dict[str, Json]:
+def _result(
+    finding: Finding, sites: Mapping[str, int], root: Path, reason: str | None
+) -> dict[str, JsonValue]:
     advice = suggestion(finding, sites)
     told = [f"{finding}.", *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
     places = [edge.place for edge in finding.edges if edge.place]
     stacks = [stack for edge in finding.edges for stack in _stacks(edge, root)]
-    flows: list[Json] = [
+    flows: list[JsonValue] = [
         {"id": edge.unit, "locations": steps} for edge in finding.edges if (steps := list(_steps(edge, root)))
     ]
     kind = list(Kind).index(finding.kind)
-    result: dict[str, Json] = {
+    result: dict[str, JsonValue] = {
         "ruleId": f"lockcheck/{_RULES[kind]}",
         "ruleIndex": kind,
         "level": "note" if finding.rung is Rung.R1 else "error",
@@ -99,7 +101,7 @@ def _result(finding: Finding, sites: Mapping[str, int], root: Path, reason: str 
     return result
 
 
-def _stacks(edge: Edge, root: Path) -> Iterator[Json]:
+def _stacks(edge: Edge, root: Path) -> Iterator[JsonValue]:
     for text, stack in (
         (f"{edge.unit} held {edge.held}", edge.hold_stack),
         (f"{edge.unit} wanted {edge.wanted}", edge.want_stack),
@@ -111,22 +113,22 @@ def _stacks(edge: Edge, root: Path) -> Iterator[Json]:
             }
 
 
-def _steps(edge: Edge, root: Path) -> Iterator[Json]:
+def _steps(edge: Edge, root: Path) -> Iterator[JsonValue]:
     for text, stack in ((f"takes {edge.held}", edge.hold_stack), (f"wants {edge.wanted}", edge.want_stack)):
         if stack:
             yield {"location": {**_location(stack[0], root), "message": {"text": text}}}
 
 
-def _location(frame: Frame, root: Path) -> dict[str, Json]:
-    snippet: dict[str, Json] = {"snippet": {"text": frame.source}} if frame.source else {}
-    region: dict[str, Json] = {"startLine": max(1, frame.line), **snippet}
+def _location(frame: Frame, root: Path) -> dict[str, JsonValue]:
+    snippet: dict[str, JsonValue] = {"snippet": {"text": frame.source}} if frame.source else {}
+    region: dict[str, JsonValue] = {"startLine": max(1, frame.line), **snippet}
     return {
         "physicalLocation": {"artifactLocation": _artifact(frame.file, root), "region": region},
         "logicalLocations": [{"fullyQualifiedName": frame.function, "kind": "function"}],
     }
 
 
-def _artifact(file: str, root: Path) -> dict[str, Json]:
+def _artifact(file: str, root: Path) -> dict[str, JsonValue]:
     path = Path(file)
     if not path.is_absolute():
         return {"uri": quote(Path(file.replace("<", "").replace(">", "")).as_posix())}

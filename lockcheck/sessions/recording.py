@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from ..findings.evidence import Mode
-    from ..holding.chains import Attempt, Grip, Node
+    from ..holding.chains import Attempt, Grip, TrieNode
     from ..order.order import Order
     from ..traces.writer import Description, Write
 
@@ -36,7 +36,7 @@ __all__ = ["TraceRecorder", "events_written", "recording"]
 
 _WITH_PLACE: Final = (EventKind.FAILED, EventKind.JOIN)
 """What is noted with its place, besides what was taken: where others go on is nothing that a report says."""
-Place: TypeAlias = "tuple[CodeType, int]"
+CodePlace: TypeAlias = "tuple[CodeType, int]"
 """Code and instruction."""
 
 
@@ -59,15 +59,15 @@ class TraceRecorder:
         self._mutex = threading.RLock()
         self._serials = itertools.count(1)
         self._tokens = ByIdentity[int]()
-        self._sites: dict[tuple[str, Place], int] = {}
+        self._sites: dict[tuple[str, CodePlace], int] = {}
         """By file too: code of two files that reads alike, on the same lines, is equal."""
         self._begun: weakref.WeakSet[Unit] = weakref.WeakSet()
 
-    def took(self, node: Node) -> None:
+    def took(self, node: TrieNode) -> None:
         """Write down that a lock was taken at a node, and keep there how."""
         self._write_node(node, taken=True)
 
-    def left(self, node: Node) -> None:
+    def left(self, node: TrieNode) -> None:
         """Write down that the lock of a node is released, and keep there how."""
         self._write_node(node, taken=False)
 
@@ -160,7 +160,7 @@ class TraceRecorder:
         if watch is not None:
             watch.note_fault(error)
 
-    def _write_node(self, node: Node, *, taken: bool) -> None:
+    def _write_node(self, node: TrieNode, *, taken: bool) -> None:
         unit, grip = node.unit, node.grip
         assert grip is not None, "please report: nothing is held at the root"
         known = (node.code, node.instruction) if node.code is not None and not is_ours(node.code) else None
@@ -198,20 +198,20 @@ class TraceRecorder:
             self._tokens.put(thing, known)
         return known
 
-    def _site(self, place: Place | None) -> int:
+    def _site(self, place: CodePlace | None) -> int:
         """Return a place by number."""
         if place is None:
             return 0
         return self._sites.setdefault((place[0].co_filename, place), len(self._sites) + 1)
 
 
-def _here() -> Place | None:
+def _here() -> CodePlace | None:
     """Return where the program is."""
     frame = caller()
     return (frame.f_code, frame.f_lasti) if frame is not None else None
 
 
-def _in_words(unit: Unit, thing: object, place: Place | None) -> Description:
+def _in_words(unit: Unit, thing: object, place: CodePlace | None) -> Description:
     """Return what a trace says of who did something, with what and where."""
     site = resolve((place,))[0] if place is not None else None
     if isinstance(thing, Unit):

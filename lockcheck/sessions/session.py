@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ..checking.graph import Graph
-    from ..checking.policy import Action, VictimPolicy
-    from ..holding.chains import Node, Unit
+    from ..checking.policy import FindingAction, VictimPolicy
+    from ..holding.chains import TrieNode, Unit
     from ..order.order import Order
     from .summaries import Summary
 
@@ -73,7 +73,7 @@ class Session:
         order: Order | None = None,
         *,
         level: Level | str = Level.FULL,
-        on: Mapping[Rung, Action] | None = None,
+        on: Mapping[Rung, FindingAction] | None = None,
         fail_on: Collection[Rung] = DEFAULT_FAIL_ON,
         name: str | None = None,
         role: str | None = None,
@@ -256,7 +256,7 @@ def _thread_ended(unit: Unit) -> None:
         watch.guarded_on(unit, partial(_report_leak, watch, node), lambda: None)
 
 
-def _report_leak(watch: Watch, node: Node) -> None:
+def _report_leak(watch: Watch, node: TrieNode) -> None:
     text = f"{node.unit.name} ended while it held {node.grip}"
     name = fingerprint_of("leak", node.grip.lock.name if node.grip is not None else "")
     finding = Finding(Rung.R0, Kind.LEAK, text, (edge_of(node, node, ()),), fingerprint=name)

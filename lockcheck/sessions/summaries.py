@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..findings.findings import Edge, Finding
     from ..holding.stacks import RawStack
     from ..order.order import Order
-    from ..order.proof import Step
+    from ..order.proof import OrderStep
 
 __all__ = ["Contract", "Declaration", "Nesting", "Role", "Summary", "merged", "strongest_first", "summary_of"]
 
@@ -33,7 +33,7 @@ class Declaration:
     """A declared order: its text, and every nesting of classes that it allows."""
 
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[OrderStep, ...]
     readers_first: tuple[str, ...]
 
 

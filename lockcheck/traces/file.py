@@ -63,7 +63,7 @@ def read_trace(path: Path) -> Trace:
             f"{path}: the head at offset {len(MAGIC)} says {segments} segments of {segment_bytes} bytes, "
             f"but the file has {len(data)} bytes"
         )
-    return _Reader(path, data, segment_bytes, segments).read()
+    return _TraceReader(path, data, segment_bytes, segments).read()
 
 
 def _version(magic: bytes) -> str:
@@ -71,7 +71,7 @@ def _version(magic: bytes) -> str:
 
 
 @final
-class _Reader:
+class _TraceReader:
     def __init__(self, path: Path, data: bytes, segment_bytes: int, segments: int) -> None:
         self._path = path
         self._data = data

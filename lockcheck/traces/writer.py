@@ -144,7 +144,7 @@ class TraceWriter:
         self._segment.close()
         self._segment = self._mapped(self._segment.number + 1)
 
-    def _mapped(self, number: int) -> _Segment:
+    def _mapped(self, number: int) -> _FileSegment:
         """Map a segment of the file, cleared; its head is written last.
 
         The head of the file is in the map of the first one. To write it in another way before stalls whoever
@@ -161,7 +161,7 @@ class TraceWriter:
             room[below:] = bytes(self._segment_bytes)
         room.seek(below)
         room.write(packed_segment_head(number))
-        return _Segment(room, below, number)
+        return _FileSegment(room, below, number)
 
     def _reserve(self, start: int) -> None:
         """Have room on the disk for a segment, where the system can: a write without it ends the process."""
@@ -194,7 +194,7 @@ class _Turn:
 
 
 @final
-class _Segment:
+class _FileSegment:
     """A segment of the file, and the numbers that it has for names."""
 
     __slots__ = ("_below", "_map", "_numbers", "_turn", "number", "write")

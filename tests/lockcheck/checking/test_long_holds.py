@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from licorne.lockcheck import Finding
-    from licorne.lockcheck.checking.policy import Action
+    from licorne.lockcheck.checking.policy import FindingAction
     from licorne.lockcheck.sessions.session import Session
 
 LIMIT_SECONDS = 0.002
 NOT_LONG_SECONDS = 600.0
 MAY_WAIT = {"slow": ["*"], "other": ["*"]}
-LOG: Mapping[Rung, Action] = {Rung.R0: "log"}
+LOG: Mapping[Rung, FindingAction] = {Rung.R0: "log"}
 
 
 @contextmanager

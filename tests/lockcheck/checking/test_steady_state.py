@@ -14,7 +14,7 @@ from support.lockcheck.lock_corpus import RECORD, hold
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, tree
 from licorne.lockcheck.checking.answering import Answerer
 from licorne.lockcheck.findings.statistics import PENDING_MAX
-from licorne.lockcheck.holding.chains import SWEEP_MIN, LockIdentity, Node
+from licorne.lockcheck.holding.chains import SWEEP_MIN, LockIdentity, TrieNode
 from licorne.lockcheck.holding.runtime import LATCH, local
 from licorne.lockcheck.holding.stacks import Runtimes
 
@@ -58,7 +58,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     for name, module in list(sys.modules.items()):
         if name.startswith("licorne.lockcheck"):
-            for used in {"LATCH", "Node", "asks", "capture"} & vars(module).keys():
+            for used in {"LATCH", "TrieNode", "asks", "capture"} & vars(module).keys():
                 there = getattr(module, used)
                 fake = CountedLatch(counts) if used == "LATCH" else counted(used, there)
                 monkeypatch.setattr(module, used, fake)
@@ -101,7 +101,7 @@ def test_what_is_nothing_new_takes_no_latch_makes_no_node_and_captures_no_stack(
         program = Program()
         for _ in range(3):
             program.run()
-        assert counts["Node"] > 0
+        assert counts["TrieNode"] > 0
         assert counts["asks"] > 0
         assert counts["LATCH"] > 0
         assert (level is Level.FULL) == (counts["capture"] > 0)
@@ -140,7 +140,7 @@ def test_checking_the_order_of_what_is_nothing_new_allocates_nothing_that_stays(
 def remembered() -> int:
     """Return how many nodes and identities of locks there are."""
     gc.collect()
-    return sum(type(thing) in {Node, LockIdentity} for thing in gc.get_objects())
+    return sum(type(thing) in {TrieNode, LockIdentity} for thing in gc.get_objects())
 
 
 def many_locks(level: Level, count: int) -> None:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from support.lockcheck.lock_corpus import Guard
 
-    from licorne.lockcheck.checking.policy import Action
+    from licorne.lockcheck.checking.policy import FindingAction
     from licorne.lockcheck.holding.chains import Unit
     from licorne.lockcheck.sessions.session import Session
 
 WAIT_SECONDS_MAX = 20.0
-LEAVE_ALONE: Mapping[Rung, Action] = {rung: "record" for rung in Rung if rung is not Rung.R5}
+LEAVE_ALONE: Mapping[Rung, FindingAction] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
 
 class Stuck:

@@ -29,7 +29,7 @@ from support.lockcheck.steered_threads import (
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
 from licorne.lockcheck.checking.stops import witness_of
-from licorne.lockcheck.confirming.confirmation import Outcome, confirm, steered
+from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, confirm, steered
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
@@ -83,7 +83,7 @@ def first_for_itself() -> Mapping[str, Callable[[], object]]:
     return nests_of({"one": [(b,), (a, b)], "two": [(a,), (b, a)]})
 
 
-def confirmed(works: Works, folder: Path | None = None) -> Outcome:
+def confirmed(works: Works, folder: Path | None = None) -> ConfirmationOutcome:
     """Confirm the one witness of some works."""
     (witness,) = witnesses(works)
     return confirm(witness, lambda: together(works), folder=folder, pause_seconds=PAUSE_SECONDS)
@@ -305,7 +305,9 @@ def under_a_gate(works: Works) -> Works:
     return gated
 
 
-def tried(cases: Iterable[tuple[Witness, Works]], pause_seconds: float = PAUSE_SECONDS) -> list[Outcome]:
+def tried(
+    cases: Iterable[tuple[Witness, Works]], pause_seconds: float = PAUSE_SECONDS
+) -> list[ConfirmationOutcome]:
     """Try to confirm each."""
     return [
         confirm(witness, lambda works=works: together(works), pause_seconds=pause_seconds)  # type: ignore[misc] # bound now
@@ -313,7 +315,7 @@ def tried(cases: Iterable[tuple[Witness, Works]], pause_seconds: float = PAUSE_S
     ]
 
 
-def share(outcomes: list[Outcome]) -> float:
+def share(outcomes: list[ConfirmationOutcome]) -> float:
     """Return how many of them were confirmed, of one."""
     return sum(outcome.finding is not None for outcome in outcomes) / len(outcomes)
 

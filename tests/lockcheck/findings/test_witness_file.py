@@ -14,7 +14,7 @@ from support.lockcheck.steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
 from licorne.lockcheck.checking.stops import witness_of
-from licorne.lockcheck.findings.witness import Grasp, Place, Stop, Witness, standing_order
+from licorne.lockcheck.findings.witness import Grasp, SourcePlace, Stop, Witness, standing_order
 from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
 from licorne.lockcheck.prediction.predicted_stops import finding_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "findings" / "witness.schema.json"
-PLACE = Place("/work/shop.py", "Shop.sell", "with self.till:", 7)
+PLACE = SourcePlace("/work/shop.py", "Shop.sell", "with self.till:", 7)
 
 
 def crossed() -> Mapping[str, Callable[[], object]]:

@@ -17,7 +17,7 @@ from licorne.lockcheck.holding.runtime import runtime
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.lockcheck.holding.chains import Unit, Wait
+    from licorne.lockcheck.holding.chains import Unit, UnitWait
     from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 LEVELS = pytest.mark.parametrize("level", ["order", "full"])
@@ -319,7 +319,7 @@ def _take_and_let_go(lock: ExclusiveLock) -> None:
         pass
 
 
-def wait_of(name: str) -> tuple[Wait, Unit]:
+def wait_of(name: str) -> tuple[UnitWait, Unit]:
     """Wait until a thread waits; return for what."""
     limit = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < limit:

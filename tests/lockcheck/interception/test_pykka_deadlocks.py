@@ -31,7 +31,7 @@ from licorne.lockcheck.holding.runtime import local, runtime
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from licorne.lockcheck.holding.chains import Unit, Wait
+    from licorne.lockcheck.holding.chains import Unit, UnitWait
     from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
@@ -96,7 +96,7 @@ def test_who_would_close_a_circle_gets_the_error_also_where_another_one_looks_fi
     with session(on=LEAVE_ALONE, victim=oldest) as opened, clerks(2) as (one, two):
         plain = waiting._may_close
 
-        def after_others(unit: Unit, wait: Wait) -> bool:
+        def after_others(unit: Unit, wait: UnitWait) -> bool:
             for other in runtime.all_units():
                 if other is not unit and other.wait is not None:
                     waiting._break_circle(opened.watch, other, oldest)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.lockcheck import Kind, Order, OrderDeclarationError, key, tree, try_only
-from licorne.lockcheck.order.proof import Step, closed_path
+from licorne.lockcheck.order.proof import OrderStep, closed_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,7 +187,7 @@ def test_a_second_lock_may_be_tried_only_where_the_class_says_so() -> None:
     assert Kind.SAME_CLASS is objection.kind
 
 
-def closes(steps: Sequence[Step]) -> bool:
+def closes(steps: Sequence[OrderStep]) -> bool:
     """Tell, by trying all walks, whether steps close a path; two readers never wait for each other here."""
     walks = [[step] for step in steps]
     for _ in range(len(steps)):
@@ -206,7 +206,7 @@ def closes(steps: Sequence[Step]) -> bool:
 
 MODES: tuple[Mode, ...] = ("R", "W")
 STEPS = [
-    Step(held, first, wanted, second, "")
+    OrderStep(held, first, wanted, second, "")
     for held, wanted in product("abc", repeat=2)
     for first, second in product(MODES, repeat=2)
     if held != wanted
@@ -214,7 +214,7 @@ STEPS = [
 
 
 @given(st.lists(st.sampled_from(STEPS), max_size=6, unique=True))
-def test_the_proof_finds_a_closed_path_exactly_where_one_is(steps: list[Step]) -> None:
+def test_the_proof_finds_a_closed_path_exactly_where_one_is(steps: list[OrderStep]) -> None:
     """Compared with walking all of them, where readers go first."""
     assert closes(steps) == bool(closed_path(steps, {"a", "b", "c"}))
 

@@ -51,7 +51,7 @@ PARTS = (
     "stepping._wants_again",
     "stepping._wrongly_released",
     "stepping._count_members",
-    "statistics.Tally.fold",
+    "statistics.UsageTally.fold",
     "blocking._judge",
     "contracts._report",
     "units._report",

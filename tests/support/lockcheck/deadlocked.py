@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from licorne.lockcheck import Finding, Kind
-    from licorne.lockcheck.checking.policy import Action
+    from licorne.lockcheck.checking.policy import FindingAction
     from licorne.lockcheck.sessions.session import Session
 
 __all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "run_all", "until"]
 
 WAIT_SECONDS_MAX: Final = 20.0
-LEAVE_ALONE: Final[Mapping[Rung, Action]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
+LEAVE_ALONE: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
 
 @contextmanager

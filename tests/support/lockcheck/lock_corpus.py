@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from licorne.lockcheck import Finding, Kind
-    from licorne.lockcheck.checking.policy import Action
+    from licorne.lockcheck.checking.policy import FindingAction
     from licorne.lockcheck.locks.rwlock import PlainRWLock
     from licorne.lockcheck.sessions.session import Session
 
@@ -27,7 +27,7 @@ ORDER: Final = Order(
     same={"queue": tree("path"), "node": key("name")},
     leaves=["events"],
 )
-RECORD: Final[Mapping[Rung, Action]] = dict.fromkeys(Rung, "record")
+RECORD: Final[Mapping[Rung, FindingAction]] = dict.fromkeys(Rung, "record")
 
 Guard = AbstractContextManager[object]
 
