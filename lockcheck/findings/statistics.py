@@ -28,7 +28,6 @@ __all__ = [
     "Usage",
     "UsageTallies",
     "UsageTally",
-    "spread_of",
     "together",
     "usages_together",
 ]
@@ -180,13 +179,6 @@ def limit_of(time: int) -> int:
     """Return the upper limit of the step that a time lies in."""
     shift = max(0, time.bit_length() - 4)
     return (((time >> shift) + 1) << shift) - 1
-
-
-def spread_of(times: Iterable[int]) -> Spread:
-    """Return how some times are spread."""
-    histogram = _Histogram()
-    histogram.take(deque(times))
-    return histogram.spread()
 
 
 def together(one: Spread, other: Spread) -> Spread:

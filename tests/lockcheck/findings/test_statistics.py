@@ -8,9 +8,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from support.lockcheck.lock_corpus import RECORD
+from support.lockcheck.lock_reports import spread_of
 
 from licorne.lockcheck import Condition, Lock, RWLock, session
-from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, limit_of, spread_of, together
+from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, limit_of, together
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.reports.usage_tables import usage_table
 

@@ -57,7 +57,7 @@ def held_by_the_checker() -> list[str]:
     return held
 
 
-class Watch:
+class Probe:
     """Notes what ran, and what the checker held meanwhile."""
 
     def __init__(self) -> None:
@@ -81,46 +81,46 @@ class Watch:
 class Key:
     """A key that is noted whenever code of it runs."""
 
-    def __init__(self, watch: Watch, number: int = 0) -> None:
-        self.watch = watch
+    def __init__(self, probe: Probe, number: int = 0) -> None:
+        self.probe = probe
         self.number = number
 
     def __str__(self) -> str:
-        self.watch.note("__str__")
+        self.probe.note("__str__")
         return f"key {self.number}"
 
     def __repr__(self) -> str:
-        self.watch.note("__repr__")
+        self.probe.note("__repr__")
         return f"key {self.number}"
 
     def __lt__(self, other: Key) -> bool:
-        self.watch.note("__lt__")
+        self.probe.note("__lt__")
         return self.number < other.number
 
     def __eq__(self, other: object) -> bool:
-        self.watch.note("__eq__")
+        self.probe.note("__eq__")
         return self is other
 
     def __hash__(self) -> int:
-        self.watch.note("__hash__")
+        self.probe.note("__hash__")
         return self.number
 
     def __del__(self) -> None:
-        self.watch.note("__del__")
+        self.probe.note("__del__")
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
-    """Watch what runs; nothing of the checker may be held."""
-    watch = Watch()
-    yield watch
+def probe() -> Iterator[Probe]:
+    """Probe what runs; nothing of the checker may be held."""
+    probe = Probe()
+    yield probe
     gc.collect()
-    assert set() == watch.held
+    assert set() == probe.held
 
 
-def stuck(watch: Watch) -> None:
+def stuck(probe: Probe) -> None:
     """Take two locks with keys in both orders, in two threads that wait for each other."""
-    a, b, both = Lock("a", key=Key(watch)), RWLock("b", key=Key(watch)), threading.Barrier(2)
+    a, b, both = Lock("a", key=Key(probe)), RWLock("b", key=Key(probe)), threading.Barrier(2)
 
     def take(first: object, second: object) -> None:
         with first:  # type: ignore[attr-defined] # a lock
@@ -131,124 +131,124 @@ def stuck(watch: Watch) -> None:
     run_all(one=partial(take, a, b.write()), two=partial(take, b.write(), a))
 
 
-def test_times_by_key(watch: Watch) -> None:
+def test_times_by_key(probe: Probe) -> None:
     """The key is the name under which they are noted."""
     with session(by_key=True) as opened:
-        hold(Lock("a", key=Key(watch, 7)))
+        hold(Lock("a", key=Key(probe, 7)))
 
     assert ["key 7"] == [usage.key for usage in opened.summary().usages]
-    assert {"__str__"} <= watch.ran
+    assert {"__str__"} <= probe.ran
 
 
-def test_a_guarded_path_and_its_reasons(watch: Watch) -> None:
+def test_a_guarded_path_and_its_reasons(probe: Probe) -> None:
     """They name the gate, and the locks that readers share."""
     with session(on=RECORD) as opened:
-        gate, a, b = (Lock(name, key=Key(watch)) for name in ("gate", "a", "b"))
+        gate, a, b = (Lock(name, key=Key(probe)) for name in ("gate", "a", "b"))
         nest("one", gate, a, b)
         nest("two", gate, b, a)
-        nest("three", RWLock("c", key=Key(watch)).read())
+        nest("three", RWLock("c", key=Key(probe)).read())
         assert "guarded by gate key 0, held in both" in opened.report_text()
     opened.summary()
 
     assert [] == opened.faults
 
 
-def test_a_broken_order(watch: Watch) -> None:
+def test_a_broken_order(probe: Probe) -> None:
     """Keys are compared and shown."""
     with session(Order("a", same={"a": key()}), on=RECORD) as opened:
-        hold(Lock("a", key=Key(watch, 2)), Lock("a", key=Key(watch, 1)))
+        hold(Lock("a", key=Key(probe, 2)), Lock("a", key=Key(probe, 1)))
     with session(Order("a", same={"a": tree()}), on=RECORD) as strict:
-        hold(Lock("a", key=Key(watch, 2)), Lock("a", key=Key(watch, 1)))
+        hold(Lock("a", key=Key(probe, 2)), Lock("a", key=Key(probe, 1)))
 
     assert [Kind.SAME_CLASS] * 2 == [one.findings[0].kind for one in (opened, strict)]
-    assert {"__lt__", "__repr__", "__str__"} <= watch.ran
+    assert {"__lt__", "__repr__", "__str__"} <= probe.ran
 
 
 def test_a_real_deadlock_its_file_and_its_victim(
-    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The program chooses who gives way, and the disk may be slow."""
-    monkeypatch.setattr(Path, "write_text", watch.on("write", Path.write_text))
-    monkeypatch.setattr(linecache, "getline", watch.on("read", linecache.getline))
+    monkeypatch.setattr(Path, "write_text", probe.on("write", Path.write_text))
+    monkeypatch.setattr(linecache, "getline", probe.on("read", linecache.getline))
 
     def oldest(units: Sequence[Unit]) -> Unit:
-        watch.note("victim")
+        probe.note("victim")
         return min(units, key=lambda unit: unit.serial)
 
     with session(on=LEAVE_ALONE, victim=oldest, witnesses=tmp_path) as opened:
-        stuck(watch)
+        stuck(probe)
 
     assert [] == opened.faults
     assert 1 == len(deadlocks(opened))
-    assert {"write", "read", "victim", "__str__"} <= watch.ran
+    assert {"write", "read", "victim", "__str__"} <= probe.ran
 
 
 def test_a_steered_deadlock_and_who_hears_of_it(
-    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also there the file is written, and a function is called, without a lock of the checker."""
     with session(level=Level.CONFIRM, on=LEAVE_ALONE) as opened:
-        stuck(watch)
+        stuck(probe)
     witness = witness_of(deadlocks(opened)[0])
     assert witness is not None
-    monkeypatch.setattr(Path, "write_text", watch.on("write", Path.write_text))
+    monkeypatch.setattr(Path, "write_text", probe.on("write", Path.write_text))
     outcome = confirm(
-        witness, partial(stuck, watch), folder=tmp_path, confirmed=lambda _: watch.note("confirmed")
+        witness, partial(stuck, probe), folder=tmp_path, confirmed=lambda _: probe.note("confirmed")
     )
 
     assert outcome.finding is not None, outcome.reasons
-    assert {"write", "confirmed", "__str__"} <= watch.ran
+    assert {"write", "confirmed", "__str__"} <= probe.ran
 
 
-def test_a_recorded_run(watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorded_run(probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and lines of the code are put into words before it is anybody's turn."""
-    monkeypatch.setattr(linecache, "getline", watch.on("read", linecache.getline))
+    monkeypatch.setattr(linecache, "getline", probe.on("read", linecache.getline))
     with recording(tmp_path / "locks.lct") as opened:
-        hold(Lock("a", key=Key(watch)), RWLock("b", key=Key(watch)).read())
+        hold(Lock("a", key=Key(probe)), RWLock("b", key=Key(probe)).read())
 
     assert [] == opened.faults
-    assert {"read", "__str__"} <= watch.ran
+    assert {"read", "__str__"} <= probe.ran
 
 
 @pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])
-def test_what_is_forgotten(watch: Watch, level: Level) -> None:
+def test_what_is_forgotten(probe: Probe, level: Level) -> None:
     """Nestings of locks that are gone, when they are many, and all of them when a session begins or ends."""
     with session(level=level, on=RECORD):
         outer = Lock("outer")
         for number in range(1100):
-            hold(outer, Lock("inner", key=Key(watch, number)))
+            hold(outer, Lock("inner", key=Key(probe, number)))
         with session(level=level, on=RECORD):
-            hold(outer, Lock("inner", key=Key(watch)))
+            hold(outer, Lock("inner", key=Key(probe)))
     gc.collect()
 
-    assert {"__del__"} == watch.ran - {"__str__"}
+    assert {"__del__"} == probe.ran - {"__str__"}
 
 
-def test_lines_of_a_summary(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_a_summary(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """It names every place in the code."""
     with session(on=RECORD) as opened:
         hold(Lock("a"), Lock("b"))
-        monkeypatch.setattr(linecache, "getline", watch.on("read", linecache.getline))
+        monkeypatch.setattr(linecache, "getline", probe.on("read", linecache.getline))
         opened.summary()
 
-    assert {"read"} == watch.ran
+    assert {"read"} == probe.ran
 
 
-def test_what_is_imported_for_pykka(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_imported_for_pykka(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread may be importing it, and open a session in the middle of that."""
     assert hasattr(pykka, "ThreadingFuture")
-    monkeypatch.setattr(pykka_found, "_hear", watch.on("import", pykka_found._hear))
+    monkeypatch.setattr(pykka_found, "_hear", probe.on("import", pykka_found._hear))
     with session():
         pass
 
-    assert {"import"} == watch.ran
+    assert {"import"} == probe.ran
 
 
 @pytest.mark.lockcheck(off=True)
-def test_the_session_of_the_environment(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_session_of_the_environment(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it was opened; where to may be code of the program."""
     output = io.StringIO()
-    monkeypatch.setattr(output, "write", watch.on("write", output.write))
+    monkeypatch.setattr(output, "write", probe.on("write", output.write))
     monkeypatch.setattr(sys, "stderr", output)
     opened = look_on(Environment(Level.FULL, 60.0, exits=False, order_disabled=False))
     again = look_on(Environment(Level.FULL, 60.0, exits=False, order_disabled=False))
@@ -256,7 +256,7 @@ def test_the_session_of_the_environment(watch: Watch, monkeypatch: pytest.Monkey
     opened.__exit__(None, None, None)
 
     assert again is None
-    assert {"write"} == watch.ran
+    assert {"write"} == probe.ran
     assert "Deadlock detection enabled" in output.getvalue()
 
 

@@ -251,6 +251,20 @@ def test_a_session_refuses_what_means_nothing(arguments: dict[str, Any], told: s
         session(**arguments)
 
 
+def test_an_order_may_be_declared_while_a_session_is_open() -> None:
+    """As for the module of the order, which makes locks too; what is no order changes nothing."""
+    with session(Order("a < b"), on=RECORD) as opened:
+        with pytest.raises(LockUsageError, match="'b < a' is no Order"):
+            opened.order = "b < a"  # type: ignore[assignment] # on purpose
+        hold(Lock("a"), Lock("b"))
+        before = opened.failures
+        opened.order = Order("b < a")
+        hold(Lock("a"), Lock("b"))
+
+    assert () == before
+    assert [Kind.ORDER] == [finding.kind for finding in opened.failures]
+
+
 def test_a_checked_lock_that_is_refused_leaves_nothing_to_complain_of() -> None:
     """What was half made is thrown away in silence."""
     with session(), pytest.raises(LockUsageError, match="'last' is no policy"):

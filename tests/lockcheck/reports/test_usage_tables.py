@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, Cluster, hold
+from support.lockcheck.lock_reports import spread_of
 
 from licorne.lockcheck import Lock, LockUsageError, RWLock, session
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings import statistics
 from licorne.lockcheck.findings.exit_codes import CLEAN, USAGE
-from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, spread_of, usages_together
+from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, usages_together
 from licorne.lockcheck.reports.documents import from_json, to_json
 from licorne.lockcheck.reports.usage_tables import usage_table
 

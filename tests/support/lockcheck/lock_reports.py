@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, Order, RWLock, session, unit
+from licorne.lockcheck.findings.statistics import UsageTally
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from licorne.lockcheck import Session
+    from licorne.lockcheck.findings.statistics import Spread
     from licorne.lockcheck.sessions.summaries import Summary
 
-__all__ = ["a_closed_path", "a_sound_program", "summary_of_a_closed_path"]
+__all__ = ["a_closed_path", "a_sound_program", "spread_of", "summary_of_a_closed_path"]
 
 ORDER = Order("queue < application < node; partition < queue", leaves=["node"])
 
@@ -44,3 +48,11 @@ def a_sound_program() -> Session:
 def summary_of_a_closed_path() -> Summary:
     """Return what there is to say of the first."""
     return a_closed_path().summary()
+
+
+def spread_of(times: Iterable[int]) -> Spread:
+    """Return how some times are spread that a lock was held."""
+    tally = UsageTally("lock", "W", spread_of.__code__, 0, None)
+    tally.holds.extend(times)
+    tally.fold()
+    return tally.held
