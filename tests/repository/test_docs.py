@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-
-from licorne.model.diagrams import application_states, object_states
+from support.model.state_diagrams import application_states, object_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .applications.state import TRANSITIONS, ApplicationState
-from .values.object_state import OBJECT_TRANSITIONS, ObjectState
+from licorne.model.applications.state import TRANSITIONS, ApplicationState
+from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

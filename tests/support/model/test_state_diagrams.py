@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from support.model.state_diagrams import application_states, object_states
+
 from licorne.model.applications.state import TRANSITIONS
-from licorne.model.diagrams import application_states, object_states
 from licorne.model.values.object_state import OBJECT_TRANSITIONS
 
 
