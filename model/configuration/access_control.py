@@ -20,7 +20,7 @@ from ..errors import LicorneError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DENY_ALL", "AccessControlError", "AccessControlList"]
+__all__ = ["AccessControlError", "AccessControlList"]
 
 _EVERYONE: Final = "*"
 _USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*[$]?")
@@ -71,10 +71,6 @@ class AccessControlList:
     def allows(self, user: str, groups: Sequence[str]) -> bool:
         """Tell whether a user is allowed, by name or by one of the user's groups."""
         return self.everyone or user in self.users or any(group in self.groups for group in groups)
-
-
-DENY_ALL: Final = AccessControlList()
-"""The list of nobody."""
 
 
 def _names(text: str) -> list[str]:

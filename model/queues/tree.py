@@ -28,7 +28,6 @@ ROOT: Final = "root"
 RECOVERY_NAME: Final = "@recovery@"
 RECOVERY_QUEUE: Final = "root.@recovery@"
 _NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
-_ALLOW_ALL: Final = AccessControlList.parse("*")
 
 
 class QueueMaker(Protocol):

@@ -1,40 +1,16 @@
-"""Combinations of resources off the hot path: products, type-wise bounds, merges and pruning."""
+"""Combinations of resources off the hot path: type-wise bounds, merges and pruning."""
 
 from __future__ import annotations
 
 from typing import overload
 
-from .quantities import multiply_quantity_by_ratio
 from .resource import EMPTY, Resource
 
 __all__ = [
     "component_wise_max",
-    "component_wise_min_only_existing",
     "merge_if_not_present",
-    "multiply",
-    "multiply_by_ratio",
     "prune",
 ]
-
-
-def multiply(base: Resource | None, factor: int) -> Resource:
-    """Multiply every quantity by a whole number; a factor of zero drops the types as well."""
-    if base is None or factor == 0:
-        return EMPTY
-    if factor == 1:
-        return base
-    return Resource({name: quantity * factor for name, quantity in base.items()})
-
-
-def multiply_by_ratio(base: Resource | None, ratio: float) -> Resource:
-    """Multiply every quantity by a ratio, truncating toward zero; a ratio of zero drops the types as well.
-
-    Raises:
-        QuantityError: The ratio is not a number.
-    """
-    if base is None or ratio == 0:
-        return EMPTY
-    return Resource({name: multiply_quantity_by_ratio(quantity, ratio) for name, quantity in base.items()})
 
 
 @overload
@@ -46,17 +22,6 @@ def prune(resource: Resource | None) -> Resource | None:
     if resource is None or all(resource.values()):
         return resource
     return Resource({name: quantity for name, quantity in resource.items() if quantity})
-
-
-@overload
-def component_wise_min_only_existing(left: Resource, right: Resource | None) -> Resource: ...
-@overload
-def component_wise_min_only_existing(left: None, right: Resource | None) -> None: ...
-def component_wise_min_only_existing(left: Resource | None, right: Resource | None) -> Resource | None:
-    """Take the lower quantity for the types of the left side only."""
-    if left is None or right is None:
-        return left
-    return Resource({name: min(quantity, right.get(name, quantity)) for name, quantity in left.items()})
 
 
 def component_wise_max(left: Resource | None, right: Resource | None) -> Resource:

@@ -9,30 +9,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from .resource import EMPTY, Resource
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from .resource import Resource
 
 __all__ = [
     "equals",
     "equals_or_empty",
     "fit_score",
     "has_negative",
-    "is_empty",
     "is_zero",
     "matches_any",
-    "strictly_greater",
-    "strictly_greater_only_existing",
-    "strictly_greater_or_equal",
-    "strictly_greater_or_equal_only_existing",
     "type_match_percent",
 ]
-
-
-def is_empty(resource: Resource | None) -> bool:
-    """Tell whether there is no resource or it names no type."""
-    return resource is None or len(resource) == 0
 
 
 def is_zero(resource: Resource | None) -> bool:
@@ -63,40 +53,6 @@ def equals_or_empty(left: Resource | None, right: Resource | None) -> bool:
 def matches_any(left: Resource | None, right: Resource | None) -> bool:
     """Tell whether both sides name at least one common type, whatever its quantities."""
     return left is not None and right is not None and any(name in right for name in left)
-
-
-def strictly_greater(larger: Resource | None, smaller: Resource | None) -> bool:
-    """Tell whether no type is lower and at least one differs, a missing type being zero."""
-    pairs = list(_all_pairs(larger or EMPTY, smaller or EMPTY))
-    return all(ours >= theirs for ours, theirs in pairs) and any(ours != theirs for ours, theirs in pairs)
-
-
-def strictly_greater_or_equal(larger: Resource | None, smaller: Resource | None) -> bool:
-    """Tell whether no type is lower, a missing type being zero."""
-    return all(ours >= theirs for ours, theirs in _all_pairs(larger or EMPTY, smaller or EMPTY))
-
-
-def strictly_greater_only_existing(larger: Resource | None, smaller: Resource | None) -> bool:
-    """Tell whether no common type is lower and at least one differs.
-
-    Without a common type two resources that both name types count as greater. Against an empty
-    resource, every quantity has to be positive.
-    """
-    pairs = _common_pairs(larger, smaller)
-    if not pairs:
-        return _greater_without_common_type(larger, smaller)
-    return all(ours >= theirs for ours, theirs in pairs) and any(ours != theirs for ours, theirs in pairs)
-
-
-def strictly_greater_or_equal_only_existing(larger: Resource | None, smaller: Resource | None) -> bool:
-    """Tell whether no common type is lower.
-
-    Without a common type the rules are those of ``strictly_greater_only_existing``.
-    """
-    pairs = _common_pairs(larger, smaller)
-    if not pairs:
-        return _greater_without_common_type(larger, smaller)
-    return all(ours >= theirs for ours, theirs in pairs)
 
 
 def fit_score(available: Resource | None, wanted: Resource | None) -> float:
@@ -137,17 +93,3 @@ def _all_pairs(left: Resource, right: Resource) -> Iterator[tuple[int, int]]:
     for name, quantity in right.items():
         if name not in left:
             yield 0, quantity
-
-
-def _common_pairs(left: Resource | None, right: Resource | None) -> list[tuple[int, int]]:
-    """Pair the quantities of the types that both sides name."""
-    if left is None or right is None:
-        return []
-    return [(quantity, right[name]) for name, quantity in left.items() if name in right]
-
-
-def _greater_without_common_type(larger: Resource | None, smaller: Resource | None) -> bool:
-    """Decide the comparisons of existing types when there is no common type to compare."""
-    if larger is None or len(larger) == 0:
-        return False
-    return not is_empty(smaller) or all(quantity > 0 for quantity in larger.values())

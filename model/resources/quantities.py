@@ -8,7 +8,6 @@ for everything else.
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Final
 
@@ -18,7 +17,6 @@ __all__ = [
     "INT64_MAX",
     "INT64_MIN",
     "QuantityError",
-    "multiply_quantity_by_ratio",
     "parse_quantity",
     "parse_vcore",
     "saturate",
@@ -60,24 +58,6 @@ def saturate(exact: int) -> int:
     if exact > INT64_MAX:
         return INT64_MAX
     return max(exact, INT64_MIN)
-
-
-def multiply_quantity_by_ratio(quantity: int, ratio: float) -> int:
-    """Multiply a quantity by a ratio in floating point and truncate the product toward zero.
-
-    The product stops at the borders of the range; an infinite ratio gives the border itself.
-
-    Raises:
-        QuantityError: The ratio is not a number.
-    """
-    if math.isnan(ratio):
-        raise QuantityError(f"cannot multiply the quantity {quantity} by a ratio that is not a number")
-    if quantity == 0 or ratio == 0:
-        return 0
-    product = float(quantity) * ratio
-    if math.isinf(product):
-        return INT64_MAX if product > 0 else INT64_MIN
-    return saturate(int(product))
 
 
 def parse_quantity(text: str) -> int:

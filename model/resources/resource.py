@@ -30,7 +30,6 @@ __all__ = [
     "EMPTY",
     "Resource",
     "add",
-    "add_only_existing",
     "component_wise_min",
     "fits",
     "fits_actual",
@@ -198,21 +197,6 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     resource = _new(Resource)
     resource._quantities = rest
     return resource
-
-
-@overload
-def add_only_existing(base: Resource, delta: Resource | None) -> Resource: ...
-@overload
-def add_only_existing(base: None, delta: Resource | None) -> None: ...
-def add_only_existing(base: Resource | None, delta: Resource | None) -> Resource | None:
-    """Add to the types of the base only; types that only the delta names are ignored."""
-    if base is None or delta is None:
-        return base
-    total = base._quantities.copy()
-    for name, quantity in delta._quantities.items():
-        if name in total:
-            total[name] += quantity
-    return _owned(total)
 
 
 @overload

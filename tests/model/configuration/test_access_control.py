@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.configuration.access_control import DENY_ALL, AccessControlError, AccessControlList
+from licorne.model.configuration.access_control import AccessControlError, AccessControlList
 from licorne.model.errors import LicorneError
 
 
@@ -15,7 +15,7 @@ def test_an_empty_list_allows_nobody(text: str) -> None:
     """Access is given, never assumed."""
     acl = AccessControlList.parse(text)
 
-    assert DENY_ALL == acl
+    assert AccessControlList() == acl
     assert not acl.allows("bob", ["dev"])
     assert not acl.allows("", [""])
 
@@ -97,7 +97,7 @@ def test_nobody_is_allowed_who_is_not_named(text: str, user: str) -> None:
     try:
         acl = AccessControlList.parse(text)
     except AccessControlError:
-        acl = DENY_ALL
+        acl = AccessControlList()
 
     named = user in text.partition(" ")[0].split(",")
     assert acl.everyone or named or not acl.allows(user, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cmp_to_key
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from support.model.seats import a_leaf, a_seat, facts_of
 from licorne.model.queues.order import ChildOrder, SeatOrder, child_key
 from licorne.model.resources.priorities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.resources.shares import compare_usage_ratio
+from licorne.model.resources.shares import shares
 
 if TYPE_CHECKING:
     from licorne.model.applications.effects import ApplicationFacts
@@ -303,6 +304,12 @@ USAGES = st.builds(
 APPLICATIONS = st.lists(st.tuples(USAGES, st.integers(-1, 1), st.integers(0, 2)), max_size=8)
 
 
+def compared_usage(left: Resource, right: Resource, total: Resource | None) -> int:
+    """Compare shares, the largest first; no share equals a share of zero."""
+    pairs = zip_longest(reversed(shares(left, total)), reversed(shares(right, total)), fillvalue=0.0)
+    return next(((ours > theirs) - (ours < theirs) for ours, theirs in pairs if ours != theirs), 0)
+
+
 def plain_order(
     facts: dict[str, ApplicationFacts], policy: str, guaranteed: Resource | None, *, by_priority: bool
 ) -> list[str]:
@@ -313,7 +320,7 @@ def plain_order(
         priority = theirs.max_priority - ours.max_priority
         age = ours.submitted_at_ns - theirs.submitted_at_ns
         if policy == FAIR:
-            second = compare_usage_ratio(ours.allocated, theirs.allocated, guaranteed)
+            second = compared_usage(ours.allocated, theirs.allocated, guaranteed)
         else:
             second, age = age, 0
         steps = (priority, second, age) if by_priority else (second, priority, age)

@@ -11,13 +11,8 @@ from licorne.model.resources.comparisons import (
     equals_or_empty,
     fit_score,
     has_negative,
-    is_empty,
     is_zero,
     matches_any,
-    strictly_greater,
-    strictly_greater_only_existing,
-    strictly_greater_or_equal,
-    strictly_greater_or_equal_only_existing,
     type_match_percent,
 )
 from licorne.model.resources.quantities import INT64_MAX, INT64_MIN
@@ -37,18 +32,16 @@ NEGATIVE = Resource({"a": -1})
 @pytest.mark.parametrize(
     ("resource", "expected"),
     [
-        (None, (True, True, False)),
-        (EMPTY, (True, True, False)),
-        (A0, (False, True, False)),
-        (A5, (False, False, False)),
-        (NEGATIVE, (False, False, True)),
+        (None, (True, False)),
+        (EMPTY, (True, False)),
+        (A0, (True, False)),
+        (A5, (False, False)),
+        (NEGATIVE, (False, True)),
     ],
 )
-def test_the_forms_of_nothing_are_told_apart(
-    resource: Resource | None, expected: tuple[bool, bool, bool]
-) -> None:
-    """Empty has no types, zero has no quantity, negative has one below zero."""
-    assert expected == (is_empty(resource), is_zero(resource), has_negative(resource))
+def test_zero_and_negative_are_told_apart(resource: Resource | None, expected: tuple[bool, bool]) -> None:
+    """Zero has no quantity, negative has one below zero."""
+    assert expected == (is_zero(resource), has_negative(resource))
 
 
 @pytest.mark.parametrize(
@@ -99,68 +92,6 @@ def test_one_common_type_is_a_match(
 
 
 @pytest.mark.parametrize(
-    ("larger", "smaller", "greater", "or_equal"),
-    [
-        (None, None, False, True),
-        (EMPTY, EMPTY, False, True),
-        (None, A5, False, False),
-        (A5, None, True, True),
-        (A0, None, False, True),
-        (None, NEGATIVE, True, True),
-        (A5, A5, False, True),
-        (A5_B3, A5, True, True),
-        (A5, A5_B3, False, False),
-        (A5, B3, False, False),
-        (Resource({"a": 6, "b": 2}), A5_B3, False, False),
-        (Resource({"a": 6, "b": 3}), A5_B3, True, True),
-        (A5, Resource({"a": 5, "b": 0}), False, True),
-    ],
-)
-def test_greater_looks_at_all_types(
-    larger: Resource | None,
-    smaller: Resource | None,
-    greater: bool,  # noqa: FBT001 - a column of the table
-    or_equal: bool,  # noqa: FBT001 - a column of the table
-) -> None:
-    """No type may be lower, a missing type being zero; strictly greater needs a difference."""
-    assert greater == strictly_greater(larger, smaller)
-    assert or_equal == strictly_greater_or_equal(larger, smaller)
-
-
-@pytest.mark.parametrize(
-    ("larger", "smaller", "greater", "or_equal"),
-    [
-        (None, None, False, False),
-        (EMPTY, EMPTY, False, False),
-        (None, A5, False, False),
-        (EMPTY, A5, False, False),
-        (A5, None, True, True),
-        (A5, EMPTY, True, True),
-        (A0, EMPTY, False, False),
-        (Resource({"a": 5, "b": 0}), EMPTY, False, False),
-        (NEGATIVE, None, False, False),
-        (A5, B3, True, True),
-        (A0, B3, True, True),
-        (A5, A5, False, True),
-        (A5, Resource({"a": 4}), True, True),
-        (A5, Resource({"a": 6}), False, False),
-        (A5, Resource({"a": 5, "b": 9}), False, True),
-        (A5_B3, Resource({"a": 5, "c": 1}), False, True),
-        (Resource({"a": 6, "b": 2}), A5_B3, False, False),
-    ],
-)
-def test_greater_among_existing_types(
-    larger: Resource | None,
-    smaller: Resource | None,
-    greater: bool,  # noqa: FBT001 - a column of the table
-    or_equal: bool,  # noqa: FBT001 - a column of the table
-) -> None:
-    """Common types decide; without one, two named sides are disjoint and an empty one must be exceeded."""
-    assert greater == strictly_greater_only_existing(larger, smaller)
-    assert or_equal == strictly_greater_or_equal_only_existing(larger, smaller)
-
-
-@pytest.mark.parametrize(
     ("available", "wanted", "expected"),
     [
         (None, None, 0.0),
@@ -204,18 +135,6 @@ def test_the_match_of_types_is_a_whole_percentage_of_the_left_side(
 
 
 @settings(deadline=None)
-@given(resources_or_none, resources_or_none)
-def test_greater_or_equal_both_ways_is_equality(left: Resource | None, right: Resource | None) -> None:
-    """The partial order is antisymmetric up to the forms of nothing."""
-    both_ways = strictly_greater_or_equal(left, right) and strictly_greater_or_equal(right, left)
-
-    assert equals_or_empty(left, right) == both_ways
-    assert strictly_greater(left, right) == (
-        strictly_greater_or_equal(left, right) and not equals_or_empty(left, right)
-    )
-
-
-@settings(deadline=None)
 @given(resources, resources_or_none)
 def test_a_score_of_zero_is_a_fit(available: Resource, wanted: Resource | None) -> None:
     """Scoring and fitting agree on what fits, and no score exceeds the number of types."""
@@ -227,11 +146,6 @@ def test_a_score_of_zero_is_a_fit(available: Resource, wanted: Resource | None) 
 
 @settings(deadline=None)
 @given(resources)
-def test_the_exact_comparison_implies_the_lenient_ones(resource: Resource) -> None:
-    """A resource equals its twin in every sense and is not greater than it."""
-    twin = Resource(resource.as_dict())
-
-    assert equals(resource, twin)
-    assert strictly_greater_or_equal(resource, twin)
-    assert not strictly_greater(resource, twin)
-    assert not strictly_greater_only_existing(resource, twin) or is_empty(twin)
+def test_a_resource_equals_its_twin(resource: Resource) -> None:
+    """The exact comparison implies the lenient one."""
+    assert equals(resource, Resource(resource.as_dict()))

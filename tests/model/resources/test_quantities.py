@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,14 +11,12 @@ from licorne.model.resources.quantities import (
     INT64_MAX,
     INT64_MIN,
     QuantityError,
-    multiply_quantity_by_ratio,
     parse_quantity,
     parse_vcore,
     saturate,
 )
 
 quantities = st.integers(INT64_MIN, INT64_MAX)
-ratios = st.floats(allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -39,33 +35,6 @@ ratios = st.floats(allow_nan=False)
 def test_an_exact_integer_is_shown_within_64_bits(exact: int, expected: int) -> None:
     """What 64 bits cannot hold is shown as the border on its side."""
     assert expected == saturate(exact)
-
-
-@pytest.mark.parametrize(
-    ("quantity", "ratio", "expected"),
-    [
-        (0, math.inf, 0),
-        (7, 0.0, 0),
-        (10, 1.5, 15),
-        (7, 0.5, 3),
-        (-7, 0.5, -3),
-        (7, -0.5, -3),
-        (INT64_MAX, 1.0, INT64_MAX),
-        (INT64_MAX, 2.0, INT64_MAX),
-        (INT64_MAX, -2.0, INT64_MIN),
-        (1, math.inf, INT64_MAX),
-        (-1, math.inf, INT64_MIN),
-    ],
-)
-def test_a_product_with_a_ratio_is_truncated_toward_zero(quantity: int, ratio: float, expected: int) -> None:
-    """The floating point product loses its fraction and stops at the borders."""
-    assert expected == multiply_quantity_by_ratio(quantity, ratio)
-
-
-def test_a_ratio_that_is_not_a_number_is_refused() -> None:
-    """No quantity stands for a product with something that is not a number."""
-    with pytest.raises(QuantityError, match="the quantity 5 by a ratio that is not a number"):
-        multiply_quantity_by_ratio(5, math.nan)
 
 
 @pytest.mark.parametrize(
@@ -156,16 +125,6 @@ def test_a_vcore_quantity_overflows_after_the_whole_multiplication() -> None:
 def test_a_quantity_error_is_an_error_of_ours() -> None:
     """One base class catches every misuse of the scheduler."""
     assert issubclass(QuantityError, LicorneError)
-
-
-@settings(deadline=None)
-@given(quantities, ratios)
-def test_a_product_with_a_ratio_never_leaves_the_range(quantity: int, ratio: float) -> None:
-    """Whatever the ratio, the product is a quantity, on the side of zero that the signs ask for."""
-    product = multiply_quantity_by_ratio(quantity, ratio)
-
-    assert INT64_MIN <= product <= INT64_MAX
-    assert product == 0 or (product > 0) == ((quantity > 0) == (ratio > 0))
 
 
 @settings(deadline=None)
