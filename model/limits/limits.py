@@ -136,13 +136,6 @@ class Limits:
         """Return the holders with a limit of their own, each once; the group `*` is one, the user `*` not."""
         return tuple(name for name in self._holders[kind] if kind == "group" or name != WILDCARD)
 
-    def may_limit(self, user: str, groups: Sequence[str]) -> bool:
-        """Tell whether any limit can apply to a user, in whichever queue."""
-        named_users, named_groups = self._holders["user"], self._holders["group"]
-        if user in named_users or WILDCARD in named_users:
-            return True
-        return bool(groups) and (WILDCARD in named_groups or any(name in named_groups for name in groups))
-
     def group_of(self, queue_path: str, groups: Sequence[str]) -> str | None:
         """Return the group whose limits an application in a queue counts against.
 

@@ -92,10 +92,6 @@ class UserLimits:
         """Whether any queue has a limit for anybody."""
         return bool(self._limits)
 
-    def has_limits_for(self, user: User) -> bool:
-        """Tell whether any limit can apply to a user, in whichever queue; cheap while there are none."""
-        return bool(self._limits) and self._limits.may_limit(user.name, user.groups)
-
     # --------------------------------------------------------------------------------- the hot path
 
     @writes
@@ -234,11 +230,6 @@ class UserLimits:
         return self._limits.group_of(queue_path, user.groups) if link is None else link.group
 
     # ---------------------------------------------------------------------------------- to look at
-
-    def usage_of(self, user: User) -> Resource:
-        """Return what a user has in all queues together."""
-        account = self._users.get(user.name)
-        return EMPTY if account is None else account.tree.usage
 
     def usages(self) -> dict[str, Resource]:
         """Return what each known user has in all queues together, by name; the caller owns the dict."""

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..values.allocation import Allocation
 
-__all__ = ["HOSTNAME", "INSTANCE_TYPE", "NODE_PARTITION", "RACKNAME", "Node", "NodeFacts"]
+__all__ = ["HOSTNAME", "INSTANCE_TYPE", "RACKNAME", "Node", "NodeFacts"]
 
 HOSTNAME: Final = "si/hostname"
 RACKNAME: Final = "si/rackname"
 INSTANCE_TYPE: Final = "si/instance-type"
-NODE_PARTITION: Final = "si/node-partition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,24 +134,6 @@ def test_limits_of_a_group_count_from_above_too() -> None:
     assert not limits.limits_group_at("root.b", "dev")
 
 
-def test_limits_know_whom_they_can_concern() -> None:
-    """A user is concerned by name, by a group, by `*`; and by nothing of these, not at all."""
-    named = limits_at_root(for_users("bob"), for_groups("dev"))
-
-    assert named.may_limit("bob", ())
-    assert named.may_limit("dan", ("x", "dev"))
-    assert not named.may_limit("dan", ("x",))
-    assert limits_at_root(for_users("*")).may_limit("dan", ())
-
-
-def test_the_wildcard_group_concerns_who_is_in_any_group() -> None:
-    """Only a user without groups is not concerned by the group `*`."""
-    limits = limits_at_root(for_groups("dev"), for_groups("*"))
-
-    assert limits.may_limit("dan", ("x",))
-    assert not limits.may_limit("dan", ())
-
-
 def test_no_limits_are_falsy() -> None:
     """A configuration without limits is recognised at a glance."""
     assert not Limits.of(QueueConfig(name="root", queues=(QueueConfig(name="a"),)))

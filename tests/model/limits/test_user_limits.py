@@ -23,7 +23,6 @@ def test_without_limits_everything_goes() -> None:
 
     assert limits.headroom("root.a", "app", BOB) is None
     assert limits.can_run("root.a", "app", BOB)
-    assert not limits.has_limits_for(BOB)
 
 
 def test_nobody_is_listed_before_the_first_look() -> None:
@@ -45,9 +44,7 @@ def test_usage_of_a_user_is_over_all_queues() -> None:
     limits.increase("root.b", "two", BOB, memory(7))
     limits.increase("root.b", "three", DAN, memory(1))
 
-    assert memory(12) == limits.usage_of(BOB)
     assert {"bob": memory(12), "dan": memory(1)} == limits.usages()
-    assert limits.usage_of(EVE) == EMPTY
     limits.validate()
 
 
@@ -254,13 +251,6 @@ def test_explaining_changes_nothing() -> None:
     assert ([], groups) == (limits.user_views(), limits.group_views())
 
 
-def test_limits_may_concern_a_user_or_not() -> None:
-    """Whom no limit names, and no wildcard, needs no further look."""
-    limits = books(a_root(a=(a_limit(users=("bob",), groups=("qa",), quantity=3),)))
-
-    assert [True, False, True] == [limits.has_limits_for(user) for user in (BOB, DAN, EVE)]
-
-
 def test_unknown_users_and_groups_have_no_document() -> None:
     """The document of somebody who is not listed is none."""
     assert (None, None) == (books().user_view("bob"), books().group_view("dev"))
@@ -332,4 +322,7 @@ def test_books_balance_through_any_work_and_any_reloads(steps: list[int | tuple[
                 limits.increase(queue, f"app{number}", user, memory(quantity))
                 held[user.name][number] += quantity
         limits.validate()
-        assert all(limits.usage_of(user).get("memory") == sum(held[user.name].values()) for user in USERS)
+        used = limits.usages()
+        assert all(
+            used.get(user.name, EMPTY).get("memory") == sum(held[user.name].values()) for user in USERS
+        )

@@ -15,7 +15,7 @@ def test_a_changed_limit_counts_from_then_on() -> None:
     limits.update(a_root())
 
     assert (memory(25), None) == (changed, limits.headroom("root.a", "app", BOB))
-    assert memory(30) == limits.usage_of(BOB)
+    assert {"bob": memory(30)} == limits.usages()
     limits.validate()
 
 
