@@ -42,7 +42,8 @@ check: $(VENV)/.ready $(LINKS)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.ready
-	$(BIN)/licorne bench
+	mkdir -p .cache && $(BIN)/licorne bench --json > .cache/bench.json
+	$(BIN)/python bench/targets.py .cache/bench.json
 
 soak: $(VENV)/.ready
 	$(BIN)/pytest -q -m soak --timeout 0

@@ -18,7 +18,6 @@ from .driver import SelfRunning, Stepped
 from .engine import Engine
 from .figures import Figures, figures_to_json
 from .gauges import Gauges
-from .light import Light
 from .measurement import measure
 from .workloads import workload_named
 
@@ -26,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .figures import Measurement
+    from .light import Light
     from .workloads import Workload
 
-__all__ = ["MeasureOn", "main", "measure_on_fresh_scheduler", "run_workload"]
+__all__ = ["MeasureOn", "light_if_installed", "main", "measure_on_fresh_scheduler", "run_workload"]
 
 MeasureOn: TypeAlias = "Callable[[Workload, Engine, Gauges], Measurement]"
 
@@ -51,7 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     logger.add(sys.stderr, level="WARNING")
     logger.enable("licorne")
     try:
-        figures = run_workload(workload_named(name), Engine(engine), Gauges(), Light(), measure_on)
+        figures = run_workload(
+            workload_named(name), Engine(engine), Gauges(), light_if_installed(), measure_on
+        )
     except LicorneError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -60,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run_workload(
-    workload: Workload, engine: Engine, gauges: Gauges, light: Light, measure_on: MeasureOn
+    workload: Workload, engine: Engine, gauges: Gauges, light: Light | None, measure_on: MeasureOn
 ) -> Figures:
     """Run the light, the workload, and the light again.
 
@@ -68,14 +70,14 @@ def run_workload(
         workload: What to run.
         engine: On what to run it.
         gauges: What time and memory are read from.
-        light: The unit of the ratios.
+        light: The unit of the ratios; `None` where it is not to be had.
         measure_on: What measures one workload on one engine, see `measure_on_fresh_scheduler`.
     """
-    before = light.allocations_per_second(gauges.clock_seconds, runs=_LIGHT_RUNS)
+    before = _pace_of(light, gauges)
     measurement = measure_on(workload, engine, gauges)
     # What is left of the scheduler would otherwise be collected on the light's time.
     gauges.collect_garbage()
-    after = light.allocations_per_second(gauges.clock_seconds, runs=_LIGHT_RUNS)
+    after = _pace_of(light, gauges)
     return Figures(
         workload=workload.name,
         engine=engine,
@@ -83,6 +85,19 @@ def run_workload(
         light_after_per_second=after,
         measurement=measurement,
     )
+
+
+def _pace_of(light: Light | None, gauges: Gauges) -> float | None:
+    return None if light is None else light.allocations_per_second(gauges.clock_seconds, runs=_LIGHT_RUNS)
+
+
+def light_if_installed() -> Light | None:
+    """Return the light, `None` where the extra `bench` is not installed."""
+    try:
+        from .light import Light  # noqa: PLC0415 - see above
+    except ModuleNotFoundError:
+        return None
+    return Light()
 
 
 def measure_on_fresh_scheduler(

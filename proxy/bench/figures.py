@@ -78,8 +78,9 @@ class Figures:
 
     workload: str
     engine: Engine
-    light_before_per_second: float
-    light_after_per_second: float
+    light_before_per_second: float | None
+    light_after_per_second: float | None
+    """`None` where what the light is made of is not installed."""
     measurement: Measurement
     threads: int | None = None
     """How many threads the engine had, if it was said."""
@@ -90,15 +91,17 @@ class Figures:
         return self.engine.value if self.threads is None else f"{self.engine.value}, {self.threads}"
 
     @property
-    def light_per_second(self) -> float:
+    def light_per_second(self) -> float | None:
         """The light in the middle of the run, as far as it can be known."""
+        if self.light_before_per_second is None or self.light_after_per_second is None:
+            return None
         return (self.light_before_per_second + self.light_after_per_second) / 2
 
     @property
     def ratio_to_light(self) -> float | None:
         """The pace of the workload in units of the light."""
-        pace = self.measurement.pace_per_second
-        return None if pace is None else pace / self.light_per_second
+        pace, light = self.measurement.pace_per_second, self.light_per_second
+        return None if pace is None or light is None else pace / light
 
 
 _ADAPTER: TypeAdapter[Figures] = TypeAdapter(Figures)
@@ -121,18 +124,18 @@ def figures_from_json(text: str) -> Figures:
 def median_figures(runs: Sequence[Figures]) -> Figures:
     """Return the one run in the middle: its figures belong together, which medians of each would not.
 
-    The middle is by the ratio to the light, or by the reaction where there is none. Of an even number of
-    runs it is the lower one of the two.
+    The middle is by the ratio to the light or else by the pace, or by the reaction where there is none. Of an
+    even number of runs it is the lower one of the two.
     """
     assert runs, "a median needs at least one run"
     return sorted(runs, key=_merit)[(len(runs) - 1) // 2]
 
 
 def _merit(figures: Figures) -> float:
-    if figures.ratio_to_light is not None:
-        return figures.ratio_to_light
     backlog = figures.measurement.backlog
-    return -backlog.reaction_median_seconds if backlog is not None else 0.0
+    if backlog is not None:
+        return -backlog.reaction_median_seconds
+    return figures.ratio_to_light or figures.measurement.pace_per_second or 0.0
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

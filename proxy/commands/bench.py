@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 _NAMES = " ".join(workload.name for workload in WORKLOADS)
-
-
-_TRACE_EVENTS: Final = 50_000
 
 
 def _engine(value: str | Engine) -> Engine:
@@ -66,29 +63,8 @@ def bench(
             help="Run each so often, and report the run in the middle.",
         ),
     ] = 1,
-    locks: Annotated[
-        bool,
-        typer.Option(
-            "--locks", help="Measure what checking locks costs and what threads bring, no workload."
-        ),
-    ] = False,
-    trace_events: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number("--trace-events", 1_000),
-            help=f"With --locks: events in the trace that is analysed; by default {_TRACE_EVENTS:,}.",
-        ),
-    ] = None,
 ) -> None:
     """Measure how fast the scheduler is, in units of what this machine allows."""
-    if trace_events is not None and not locks:
-        raise typer.BadParameter("--trace-events is for --locks")
-    if locks:
-        if workloads or all_workloads:
-            raise typer.BadParameter("--locks runs no workload; leave the workloads out")
-        _report_locks(trace_events or _TRACE_EVENTS, as_json=as_json)
-        return
     chosen = _chosen(workloads or [], all_workloads=all_workloads)
     engines = list(Engine) if all_engines else [engine]
     if threads is not None and Engine.THREADS not in engines:
@@ -125,42 +101,11 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
     from ..bench.report import report_json, report_tables
     from ..terminal.tables import is_for_people, output_console, print_table
 
+    if any(run.light_per_second is None for run in runs):
+        say("the light was not measured: it needs the extra licorne[bench]")
     if as_json:
         write_line(report_json(runs))
         return
     console = output_console()
     for table in report_tables(runs):
         print_table(table, console, plain=not is_for_people())
-
-
-def _report_locks(trace_events: int, *, as_json: bool) -> None:
-    from time import perf_counter, sleep
-
-    from ..bench.lock_costs import measure_lock_costs
-    from ..bench.lock_figures import measure_lock_figures
-    from ..bench.report import (
-        judged_pace_table,
-        lock_costs_json,
-        lock_costs_table,
-        lock_figures_table,
-        shared_pace_table,
-    )
-    from ..bench.thread_pace import measure_judged_pace, measure_shared_pace
-    from ..terminal.tables import is_for_people, output_console, print_table
-
-    costs = measure_lock_costs(perf_counter)
-    figures = measure_lock_figures(perf_counter, trace_events=trace_events)
-    with ends_on(BenchError, "Error", status=1):
-        judged = measure_judged_pace(perf_counter, sleep)
-        shared = measure_shared_pace(perf_counter)
-    if as_json:
-        write_line(lock_costs_json(costs, figures, judged=judged, shared=shared))
-    else:
-        console = output_console()
-        for table in (
-            lock_costs_table(costs),
-            lock_figures_table(figures),
-            judged_pace_table(judged),
-            shared_pace_table(shared),
-        ):
-            print_table(table, console, plain=not is_for_people())

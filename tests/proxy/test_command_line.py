@@ -243,10 +243,6 @@ def test_a_command_that_is_interrupted_ends_with_130(
         (["dry-run", "-i", "b", "--priority", "high"], "'--priority': a whole number is wanted, not 'high'"),
         (["bench", "--repeat", "0"], "'--repeat': a whole number from 1 on is wanted, not '0'"),
         (["bench", "--threads", "9" * 99], "'--threads': a whole number from 1 on is wanted, not '9"),
-        (
-            ["bench", "--trace-events", "5"],
-            "'--trace-events': a whole number from 1,000 on is wanted, not '5'",
-        ),
         (["bench", "--engine", "warp"], "'--engine': 'warp' is unknown, there are actors, direct, threads"),
     ],
 )

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from support.proxy.bench_fakes import FakeClock, FakeScheduler, a_workload, fake_gauges
 
-from licorne.proxy.bench.child import run_workload
+from licorne.proxy.bench.child import light_if_installed, run_workload
 from licorne.proxy.bench.driver import Stepped
 from licorne.proxy.bench.engine import Engine
 from licorne.proxy.bench.light import Light
@@ -12,6 +13,8 @@ from licorne.proxy.bench.measurement import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
     from licorne.proxy.bench.figures import Measurement
     from licorne.proxy.bench.gauges import Gauges
@@ -45,4 +48,21 @@ def test_the_light_shines_before_and_after_the_workload() -> None:
 
     assert log == ["light, 3 runs", "tiny on direct", "light, 3 runs"]
     assert (figures.light_before_per_second, figures.light_after_per_second) == (50_000.0, 30_000.0)
+    assert figures.measurement.nodes_per_second == 2.0
+
+
+def test_without_its_extra_a_workload_is_measured_without_the_light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its figures are there, but for the light."""
+    assert isinstance(light_if_installed(), Light)
+    monkeypatch.delitem(sys.modules, "licorne.proxy.bench.light")
+    monkeypatch.setitem(sys.modules, "sortedcontainers", None)
+    clock = FakeClock()
+
+    def measure_on(workload: Workload, _: Engine, gauges: Gauges) -> Measurement:
+        return measure(workload, Stepped(FakeScheduler(clock), gauges), gauges)
+
+    light = light_if_installed()
+    figures = run_workload(a_workload(), Engine.DIRECT, fake_gauges(clock), light, measure_on)
+
+    assert (None, None, None) == (light, figures.light_per_second, figures.ratio_to_light)
     assert figures.measurement.nodes_per_second == 2.0

@@ -82,6 +82,14 @@ def test_the_run_in_the_middle_of_two_is_the_slower_one() -> None:
     assert slow == median_figures([fast, slow])
 
 
+def test_without_the_light_the_run_in_the_middle_is_chosen_by_its_pace() -> None:
+    """Where it is not installed there is no ratio."""
+    runs = [some_figures(pace=pace, light=None) for pace in (3_000.0, 1_000.0, 2_000.0)]
+
+    assert [None] * 3 == [run.ratio_to_light for run in runs]
+    assert runs[2] == median_figures(runs)
+
+
 def test_backlogs_are_compared_by_their_reaction() -> None:
     """The run in the middle has neither the best nor the worst reaction."""
     runs = [

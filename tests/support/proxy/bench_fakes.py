@@ -198,7 +198,7 @@ def some_figures(
     *,
     engine: Engine = Engine.ACTORS,
     pace: float | None = 20_000.0,
-    light: float = 40_000.0,
+    light: float | None = 40_000.0,
     churn: Churn | None = None,
     backlog: Backlog | None = None,
 ) -> Figures:

@@ -10,10 +10,10 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..scheduler.scheduler import Scheduler
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .errors import BenchError
+from licorne.proxy.bench.errors import BenchError
+from licorne.proxy.scheduler.scheduler import Scheduler
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.api import ResourceManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

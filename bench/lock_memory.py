@@ -7,8 +7,9 @@ import tracemalloc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from ... import lockcheck
-from .lock_figure import LockFigure
+from figure import Figure
+
+from licorne import lockcheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ _KINDS: Final[dict[str, Callable[[lockcheck.Level], AbstractContextManager[objec
 }
 
 
-def bytes_per_lock(*, count: int = 20_000) -> tuple[LockFigure, ...]:
+def bytes_per_lock(*, count: int = 20_000) -> tuple[Figure, ...]:
     """Return the bytes of a checked lock beyond those of a plain one: of so many, and once each was taken.
 
     At the level `full` the latter include the stack, up to twelve frames, and what the graph learns.
@@ -34,8 +35,8 @@ def bytes_per_lock(*, count: int = 20_000) -> tuple[LockFigure, ...]:
         for level in _LEVELS:
             made, taken = _bytes_of(make, level, count)
             name = f"{kind}, {level.name.lower()}"
-            figures.append(LockFigure(f"{name}, beyond a plain one", made - plain, "bytes", wanted_max=96))
-            figures.append(LockFigure(f"{name}, the same, once taken", taken - plain, "bytes"))
+            figures.append(Figure(f"{name}, beyond a plain one", made - plain, "bytes", wanted_max=96))
+            figures.append(Figure(f"{name}, the same, once taken", taken - plain, "bytes"))
     return tuple(figures)
 
 

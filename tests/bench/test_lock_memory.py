@@ -5,8 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-
-from licorne.proxy.bench.lock_memory import bytes_per_lock
+from lock_memory import bytes_per_lock
 
 
 @pytest.mark.lockcheck(off=True)  # it counts what its own sessions keep

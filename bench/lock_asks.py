@@ -5,16 +5,17 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final, final
 
-from ... import lockcheck
-from ...actors.actor import PooledActor
-from ...actors.dispatcher import Dispatcher
-from .lock_costs import ORDER
-from .lock_figure import LockFigure
+from figure import Figure
+from lock_costs import ORDER
+
+from licorne import lockcheck
+from licorne.actors.actor import PooledActor
+from licorne.actors.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...actors.reference import PooledRef
+    from licorne.actors.reference import PooledRef
 
 __all__ = ["checked_asks"]
 
@@ -43,7 +44,7 @@ class _Asker(PooledActor):
 
 def checked_asks(
     clock_seconds: Callable[[], float], *, times: int = 200, rounds: int = 60
-) -> tuple[LockFigure, ...]:
+) -> tuple[Figure, ...]:
     """Return what checking adds to an ask of an idle actor, and to one that stands behind a message.
 
     An idle actor is asked by a thread that runs none, and by another actor, as in a scheduler nearly all are.
@@ -55,11 +56,11 @@ def checked_asks(
             with lockcheck.session(lockcheck.Order(ORDER), level=level) if checks else nullcontext():
                 asks.measure()
     unchecked = fastest[lockcheck.Level.OFF].microseconds
-    figures: list[LockFigure] = []
+    figures: list[Figure] = []
     for way, microseconds in unchecked.items():
-        figures.append(LockFigure(f"an ask {way}, unchecked", microseconds, "µs"))
+        figures.append(Figure(f"an ask {way}, unchecked", microseconds, "µs"))
         figures.extend(
-            LockFigure(
+            Figure(
                 f"checking it adds, {level.name.lower()}",
                 fastest[level].microseconds[way] - microseconds,
                 "µs",

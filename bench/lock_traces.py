@@ -7,17 +7,18 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from ... import lockcheck
-from ...lockcheck.findings.evidence import Frame
-from ...lockcheck.prediction.collector import collector_paused
-from ...lockcheck.prediction.prediction import predict
-from ...lockcheck.prediction.trace_index import TraceIndex
-from ...lockcheck.sessions.recording import recording
-from ...lockcheck.traces.file import read_trace
-from ...lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
-from ...lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter
-from .lock_costs import TIMES, time_taking
-from .lock_figure import LockFigure
+from figure import Figure
+from lock_costs import TIMES, time_taking
+
+from licorne import lockcheck
+from licorne.lockcheck.findings.evidence import Frame
+from licorne.lockcheck.prediction.collector import collector_paused
+from licorne.lockcheck.prediction.prediction import predict
+from licorne.lockcheck.prediction.trace_index import TraceIndex
+from licorne.lockcheck.sessions.recording import recording
+from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
+from licorne.lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +36,7 @@ _SITE: Final = Frame("cluster.py", 1, "schedule", "with lock:")
 
 def recorded_events(
     clock_seconds: Callable[[], float], *, times: int = TIMES, rounds: int = 30
-) -> tuple[LockFigure, ...]:
+) -> tuple[Figure, ...]:
     """Return what recording adds to an event, over the level `full`, of both kinds of lock."""
     full: dict[str, float] = {}
     record: dict[str, float] = {}
@@ -46,7 +47,7 @@ def recorded_events(
             with recording(Path(folder) / "locks.lct"):
                 _time_locks(record, clock_seconds, times)
     return tuple(
-        LockFigure(
+        Figure(
             f"recording adds to an event of an {name}",
             (seconds - full[name]) / (2 * times) * 1e6,
             "µs",
@@ -67,7 +68,7 @@ def _time_locks(fastest: dict[str, float], clock_seconds: Callable[[], float], t
         fastest[name] = min(seconds, fastest.get(name, seconds))
 
 
-def analysis(clock_seconds: Callable[[], float], *, events: int) -> tuple[LockFigure, ...]:
+def analysis(clock_seconds: Callable[[], float], *, events: int) -> tuple[Figure, ...]:
     """Return how fast a trace of so many events is read, indexed and searched for deadlocks."""
     with TemporaryDirectory() as folder, collector_paused():
         path = Path(folder) / "locks.lct"
@@ -81,12 +82,12 @@ def analysis(clock_seconds: Callable[[], float], *, events: int) -> tuple[LockFi
         predicted = clock_seconds()
     millions = len(trace.events) / 1e6
     return (
-        LockFigure("a trace has", len(trace.events), "events"),
-        LockFigure("an event has", used_bytes / len(trace.events), "bytes", wanted_max=16),
-        LockFigure("reading", millions / (read - start), "million events/s"),
-        LockFigure("the graph", millions / (indexed - read), "million events/s", wanted_min=1),
-        LockFigure("prediction, a million events", (predicted - indexed) / millions, "s", wanted_max=10),
-        LockFigure("that many deadlocks were predicted", len(found), ""),
+        Figure("a trace has", len(trace.events), "events"),
+        Figure("an event has", used_bytes / len(trace.events), "bytes", wanted_max=16),
+        Figure("reading", millions / (read - start), "million events/s"),
+        Figure("the graph", millions / (indexed - read), "million events/s", wanted_min=1),
+        Figure("prediction, a million events", (predicted - indexed) / millions, "s", wanted_max=10),
+        Figure("that many deadlocks were predicted", len(found), ""),
     )
 
 

@@ -6,15 +6,9 @@ import json
 import threading
 
 import pytest
+from locks import costs_json, threads_table
 from support.proxy.listening import WAIT_SECONDS
-
-from licorne.proxy.bench.report import judged_pace_table, lock_costs_json, shared_pace_table
-from licorne.proxy.bench.thread_pace import (
-    JUDGEMENT_SECONDS,
-    ThreadPace,
-    measure_judged_pace,
-    measure_shared_pace,
-)
+from thread_pace import JUDGEMENT_SECONDS, ThreadPace, measure_judged_pace, measure_shared_pace
 
 
 def test_two_threads_place_twice_as_much() -> None:
@@ -56,9 +50,9 @@ def test_the_tables_and_the_document_have_a_row_a_count() -> None:
     """With the pace and the ratio."""
     judged = (ThreadPace(1, 400.0, 1.0), ThreadPace(4, 1400.0, 3.5))
     shared = (ThreadPace(1, 4000.0, 1.0), ThreadPace(2, 3000.0, 0.75))
-    document = json.loads(lock_costs_json((), judged=judged, shared=shared))
+    document = json.loads(costs_json((), judged_paces=judged, shared_paces=shared))
 
-    assert ["1.00", "3.50"] == list(judged_pace_table(judged).columns[2].cells)
-    assert ["1.00", "0.75"] == list(shared_pace_table(shared).columns[2].cells)
+    assert ["1.00", "3.50"] == list(threads_table("judged", judged).columns[2].cells)
+    assert ["1.00", "0.75"] == list(threads_table("shared", shared).columns[2].cells)
     assert [1, 4] == [entry["threads"] for entry in document["judged_pace"]]
     assert [1, 2] == [entry["threads"] for entry in document["shared_pace"]]

@@ -12,10 +12,11 @@ from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Final, final
 
-from ... import lockcheck
-from ...lockcheck.findings.statistics import PENDING_MAX
-from .condition_lock import ConditionRWLock
-from .lock_figure import LockFigure
+from condition_lock import ConditionRWLock
+from figure import Figure
+
+from licorne import lockcheck
+from licorne.lockcheck.findings.statistics import PENDING_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,7 +144,7 @@ def measure_lock_costs(
 
 def added_by_chain(
     clock_seconds: Callable[[], float], *, times: int = TIMES, rounds: int = 60
-) -> tuple[LockFigure, ...]:
+) -> tuple[Figure, ...]:
     """Return what the check adds to four locks that are taken one below the other."""
     kinds = [
         _Kind(f"{_CHAIN}, {level.name.lower()}", level, _Chain, ())
@@ -151,7 +152,7 @@ def added_by_chain(
     ]
     unchecked, *checked = _fastest(kinds, clock_seconds, times, rounds).values()
     return tuple(
-        LockFigure(f"{kind.subject} adds", (seconds - unchecked) / times * 1e6, "µs", wanted_max=limit)
+        Figure(f"{kind.subject} adds", (seconds - unchecked) / times * 1e6, "µs", wanted_max=limit)
         for kind, seconds, limit in zip(kinds[1:], checked, (1.0, None), strict=True)
     )
 

@@ -8,19 +8,16 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from condition_lock import ConditionRWLock
+from figure import Figure, figures_table
+from lock_asks import checked_asks
+from lock_costs import LockCost, added_by_chain, measure_lock_costs
+from lock_load import checked_throughput
+from lock_traces import analysis, recorded_events, write_cluster_trace
+from locks import costs_json, lock_costs_table, main
 
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.traces.file import read_trace
-from licorne.proxy.bench.condition_lock import ConditionRWLock
-from licorne.proxy.bench.lock_asks import checked_asks
-from licorne.proxy.bench.lock_costs import LockCost, added_by_chain, measure_lock_costs
-from licorne.proxy.bench.lock_figure import LockFigure
-from licorne.proxy.bench.lock_load import checked_throughput
-from licorne.proxy.bench.lock_traces import analysis, recorded_events, write_cluster_trace
-from licorne.proxy.bench.report import lock_costs_json, lock_costs_table, lock_figures_table
-from licorne.proxy.commands.bench import bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +66,7 @@ def test_the_table_and_the_document_say_what_is_wanted() -> None:
     """One row, and one entry, for each kind."""
     costs = (LockCost("plain", "plain", 100.0, 1.0, None), LockCost("checked", "plain", 300.0, 3.0, 2.5))
 
-    document = json.loads(lock_costs_json(costs))
+    document = json.loads(costs_json(costs))
 
     assert [("plain", True), ("checked", False)] == [
         (entry["subject"], entry["is_met"]) for entry in document["lock_costs"]
@@ -80,14 +77,14 @@ def test_the_table_and_the_document_say_what_is_wanted() -> None:
 def test_a_figure_is_met_up_to_its_limit() -> None:
     """From above or from below; where nothing is wanted any is."""
     figures = [
-        LockFigure("most", 1.0, "µs", wanted_max=1.0),
-        LockFigure("too much", 1.1, "µs", wanted_max=1.0),
-        LockFigure("least", 0.9, "x", wanted_min=0.9),
-        LockFigure("too little", 0.8, "x", wanted_min=0.9),
-        LockFigure("any", 50_000, "events"),
+        Figure("most", 1.0, "µs", wanted_max=1.0),
+        Figure("too much", 1.1, "µs", wanted_max=1.0),
+        Figure("least", 0.9, "x", wanted_min=0.9),
+        Figure("too little", 0.8, "x", wanted_min=0.9),
+        Figure("any", 50_000, "events"),
     ]
-    table = lock_figures_table(figures)
-    entries = json.loads(lock_costs_json((), figures))["lock_figures"]
+    table = figures_table("", figures)
+    entries = json.loads(costs_json((), figures))["lock_figures"]
 
     assert [True, False, True, False, True] == [entry["is_met"] for entry in entries]
     assert ["≤ 1", "≤ 1", "≥ 0.9", "≥ 0.9", ""] == list(table.columns[3].cells)
@@ -157,13 +154,9 @@ def test_a_lock_on_a_condition_keeps_writers_out_and_lets_them_go_first() -> Non
     assert ["wants to write", "writes", "reads"] == order
 
 
-def test_locks_and_workloads_are_not_measured_together() -> None:
-    """They have nothing in common."""
-    application = typer.Typer()
-    application.command()(bench)
+def test_a_trace_that_is_too_short_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is measured before the options are understood."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["--trace-events", "5"])
 
-    result = CliRunner().invoke(application, ["--locks", "a"])
-
-    assert 2 == result.exit_code
-    assert "leave the workloads out" in result.output
-    assert 2 == CliRunner().invoke(application, ["--trace-events", "5000", "a"]).exit_code
+    assert "at least 1,000 events are wanted, not 5" in capsys.readouterr().err

@@ -9,16 +9,17 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from ... import lockcheck
-from .light import Light
-from .lock_costs import CLASSES, ORDER
-from .lock_figure import LockFigure
+from figure import Figure
+from lock_costs import CLASSES, ORDER
+
+from licorne import lockcheck
+from licorne.proxy.bench.light import Light
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
-    from ..si import si_pb2 as si
+    from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["checked_throughput"]
 
@@ -28,7 +29,7 @@ _NODES: Final = 50
 
 def checked_throughput(
     clock_seconds: Callable[[], float], *, allocations: int = 25, rounds: int = 40
-) -> tuple[LockFigure, ...]:
+) -> tuple[Figure, ...]:
     """Return the throughput with checked locks as a share of that with unchecked ones, in turns.
 
     Args:
@@ -45,7 +46,7 @@ def checked_throughput(
             with lockcheck.session(lockcheck.Order(ORDER), level=level):
                 checked[level] = min(checked[level], _seconds(allocations, clock_seconds))
     return tuple(
-        LockFigure(
+        Figure(
             f"throughput of {THREADS} threads, {level.name.lower()}",
             unchecked / checked[level],
             "x unchecked",

@@ -1,0 +1,128 @@
+"""Hold figures of `licorne bench --json` against what is wanted: `python bench/targets.py figures.json`.
+
+What is quoted was not measured by this program. The recorded core ran on one quiet machine whose light was
+about 40,000 allocations per second; figures of another machine stand beside it for orientation alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from figure import Figure, figures_table
+from rich.table import Table
+
+from licorne.proxy.bench.engine import Engine
+from licorne.proxy.bench.figures import figures_from_json
+from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from licorne.proxy.bench.figures import Figures
+
+__all__ = ["QUOTED", "Quoted", "comparisons", "goals", "main", "quoted_table"]
+
+_LIGHT_RATIO_MIN: Final = 0.5
+_REACTION_MILLISECONDS_MAX: Final = 1.0
+_BYTES_MAX: Final = (("a node", 8_000), ("an application", 12_000), ("an ask", 4_000))
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """One row of the bench table: the recorded core's median, and the multiple of it that is wanted."""
+
+    recorded_core: str
+    wanted: str
+
+
+_U: Final = Quoted("3,500-4,100/s", "≥ 4x, moonshot 8x")
+_BACKLOG_WANTED: Final = "no work until something changes"
+
+QUOTED: Final[Mapping[str, Quoted]] = {
+    "u500": _U,
+    "u1000": _U,
+    "u2000": _U,
+    "u5000": _U,
+    "a": Quoted("2,050/s", "≥ 8x"),
+    "a_fifo": Quoted("7,400/s", "≥ 2.5x"),
+    "b": Quoted("5,500/s", "≥ 3x"),
+    "c": Quoted("750/s", "≥ 20x"),
+    "d": Quoted("1,500/s", "≥ 12x"),
+    "e_fair": Quoted("1,700/s", "≥ 9x"),
+    "e_bin": Quoted("1,800/s", "≥ 9x"),
+    "f_lock": Quoted("1,700/s, p50 0.39 ms, p99 3.8 ms", "≥ 5x"),
+    "f_pipe": Quoted("7,200/s", "≥ 2x"),
+    "g_full": Quoted("0.07 core", _BACKLOG_WANTED),
+    "g_frag": Quoted("0.3 core, first scan 1.9 s", _BACKLOG_WANTED),
+}
+
+# The first workload runs at no less than this part of the pace of the second.
+_FLATNESS: Final = (("u5000", "u500", 0.8), ("d", "a_fifo", 0.8), ("c", "u5000", 0.9))
+# An engine takes at most 1.25 times as long as `direct`.
+_ACTORS_TO_DIRECT_MIN: Final = 1 / 1.25
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the figures of one file beside what is wanted of them."""
+    parser = argparse.ArgumentParser(prog="bench/targets.py", description=__doc__)
+    parser.add_argument("figures", type=Path, help="what `licorne bench --json` wrote")
+    document = json.loads(parser.parse_args(arguments).figures.read_text(encoding="utf-8"))
+    runs = [figures_from_json(json.dumps(run)) for run in document["runs"]]
+    wanted = [figure for run in runs for figure in goals(run)]
+    console = output_console()
+    for table in (quoted_table(runs), figures_table("Wanted", [*wanted, *comparisons(runs)])):
+        print_table(table, console, plain=not is_for_people())
+
+
+def quoted_table(runs: Sequence[Figures]) -> Table:
+    """Return the pace of each run beside that of the recorded core."""
+    table = Table(title="Pace, and what is quoted from bench.md", title_justify="left")
+    for heading in ("workload", "engine", "per second", "recorded core (quoted)", "wanted, x recorded core"):
+        table.add_column(heading, justify="right" if heading == "per second" else "left")
+    for run in runs:
+        pace, quoted = run.measurement.pace_per_second, QUOTED[run.workload]
+        pace_text = "-" if pace is None else f"{pace:,.0f}"
+        table.add_row(run.workload, run.engine_text, pace_text, quoted.recorded_core, quoted.wanted)
+    return table
+
+
+def goals(run: Figures) -> Iterator[Figure]:
+    """Give the figures of one run of which something is wanted, as far as it has them."""
+    measured, name = run.measurement, f"{run.workload} ({run.engine_text})"
+    if run.ratio_to_light is not None:
+        yield Figure(name, run.ratio_to_light, "x light", wanted_min=_LIGHT_RATIO_MIN)
+    if measured.backlog is not None:
+        reaction = measured.backlog.reaction_median_seconds * 1_000
+        yield Figure(f"{name}, reaction", reaction, "ms", wanted_max=_REACTION_MILLISECONDS_MAX)
+    sizes = (measured.bytes_per_node, measured.bytes_per_application, measured.bytes_per_ask)
+    for (subject, limit), size in zip(_BYTES_MAX, sizes, strict=True):
+        if size is not None:
+            yield Figure(f"{name}, {subject}", size, "bytes", wanted_max=limit)
+
+
+def comparisons(runs: Sequence[Figures]) -> Iterator[Figure]:
+    """Give every comparison of two runs for which both were made.
+
+    What is compared are ratios to the light, so that a machine that slows down between two runs does not
+    show as a difference between them.
+    """
+    ratios = {
+        (run.engine, run.workload): run.ratio_to_light for run in runs if run.ratio_to_light is not None
+    }
+    for (engine, workload), ratio in ratios.items():
+        for flat, reference, quotient_min in _FLATNESS:
+            if workload == flat and (engine, reference) in ratios:
+                subject = f"{flat} / {reference} ({engine.value})"
+                yield Figure(subject, ratio / ratios[engine, reference], "x", wanted_min=quotient_min)
+        if engine is Engine.ACTORS and (Engine.DIRECT, workload) in ratios:
+            quotient = ratio / ratios[Engine.DIRECT, workload]
+            yield Figure(f"actors / direct ({workload})", quotient, "x", wanted_min=_ACTORS_TO_DIRECT_MIN)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
