@@ -24,8 +24,7 @@ from .extra_configurations import ExtraConfigurations
 from .managers import Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
 from .outbox import Outbox
-from .question_side import QuestionSide
-from .questions import ask_each, quarantined
+from .questions import QuestionSide, ask_each, quarantined
 from .registrations import Registrations
 from .snapshots import snapshot
 from .stepping import Stepping
