@@ -7,30 +7,16 @@ from typing import Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..terminal.bad_input import ends_on
-from .options import (
-    AfterOption,
-    AsJsonOption,
-    AtOption,
-    ConfigOption,
-    EngineOption,
-    InputOption,
-    NodesOption,
-    OwnTimesOption,
-    PartitionOption,
-    RmOption,
-    SeedOption,
-    ThreadsOption,
-    UsersOption,
-    whole_number,
-)
+from .moment import Moment, moment_command
+from .options import whole_number
 
 __all__ = ["dry_run"]
 
 
+@moment_command("licorne dry-run")
 def dry_run(
+    moment: Moment,
     *,
-    input_path: InputOption,
     of: Annotated[
         str | None,
         typer.Option("--of", metavar="APPLICATION", help="An ask of this application, no new one."),
@@ -59,51 +45,22 @@ def dry_run(
         ),
     ] = 0,
     required_node: Annotated[str, typer.Option("--required-node", help="The one node for the ask.")] = "",
-    at: AtOption = None,
-    after: AfterOption = None,
-    partition: PartitionOption = None,
-    rm: RmOption = None,
-    nodes: NodesOption = None,
-    config: ConfigOption = None,
-    users: UsersOption = None,
-    engine: EngineOption = "direct",
-    threads: ThreadsOption = None,
-    own_times: OwnTimesOption = False,
-    seed: SeedOption = 1,
-    as_json: AsJsonOption = False,
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
     from ..explanation.dry_run_requests import new_application, new_ask
     from ..explanation.dry_run_text import dry_run_document, dry_run_lines
-    from ..explanation.stage import stage_for, stage_options
-    from .printing import moment_document, print_document, print_lines
 
-    with ends_on(LicorneError, "licorne dry-run"):
-        options = stage_options(
-            input_path,
-            at=at,
-            after=after,
-            nodes=nodes,
-            config=config,
-            users=users,
-            engine=engine,
-            threads=threads,
-            own_times=own_times,
-            seed=seed,
-        )
-        _check(of, user=user, details=[queue, *(group or []), *(tag or [])], resource=resource)
-        application = None
-        if of is None:
-            application = new_application(user or "", group or [], queue, tag or [], partition or "")
-        ask = None
-        if resource:
-            ask = new_ask(of, resource, priority, required_node, partition or "")
-        with stage_for(options) as stage:
-            run = stage.scheduler.dry_run(application=application, ask=ask, rm_id=rm)
-            if as_json:
-                print_document(moment_document(stage) | dry_run_document(run, stage.where))
-            else:
-                print_lines(stage, dry_run_lines(run, stage.where))
+    _check(of, user=user, details=[queue, *(group or []), *(tag or [])], resource=resource)
+    partition = moment.partition or ""
+    application = None
+    if of is None:
+        application = new_application(user or "", group or [], queue, tag or [], partition)
+    new = new_ask(of, resource, priority, required_node, partition) if resource else None
+    moment.show(
+        lambda scheduler: scheduler.dry_run(application=application, ask=new, rm_id=moment.rm),
+        dry_run_document,
+        dry_run_lines,
+    )
 
 
 def _check(of: str | None, *, user: str | None, details: list[str], resource: list[str] | None) -> None:

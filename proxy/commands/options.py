@@ -14,16 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "AfterOption",
     "AsJsonOption",
-    "AtOption",
-    "ConfigOption",
     "EngineOption",
-    "InputOption",
     "NodesOption",
     "OwnTimesOption",
-    "PartitionOption",
-    "RmOption",
     "SeedOption",
     "ThreadsOption",
     "UsersOption",
@@ -49,33 +43,8 @@ def whole_number(option: str, at_least: int | None = None) -> Callable[[str | in
     return read
 
 
-InputOption: TypeAlias = Annotated[
-    Path,
-    typer.Option(
-        "--input",
-        "-i",
-        metavar="FILE",
-        help="A transcript (.jsonl), which is replayed, or what `simulate` takes, which is simulated.",
-    ),
-]
-AtOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--at", metavar="DURATION", help="Stop at this virtual time, such as 90s; else at the end."),
-]
-AfterOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--after",
-        metavar="LINE",
-        parser=whole_number("--after"),
-        help="Stop after this line of a transcript.",
-    ),
-]
 NodesOption: TypeAlias = Annotated[
     Path | None, typer.Option("--nodes", help="The nodes of openb pods (.csv), or the machines of a log.")
-]
-ConfigOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--config", help="The queues (queues.yaml) instead of those of the input.")
 ]
 UsersOption: TypeAlias = Annotated[
     Path | None,
@@ -104,11 +73,5 @@ SeedOption: TypeAlias = Annotated[
         parser=whole_number("--seed"),
         help="What durations of a scenario are drawn with.",
     ),
-]
-PartitionOption: TypeAlias = Annotated[
-    str | None, typer.Option("--partition", help="The partition, where several have the application.")
-]
-RmOption: TypeAlias = Annotated[
-    str | None, typer.Option("--rm", help="The resource manager, where several have the application.")
 ]
 AsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -15,15 +15,13 @@ from ...model.errors import LicorneError
 from ..files.input_files import read_text
 from ..files.located_yaml import read_located_yaml
 from ..resolvers.user_file import read_users
-from ..scheduler.engine_names import engine_named
 from ..si import si_pb2 as si
 from ..simulation.books import Books
 from ..simulation.driver import Driver, NoProgress
 from ..simulation.given_queues import partitions_in, read_queues
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM
-from ..simulation.workloads.inputs import InputKind, InputOptions, kind_of_input, load_input
-from ..simulation.workloads.openb import OpenbMode
+from ..simulation.workloads.inputs import InputKind, kind_of_input, load_input
 from ..simulation.workloads.transcript_input import Transcript
 from ..transcripts.replay import Replay
 from ..transcripts.transcript import read_transcript
@@ -36,10 +34,11 @@ if TYPE_CHECKING:
     from ..resolvers.resolver import UserResolver
     from ..scheduler.scheduler import EngineName, Scheduler
     from ..simulation.given_queues import GivenQueues
+    from ..simulation.workloads.inputs import InputOptions
     from ..transcripts.transcript import Line
     from .words import Where
 
-__all__ = ["Stage", "StageOptions", "stage_for", "stage_options"]
+__all__ = ["Stage", "StageOptions", "moment_ns", "stage_for"]
 
 _FIRST_PARTITION: Final = "partitions[0]"
 
@@ -67,48 +66,19 @@ class StageOptions:
     after_line: int | None = None
 
 
-def stage_options(
-    path: Path,
-    *,
-    at: str | None,
-    after: int | None,
-    nodes: Path | None,
-    config: Path | None,
-    users: Path | None,
-    engine: str,
-    threads: int | None,
-    own_times: bool,
-    seed: int,
-) -> StageOptions:
-    """Check the options, and return what they ask for.
+def moment_ns(text: str) -> int:
+    """Read the moment to stop at.
 
     Raises:
-        LicorneError: The engine is unknown, or the time is none.
+        LicorneError: It is no duration, or a negative one.
     """
-    return StageOptions(
-        input=InputOptions(
-            path=path,
-            nodes_path=nodes,
-            openb_mode=OpenbMode.OWN_TIMES if own_times else OpenbMode.PACKING,
-            seed=seed,
-        ),
-        config_path=config,
-        users_path=users,
-        engine=engine_named(engine),
-        threads=threads,
-        at_ns=None if at is None else _moment_ns(at),
-        after_line=after,
-    )
-
-
-def _moment_ns(text: str) -> int:
     try:
-        moment_ns = parse_duration_ns(text)
+        at_ns = parse_duration_ns(text)
     except DurationError as error:
         raise LicorneError(f"--at: {error}") from error
-    if moment_ns < 0:
+    if at_ns < 0:
         raise LicorneError(f"--at {text}: a time before the start")
-    return moment_ns
+    return at_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,160 @@
+"""What the commands `explain` and `dry-run` share: what is played, up to when, and how it is shown."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, final
+
+import typer
+
+from ...model.errors import LicorneError
+from ..terminal.bad_input import ends_on
+from .options import (
+    AsJsonOption,
+    EngineOption,
+    NodesOption,
+    OwnTimesOption,
+    SeedOption,
+    ThreadsOption,
+    UsersOption,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ...model.values.documents import Document
+    from ..explanation.stage import StageOptions
+    from ..explanation.text import Line
+    from ..explanation.words import Where
+    from ..scheduler.scheduler import Scheduler
+
+__all__ = ["Moment", "moment_command"]
+
+T = TypeVar("T")
+Own = ParamSpec("Own")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The moment that is asked about, and how the answer is printed."""
+
+    options: StageOptions
+    partition: str | None
+    rm: str | None
+    as_json: bool
+
+    def show(
+        self,
+        ask: Callable[[Scheduler], T],
+        document_of: Callable[[T, Where], Document],
+        lines_of: Callable[[T, Where], Iterable[Line]],
+    ) -> None:
+        """Play the input up to the moment, ask the scheduler, and print its answer."""
+        from ..explanation.stage import stage_for
+        from .printing import moment_document, print_document, print_lines
+
+        with stage_for(self.options) as stage:
+            answer = ask(stage.scheduler)
+            if self.as_json:
+                print_document(moment_document(stage) | document_of(answer, stage.where))
+            else:
+                print_lines(stage, lines_of(answer, stage.where))
+
+
+def moment_command(
+    who: str,
+) -> Callable[[Callable[Concatenate[Moment, Own], None]], Callable[..., None]]:
+    """Return a decorator: the command has the options of a moment besides its own, and is given the moment.
+
+    Args:
+        who: What an error begins with: the name of the command.
+    """
+
+    def decorated(command: Callable[Concatenate[Moment, Own], None]) -> Callable[..., None]:
+        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+        common = inspect.signature(_moment, eval_str=True).parameters.values()
+
+        def run(**values: Any) -> None:  # Typer has read them as the signature says.
+            with ends_on(LicorneError, who):
+                moment = _moment(**{each.name: values.pop(each.name) for each in common})
+                command(moment, **values)  # type: ignore[call-arg] # likewise
+
+        run.__doc__ = command.__doc__
+        run.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined] # typer reads it
+        return run
+
+    return decorated
+
+
+def _moment(
+    *,
+    input_path: Annotated[
+        Path,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="FILE",
+            help="A transcript (.jsonl), which is replayed, or what `simulate` takes, which is simulated.",
+        ),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="DURATION", help="Stop at this virtual time, such as 90s; else at the end."
+        ),
+    ] = None,
+    after: Annotated[
+        int | None,
+        typer.Option(
+            "--after",
+            metavar="LINE",
+            parser=whole_number("--after"),
+            help="Stop after this line of a transcript.",
+        ),
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", help="The partition, where several have the application.")
+    ] = None,
+    rm: Annotated[
+        str | None, typer.Option("--rm", help="The resource manager, where several have the application.")
+    ] = None,
+    nodes: NodesOption = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="The queues (queues.yaml) instead of those of the input.")
+    ] = None,
+    users: UsersOption = None,
+    engine: EngineOption = "direct",
+    threads: ThreadsOption = None,
+    own_times: OwnTimesOption = False,
+    seed: SeedOption = 1,
+    as_json: AsJsonOption = False,
+) -> Moment:
+    """Return the moment that the options say.
+
+    Raises:
+        LicorneError: The engine is unknown, or the time is none.
+    """
+    from ..explanation.stage import StageOptions, moment_ns
+    from ..scheduler.engine_names import engine_named
+    from ..simulation.workloads.inputs import InputOptions
+    from ..simulation.workloads.openb import OpenbMode
+
+    options = StageOptions(
+        input=InputOptions(
+            path=input_path,
+            nodes_path=nodes,
+            openb_mode=OpenbMode.OWN_TIMES if own_times else OpenbMode.PACKING,
+            seed=seed,
+        ),
+        config_path=config,
+        users_path=users,
+        engine=engine_named(engine),
+        threads=threads,
+        at_ns=None if at is None else moment_ns(at),
+        after_line=after,
+    )
+    return Moment(options, partition, rm, as_json)
