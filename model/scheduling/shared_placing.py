@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
-from ..state.placing import count_accepted
+from ..state.placing import count_accepted, finish_placing
 from ..values.allocation import Allocation
-from ..values.messages import AllocationPlaced
 from .cycle import is_idle, rests
 
 if TYPE_CHECKING:
@@ -115,8 +114,5 @@ def _commit(state: PartitionState, seat: Seat, ask: Ask) -> bool:
             return False
         undo.pop_all()
     assert not answer.reservations, f"{ask.allocation_key} is reserved, and nothing is: please report"
-    state.remove_pending(seat, ask)
-    state.placed.count(ask)
-    state.settle(seat, answer)
-    state.around.announce(AllocationPlaced(allocation))
+    finish_placing(state, seat, allocation, answer)
     return True

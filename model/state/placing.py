@@ -10,12 +10,20 @@ from ..values.allocation import Allocation
 from ..values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
+    from ..applications.effects import Answer
     from ..nodes.order import NodeSeat
     from ..queues.seat import Seat
     from ..values.allocation import Ask
     from .partition_state import PartitionState
 
-__all__ = ["cancel_ordinary_reservations", "commit", "count_accepted", "reserve", "unreserve"]
+__all__ = [
+    "cancel_ordinary_reservations",
+    "commit",
+    "count_accepted",
+    "finish_placing",
+    "reserve",
+    "unreserve",
+]
 
 
 def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
@@ -42,13 +50,19 @@ def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
     if answer is None:
         return False
     state.nodes.take(node, available)
-    state.remove_pending(seat, ask)
-    state.count_placed(seat, allocation)
+    state.limits.increase(queue.path, seat.application_id, seat.user, resource)
+    finish_placing(state, seat, allocation, answer)
+    return True
+
+
+def finish_placing(state: PartitionState, seat: Seat, allocation: Allocation, answer: Answer) -> None:
+    """Count an ask as placed that queues, user, node and application have taken, and tell the RM."""
+    state.remove_pending(seat, allocation.ask)
+    state.placed.count(allocation.ask)
     if answer.reservations:
         state.drop_reservations(answer.reservations)
     state.settle(seat, answer)
     state.around.announce(AllocationPlaced(allocation))
-    return True
 
 
 def count_accepted(seat: Seat) -> None:
