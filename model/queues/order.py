@@ -13,7 +13,7 @@ from ..configuration.queue_properties import SortPolicy
 from ..resources.priorities import INT32_MIN
 from ..resources.resource import strictly_greater_than_zero
 from ..resources.shares import fair_share, shares
-from ..values.ordered_map import OrderedMap
+from ..values.ordered_list import OrderedList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .seat import Rest, Seat, SeatKey
 
-__all__ = ["ChildOrder", "SeatOrder", "child_key"]
+__all__ = ["ChildKey", "ChildOrder", "SeatOrder", "child_key"]
 
-ChildKey: TypeAlias = "tuple[float, float, int, str]"
+ChildKey: TypeAlias = "tuple[float | str, ...]"
 
 
 def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> ChildKey:
@@ -47,8 +47,7 @@ class ChildOrder:
     """The children of a parent queue that have something waiting."""
 
     def __init__(self) -> None:
-        self._children: OrderedMap[ChildKey, Queue] = OrderedMap()
-        self._keys: dict[str, ChildKey] = {}
+        self._children: OrderedList[Queue] = OrderedList()
         self.stale: dict[str, Queue] = {}
         """Children that changed since they were given their places: most change often between walks."""
         self.version = -1
@@ -56,7 +55,7 @@ class ChildOrder:
 
     def __iter__(self) -> Iterator[Queue]:
         """Walk the children in order; the walk must end before the order changes."""
-        return self._children.values()
+        return iter(self._children)
 
     def bring_up_to_date(self, parent: Queue, version: int, place: Callable[[Queue, Queue], None]) -> None:
         """Give those a place that have changed, or all if the limits have."""
@@ -68,21 +67,19 @@ class ChildOrder:
                 place(parent, child)
             self.stale.clear()
 
-    def place(self, name: str, key: ChildKey | None, child: Queue) -> None:
-        """Give a child its place, `None` for one with nothing waiting."""
-        old = self._keys.get(name)
-        if old == key:
+    def place(self, child: Queue, order: ChildKey) -> None:
+        """Give a child its place, an empty one where nothing waits."""
+        if child.order == order:
             return
-        if old is not None:
-            del self._children[old]
-            del self._keys[name]
-        if key is not None:
-            self._children[key] = child
-            self._keys[name] = key
+        if child.order:
+            self._children.remove(child)
+        child.order = order
+        if order:
+            self._children.add(child)
 
     def names(self) -> list[str]:
         """Return the names of the children that are in the order, in order."""
-        return [child.name for child in self._children.values()]
+        return [child.name for child in self._children]
 
 
 @final
@@ -93,7 +90,7 @@ class SeatOrder:
         self.by_id: dict[str, Seat] = {}
         self.parked: dict[str, Seat] = {}
         """Applications that broke: they are counted here still, and never walked over."""
-        self._order: OrderedMap[SeatKey, Seat] = OrderedMap()
+        self._order: OrderedList[Seat] = OrderedList()
         self._stale: dict[str, Seat] = {}
         """Applications that changed since they were given their places."""
         self._priorities: dict[int, int] = {}
@@ -117,7 +114,7 @@ class SeatOrder:
             for seat in self._stale.values():
                 self._place(seat)
             self._stale.clear()
-        return self._order.values()
+        return iter(self._order)
 
     def get(self, application_id: str) -> Seat | None:
         """Return the seat of an application."""
@@ -174,13 +171,13 @@ class SeatOrder:
 
     def _place(self, seat: Seat) -> None:
         pending = seat.facts.pending
-        key = _seat_key(seat, seat.queue) if strictly_greater_than_zero(pending) else None
-        if key == seat.key:
+        order = _seat_key(seat, seat.queue) if strictly_greater_than_zero(pending) else ()
+        if order == seat.order:
             return
         self._unplace(seat)
-        if key is not None:
-            self._order[key] = seat
-            seat.key = key
+        if order:
+            seat.order = order
+            self._order.add(seat)
 
     def rebuild(self) -> None:
         """Order everything anew: the policy of the queue may have changed."""
@@ -189,9 +186,9 @@ class SeatOrder:
         self._stale.update(self.by_id)
 
     def _unplace(self, seat: Seat) -> None:
-        if seat.key is not None:
-            del self._order[seat.key]
-            seat.key = None
+        if seat.order:
+            self._order.remove(seat)
+            seat.order = ()
 
     def _count(self, name: str, priority: int | None) -> None:
         old = self._counted.get(name)

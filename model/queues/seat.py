@@ -24,8 +24,8 @@ class Seat:
         "application_id",
         "backoff_until_ns",
         "facts",
-        "key",
         "looked_at",
+        "order",
         "queue",
         "runnable_by_user",
         "runnable_in_queue",
@@ -46,8 +46,8 @@ class Seat:
         self.user = user
         self.queue = queue
         self.facts = facts
-        self.key: SeatKey | None = None
-        """Its place in the queue's order, `None` while nothing of it waits."""
+        self.order: SeatKey = ()
+        """Its place in the queue's order, empty while nothing of it waits."""
         self.backoff_until_ns: int | None = None
         self.looked_at = False
         """Its user has been looked up in the queue's limits, which lists the user there."""

@@ -1,8 +1,10 @@
 """A list in the order of its items' own places, for items that mostly leave at the front.
 
 An item's place is its attribute `order`; no two items have the same. To take the first item away, or to add
-one behind the last, costs a step; elsewhere it moves the items behind, which is one call into C. Where keys
-are values of their own, `ordered_map` does the same; this one needs no memory but the list.
+one behind the last, costs a step; elsewhere it moves the items behind, which is one call into C and, for the
+some thousand applications of a queue or asks of an application, less than one call into Python.
+`sortedcontainers` does the same with a bound for millions of items, and takes five to ten times as long for
+these.
 """
 
 from __future__ import annotations

@@ -100,12 +100,12 @@ def test_children_take_their_places_and_leave_them() -> None:
     order = ChildOrder()
     children = {name: a_child(name) for name in ("a", "b", "c")}
     for name, share in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
-        order.place(name, (share, 0.0, 0, name), children[name])
+        order.place(children[name], (share, 0.0, 0, name))
     first = order.names()
 
-    order.place("b", (0.9, 0.0, 0, "b"), children["b"])
-    order.place("c", None, children["c"])
-    order.place("c", None, children["c"])
+    order.place(children["b"], (0.9, 0.0, 0, "b"))
+    order.place(children["c"], ())
+    order.place(children["c"], ())
 
     assert (["b", "c", "a"], ["a", "b"]) == (first, order.names())
     assert [children["a"], children["b"]] == list(order)
