@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...model.configuration.schema import Position
-    from ..resolvers.resolver import UserResolver
     from ..scheduler.scheduler import EngineName, Scheduler
     from ..simulation.given_queues import GivenQueues
     from ..simulation.workloads.inputs import InputOptions
@@ -105,44 +104,34 @@ def stage_for(options: StageOptions) -> Iterator[Stage]:
         raise LicorneError("a moment (--at) and a line (--after) are two ends: name one of them")
     given = None if options.config_path is None else read_queues(options.config_path)
     resolver = None if options.users_path is None else read_users(options.users_path)
-    if kind_of_input(options.input.path) is InputKind.TRANSCRIPT:
-        played = _Replayed(options, given, resolver)
-        with played.replay.scheduler:
-            yield played.play()
-    elif options.after_line is not None:
+    is_replayed = kind_of_input(options.input.path) is InputKind.TRANSCRIPT
+    if options.after_line is not None and not is_replayed:
         raise LicorneError(f"{options.input.path} has no lines to stop after: only a transcript has (--at)")
-    else:
-        core = SchedulerCore(options.engine, resolver, options.threads)
-        with core.scheduler:
-            yield _simulated(options, core, given)
+    core = SchedulerCore(options.engine, resolver, options.threads)
+    with core.scheduler as scheduler:
+        yield _Replayed(options, scheduler, given).play() if is_replayed else _simulated(options, core, given)
 
 
 # --------------------------------------------------------------------------------------- transcripts
-
-
-def _say_nothing(_: str) -> None:
-    """Take what a replay writes: who explains asks the scheduler."""
 
 
 @final
 class _Replayed:
     """A replay that knows which line configured each resource manager."""
 
-    def __init__(
-        self, options: StageOptions, given: GivenQueues | None, resolver: UserResolver | None
-    ) -> None:
+    def __init__(self, options: StageOptions, scheduler: Scheduler, given: GivenQueues | None) -> None:
         path = options.input.path
         self._options = options
-        self._given = given
         self._lines = read_transcript(read_text(path), str(path))
         if given is not None:
             given.check_partitions(partitions_in(self._lines))
         self._configured: dict[str, int] = {}
-        self.replay = Replay(options.engine, _say_nothing, resolver, threads=options.threads)
+        configuration = None if given is None else given.text
+        self._replay = Replay(scheduler, lambda _: None, configuration=configuration)
 
     def play(self) -> Stage:
         """Replay the lines up to the moment."""
-        options, scheduler = self._options, self.replay.scheduler
+        options, scheduler = self._options, self._replay.scheduler
         last = self._lines[-1].number if self._lines else 0
         if options.after_line is not None and not 1 <= options.after_line <= last:
             raise LicorneError(f"{options.input.path} has no line {options.after_line}, the last is {last}")
@@ -164,19 +153,14 @@ class _Replayed:
         at_ns = self._options.at_ns
         if at_ns is None or line.verb != "advance":
             return True, line
-        left_ns = at_ns - (self.replay.scheduler.now_ns() - EPOCH_2000_NS)
+        left_ns = at_ns - (self._replay.scheduler.now_ns() - EPOCH_2000_NS)
         if line.duration_ns() <= left_ns:
             return True, line
         return False, replace(line, body=left_ns) if left_ns else None
 
     def _play(self, line: Line) -> None:
-        if self._given is not None and line.verb == "register":
-            request = si.RegisterResourceManagerRequest()
-            request.CopyFrom(line.message(si.RegisterResourceManagerRequest))
-            request.config = self._given.text
-            line = replace(line, body=request)
-        self.replay.run([line])
-        if line.number in self.replay.refused:
+        self._replay.run([line])
+        if line.number in self._replay.refused:
             return
         if line.verb == "register":
             self._configured[line.message(si.RegisterResourceManagerRequest).rmID] = line.number

@@ -7,14 +7,11 @@ its node in any other way as withdrawn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
-from ...model.errors import LicorneError
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager
 from ..si.constants import FOREIGN
-from ..transcripts.transcript import PredicateTable
+from ..transcripts.player import PlayedManager
 from .accounts import Owner
 from .books import AskEntry
 from .reasons import without_names
@@ -24,35 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..scheduler.questions import QueueAndUser
+    from ..transcripts.player import TranscriptRules
     from .accounts import Account
     from .books import Books
 
-__all__ = ["Ledger", "PlacementRefusedError", "Rules"]
+__all__ = ["Ledger"]
 
 _NEW_NODE_ACTIONS: Final = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN})
 
 
-class PlacementRefusedError(LicorneError):
-    """The transcript says that its resource manager refuses a placement."""
-
-
-@dataclass(slots=True)
-class Rules:
-    """How all resource managers of a transcript behave at the moment, and what they have to confirm."""
-
-    is_confirming: bool = True
-    denied: PredicateTable = field(default_factory=PredicateTable)
-    confirmations: list[tuple[str, si.AllocationRelease]] = field(default_factory=list)
-
-
 @final
-class Ledger(ResourceManager):
+class Ledger(PlayedManager):
     """The callback of one resource manager, with the books about it.
 
     Args:
         rm_id: Its id; keys in the books carry it, since another resource manager may use the same keys.
-        books: What it writes into.
         rules: How it behaves.
+        books: What it writes into.
         now_ns: The virtual time from the start.
         find: Tells where an application of a resource manager was placed, and whose it is.
     """
@@ -60,14 +45,13 @@ class Ledger(ResourceManager):
     def __init__(
         self,
         rm_id: str,
+        rules: TranscriptRules,
         books: Books,
-        rules: Rules,
         now_ns: Callable[[], int],
         find: Callable[[str, str], QueueAndUser | None],
     ) -> None:
-        self._rm_id = rm_id
+        super().__init__(rm_id, rules)
         self._books = books
-        self._rules = rules
         self._now_ns = now_ns
         self._find = find
         self._accounts: dict[str, Account] = {}
@@ -157,7 +141,7 @@ class Ledger(ResourceManager):
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Count accepted applications where they were placed."""
         for accepted in response.accepted:
-            found = self._find(accepted.applicationID, self._rm_id)
+            found = self._find(accepted.applicationID, self.rm_id)
             if found is not None:
                 self._books.accounts.settled(self._account(accepted.applicationID), Owner.of(found))
 
@@ -170,29 +154,16 @@ class Ledger(ResourceManager):
         for release in response.released:
             if release.terminationType == si.STOPPED_BY_RM:
                 self._is_gone(self._key(release.allocationKey))
-            elif self._rules.is_confirming:
-                kept = si.AllocationRelease()
-                kept.CopyFrom(release)
-                self._rules.confirmations.append((self._rm_id, kept))
+        self.confirm_later(response.released)
         for rejection in response.rejectedAllocations:
             key, application_id = rejection.allocationKey, rejection.applicationID
             self.was_refused([self._key(key)], without_names(rejection.reason, key, application_id))
-
-    def predicates(self, args: si.PredicatesArgs) -> None:
-        """Refuse what the transcript says is refused."""
-        if self._rules.denied.denies(args.allocationKey, args.nodeID):
-            raise PlacementRefusedError(f"the transcript refuses {args.allocationKey} on {args.nodeID}")
-
-    def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse:
-        """Fail for what the transcript refuses; anything else needs no victim beyond the first ones."""
-        is_denied = self._rules.denied.denies(args.allocationKey, args.nodeID)
-        return si.PreemptionPredicatesResponse(success=not is_denied, index=args.startIndex)
 
     # ----------------------------------------------------------------------------------- inside
 
     def _key(self, key: str) -> str:
         """Return the key in the books."""
-        return f"{self._rm_id}/{key}"
+        return f"{self.rm_id}/{key}"
 
     def _keys_of(self, application_id: str | None) -> list[str]:
         """Return the keys that wait or run, of one application or of all."""
@@ -200,7 +171,7 @@ class Ledger(ResourceManager):
             key
             for entries in (self._books.waiting, self._books.running)
             for key, entry in entries.items()
-            if key.startswith(f"{self._rm_id}/") and application_id in {None, entry.application_id}
+            if key.startswith(f"{self.rm_id}/") and application_id in {None, entry.application_id}
         ]
 
     def _entry(self, allocation: si.Allocation, resources: dict[str, int]) -> AskEntry:

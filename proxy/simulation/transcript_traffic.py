@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from ...model.errors import LicorneError
-from ..si import si_pb2 as si
+from ..transcripts.player import TranscriptPlayer
 from .callback_guard import CallbackGuard
-from .transcript_ledger import Ledger, Rules
+from .transcript_ledger import Ledger
 
 if TYPE_CHECKING:
-    from ..transcripts.transcript import Line
+    from ..transcripts.player import PlayedManager, TranscriptRules
     from .books import Books
     from .core import Core
     from .workloads.transcript_input import Transcript
@@ -39,12 +39,12 @@ class TranscriptTraffic:
         self._transcript = transcript
         self._core = core
         self._books = books
-        self._configuration = configuration
         self._origin_ns = core.now_ns()
         self._steps_done = 0
-        self._rules = Rules()
-        self._ledgers: dict[str, Ledger] = {}
         self._guards: list[CallbackGuard] = []
+        self._player = TranscriptPlayer(
+            core.api, self._ledger, configuration=configuration, callback_of=self._guarded
+        )
 
     def start(self) -> None:
         """Do nothing: the registration stands in the transcript."""
@@ -64,7 +64,7 @@ class TranscriptTraffic:
             if step.line.verb == "schedule":
                 return
             try:
-                self._say(step.line)
+                self._player.say(step.line)
             except LicorneError as error:
                 # As in a replay, the transcript goes on after a refusal.
                 self._books.remarks.refusals[f"line {step.line.number}, {step.line.verb}: {error}"] += 1
@@ -73,15 +73,12 @@ class TranscriptTraffic:
         """Return whether a release is to be confirmed; raise what went wrong in a callback."""
         for guard in self._guards:
             guard.raise_failure()
-        return bool(self._rules.confirmations)
+        return bool(self._player.releases_to_confirm())
 
     def send(self) -> None:
-        """Confirm releases, one request for each, in order."""
-        confirmations, self._rules.confirmations = self._rules.confirmations, []
-        for rm_id, release in confirmations:
-            self._ledgers[rm_id].says_release(release)
-            releases = si.AllocationReleasesRequest(allocationsToRelease=[release])
-            self._core.api.update_allocation(si.AllocationRequest(releases=releases, rmID=rm_id))
+        """Confirm the releases that are kept now, one request for each, in order."""
+        for _ in range(self._player.releases_to_confirm()):
+            self._player.confirm_next()
 
     def is_anything_open(self) -> bool:
         """Return whether time should go on after the last line: it should not."""
@@ -95,61 +92,10 @@ class TranscriptTraffic:
         """Return the virtual time from the start."""
         return self._core.now_ns() - self._origin_ns
 
-    def _say(self, line: Line) -> None:
-        """Say one line."""
-        match line.verb:
-            case "register":
-                self._register(line.message(si.RegisterResourceManagerRequest))
-            case "configuration":
-                self._core.api.update_configuration(line.message(si.UpdateConfigurationRequest))
-            case "node":
-                self._say_nodes(line.message(si.NodeRequest))
-            case "application":
-                self._say_applications(line.message(si.ApplicationRequest))
-            case "allocation":
-                self._say_allocations(line.message(si.AllocationRequest))
-            case "predicates":
-                self._rules.denied = line.predicate_table()
-            case "confirm":
-                self._rules.is_confirming = line.confirms()
+    def _ledger(self, rm_id: str, rules: TranscriptRules) -> Ledger:
+        return Ledger(rm_id, rules, self._books, self._now_ns, self._core.queue_and_user)
 
-    def _register(self, request: si.RegisterResourceManagerRequest) -> None:
-        """Register a resource manager; one that is known has lost everything then."""
-        if self._configuration is not None:
-            replaced = si.RegisterResourceManagerRequest()
-            replaced.CopyFrom(request)
-            replaced.config = self._configuration
-            request = replaced
-        known = self._ledgers.get(request.rmID)
-        ledger = Ledger(request.rmID, self._books, self._rules, self._now_ns, self._core.queue_and_user)
-        guard = CallbackGuard(ledger)
+    def _guarded(self, manager: PlayedManager) -> CallbackGuard:
+        guard = CallbackGuard(manager)
         self._guards.append(guard)
-        self._core.api.register_resource_manager(request, guard)
-        if known is not None:
-            known.starts_afresh()
-        self._ledgers[request.rmID] = ledger
-
-    def _say_nodes(self, request: si.NodeRequest) -> None:
-        """Say something about nodes; nobody keeps books for a resource manager that is not registered."""
-        ledger = self._ledgers.get(request.rmID)
-        if ledger is not None:
-            ledger.says_nodes(request)
-        self._core.api.update_node(request)
-
-    def _say_applications(self, request: si.ApplicationRequest) -> None:
-        """Say something about applications."""
-        ledger = self._ledgers.get(request.rmID)
-        if ledger is not None:
-            ledger.says_applications(request)
-        self._core.api.update_application(request)
-
-    def _say_allocations(self, request: si.AllocationRequest) -> None:
-        """Say something about asks and allocations."""
-        ledger = self._ledgers.get(request.rmID)
-        new_keys = ledger.says_allocations(request) if ledger is not None else []
-        try:
-            self._core.api.update_allocation(request)
-        except LicorneError as error:
-            if ledger is not None:
-                ledger.was_refused(new_keys, str(error))
-            raise
+        return guard

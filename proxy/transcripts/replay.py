@@ -7,7 +7,6 @@ so that a malformed one changes nothing.
 from __future__ import annotations
 
 import json
-from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from google.protobuf.json_format import MessageToDict
@@ -15,9 +14,8 @@ from google.protobuf.json_format import MessageToDict
 from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
 from ..scheduler.scheduler import Scheduler
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .transcript import PredicateTable, read_transcript
+from .player import PlayedManager, TranscriptPlayer
+from .transcript import read_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from ...model.values.documents import Json
     from ..resolvers.resolver import UserResolver
     from ..scheduler.scheduler import EngineName
+    from ..si import si_pb2 as si
+    from .player import TranscriptRules
     from .transcript import Line
 
 __all__ = ["Replay", "replay"]
@@ -35,15 +35,12 @@ _SECOND_NS: Final = 1_000_000_000
 
 
 @final
-class _RecordingManager(ResourceManager):
+class _RecordingManager(PlayedManager):
     """An RM that writes down all it hears, and confirms releases if it is told to."""
 
-    def __init__(self, write: Callable[[str, Json], None]) -> None:
+    def __init__(self, rm_id: str, rules: TranscriptRules, write: Callable[[str, Json], None]) -> None:
+        super().__init__(rm_id, rules)
         self._write = write
-        self.rm_id = ""
-        self.confirms = True
-        self.table = PredicateTable()
-        self.to_confirm: deque[si.AllocationRequest] = deque()
 
     def update_node(self, response: si.NodeResponse) -> None:
         self._write("nodeResponse", _json(response))
@@ -53,29 +50,10 @@ class _RecordingManager(ResourceManager):
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         self._write("allocationResponse", _json(response))
-        for release in response.released:
-            if self.confirms and release.terminationType != si.STOPPED_BY_RM:
-                request = si.AllocationRequest(rmID=self.rm_id)
-                confirmed = request.releases.allocationsToRelease.add()
-                confirmed.partitionName = release.partitionName
-                confirmed.applicationID = release.applicationID
-                confirmed.allocationKey = release.allocationKey
-                confirmed.terminationType = release.terminationType
-                self.to_confirm.append(request)
+        self.confirm_later(response.released)
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
         self._write("schedulingState", _json(request))
-
-    def predicates(self, args: si.PredicatesArgs) -> None:
-        if self.table.denies(args.allocationKey, args.nodeID):
-            raise LicorneError(f"predicates denied {args.allocationKey} on {args.nodeID}")
-
-    def preemption_predicates(
-        self,
-        args: si.PreemptionPredicatesArgs,
-    ) -> si.PreemptionPredicatesResponse | None:
-        success = not self.table.denies(args.allocationKey, args.nodeID)
-        return si.PreemptionPredicatesResponse(success=success, index=args.startIndex)
 
 
 def _json(message: Message) -> Json:
@@ -85,45 +63,34 @@ def _json(message: Message) -> Json:
 
 @final
 class Replay:
-    """One replay: a stepped scheduler, a recording RM, and where to write."""
+    """One replay.
+
+    Args:
+        scheduler: A stepped one, on which nothing has happened.
+        write_line: Takes the output.
+        configuration: The queue YAML that takes the place of that of every registration, `None` for none.
+    """
 
     def __init__(
-        self,
-        engine: EngineName,
-        write_line: Callable[[str], None],
-        resolver: UserResolver | None = None,
-        *,
-        threads: int | None = None,
+        self, scheduler: Scheduler, write_line: Callable[[str], None], *, configuration: str | None = None
     ) -> None:
-        self.scheduler = Scheduler(engine=engine, stepped=True, threads=threads, resolver=resolver)
+        self.scheduler = scheduler
         self._write_line = write_line
         self._line = 0
         self.refused: set[int] = set()
         """The numbers of lines that were answered with an error."""
-        self._manager = _RecordingManager(self._write)
-        self._verbs: dict[str, Callable[[Line], None]] = {
-            "register": self._register,
-            "configuration": lambda line: self.scheduler.update_configuration(
-                line.message(si.UpdateConfigurationRequest)
-            ),
-            "node": lambda line: self.scheduler.update_node(line.message(si.NodeRequest)),
-            "application": lambda line: self.scheduler.update_application(
-                line.message(si.ApplicationRequest)
-            ),
-            "allocation": lambda line: self.scheduler.update_allocation(line.message(si.AllocationRequest)),
-            "schedule": self._schedule,
-            "advance": self._advance,
-            "confirm": self._confirm,
-            "predicates": self._predicates,
-            "snapshot": lambda _: self._write("snapshot", self.scheduler.snapshot()),
-        }
+        self._player = TranscriptPlayer(
+            self.scheduler,
+            lambda rm_id, rules: _RecordingManager(rm_id, rules, self._write),
+            configuration=configuration,
+        )
 
     def run(self, lines: Iterable[Line]) -> None:
         """Replay the lines; everything that a line causes is written before the next one is read."""
         for line in lines:
             self._line = line.number
             try:
-                self._verbs[line.verb](line)
+                self._play(line)
             except LicorneError as error:
                 self.refused.add(line.number)
                 self._write("error", str(error))
@@ -135,17 +102,22 @@ class Replay:
     def _come_to_rest(self) -> None:
         """Deliver, and send the answers of the RM one by one until nothing follows any more."""
         self.scheduler.deliver()
-        while self._manager.to_confirm:
-            self.scheduler.update_allocation(self._manager.to_confirm.popleft())
+        while self._player.releases_to_confirm():
+            self._player.confirm_next()
             self.scheduler.deliver()
 
-    # --------------------------------------------------------------------------------------- verbs
-
-    def _register(self, line: Line) -> None:
-        request = line.message(si.RegisterResourceManagerRequest)
-        self.scheduler.register_resource_manager(request, self._manager)
-        self._manager.rm_id = request.rmID
-        self._write("registered", {})
+    def _play(self, line: Line) -> None:
+        match line.verb:
+            case "schedule":
+                self._schedule(line)
+            case "advance":
+                self._advance(line)
+            case "snapshot":
+                self._write("snapshot", self.scheduler.snapshot())
+            case _:
+                self._player.say(line)
+                if line.verb == "register":
+                    self._write("registered", {})
 
     def _schedule(self, line: Line) -> None:
         cycles = line.cycles()
@@ -177,12 +149,6 @@ class Replay:
                 return
             self._come_to_rest()
 
-    def _confirm(self, line: Line) -> None:
-        self._manager.confirms = line.confirms()
-
-    def _predicates(self, line: Line) -> None:
-        self._manager.table = line.predicate_table()
-
 
 def replay(
     text: str,
@@ -208,6 +174,5 @@ def replay(
         LicorneError: the engine is unknown, or cannot have so many threads.
     """
     lines = read_transcript(text, source)
-    run = Replay(engine, write_line, resolver, threads=threads)
-    with run.scheduler:
-        run.run(lines)
+    with Scheduler(engine=engine, stepped=True, threads=threads, resolver=resolver) as scheduler:
+        Replay(scheduler, write_line).run(lines)

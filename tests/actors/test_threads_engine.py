@@ -22,6 +22,7 @@ from licorne.model.applications.views import placed_view
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
+from licorne.proxy.transcripts.player import PlayedManager
 from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
@@ -87,14 +88,16 @@ def test_no_lock_is_held_while_the_manager_judges_a_preemption(monkeypatch: pyte
     """A recorded transcript has it asked about victims."""
     seen: list[tuple[str, ...]] = []
     with session(LOCK_ORDER) as checked:
-        replay = make_replay("threads", [])
-        judge = replay._manager.preemption_predicates
+        judge = PlayedManager.preemption_predicates
 
-        def look(args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse | None:
+        def look(
+            manager: PlayedManager, args: si.PreemptionPredicatesArgs
+        ) -> si.PreemptionPredicatesResponse:
             seen.append(held())
-            return judge(args)
+            return judge(manager, args)
 
-        monkeypatch.setattr(replay._manager, "preemption_predicates", look)
+        monkeypatch.setattr(PlayedManager, "preemption_predicates", look)
+        replay = make_replay("threads", [])
         with replay.scheduler:
             replay.run(read_transcript(ASKS_ABOUT_VICTIMS.read_text(encoding="utf-8"), "transcript"))
 

@@ -116,7 +116,7 @@ def replayed(text: str, engine: EngineName, *, curious: bool) -> tuple[list[str]
     """Replay a transcript, asking everything after each line if curious; return output and last snapshot."""
     output: list[str] = []
     count = 0
-    replay = Replay(engine, output.append)
+    replay = Replay(Scheduler(engine=engine, stepped=True), output.append)
     with replay.scheduler as scheduler:
         for line in read_transcript(text, "transcript"):
             replay.run([line])

@@ -193,7 +193,7 @@ def test_predicates_refuse_what_the_table_says(tmp_path: Path) -> None:
     deny = {"predicates": {"deny": [{"allocationKey": "k", "nodeID": "n"}]}}
     _play(tmp_path, core, deny)
 
-    with pytest.raises(Exception, match="the transcript refuses k on n"):
+    with pytest.raises(Exception, match="predicates denied k on n"):
         core._rm.predicates(si.PredicatesArgs(allocationKey="k", nodeID="n"))
     core._rm.predicates(si.PredicatesArgs(allocationKey="k", nodeID="m"))
     refused = core._rm.preemption_predicates(si.PreemptionPredicatesArgs(allocationKey="k", nodeID="n"))

@@ -9,6 +9,7 @@ from support.transcripts.transcript_generator import random_transcript
 
 from licorne.model.explanation.node_summary import summarise
 from licorne.model.explanation.places import queue_places
+from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
 
@@ -23,7 +24,7 @@ SOAK_SEEDS: Final = range(12, 400)
 
 def resting(seed: int) -> Iterator[Partition]:
     """Replay a random transcript, and pause at each partition whenever nothing more can be placed."""
-    replay = Replay("direct", lambda _: None)
+    replay = Replay(Scheduler(engine="direct"), lambda _: None)
     for line in read_transcript("\n".join(random_transcript(seed)), "transcript"):
         replay.run([line])
         if line.verb == "schedule":

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
 
@@ -65,7 +66,7 @@ def replayed(example: Example, in_short: Callable[[Row], Row], engine: EngineNam
         engine: The engine to run it on.
     """
     heard: list[str] = []
-    replay = Replay(engine, heard.append)
+    replay = Replay(Scheduler(engine=engine, stepped=True), heard.append)
     with replay.scheduler:
         replay.run(read_transcript(_transcript(example), example.name))
     shortened = ((row["line"] - 1, in_short(row)) for row in map(json.loads, heard))
@@ -74,7 +75,7 @@ def replayed(example: Example, in_short: Callable[[Row], Row], engine: EngineNam
 
 def explained(example: Example) -> tuple[str, ...]:
     """Replay an example; return how the partition explains its preemptions."""
-    replay = Replay("direct", lambda _: None)
+    replay = Replay(Scheduler(engine="direct"), lambda _: None)
     with replay.scheduler:
         replay.run(read_transcript(_transcript(example), example.name))
         (partition,) = replay.scheduler._cluster.partitions()

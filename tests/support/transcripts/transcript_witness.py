@@ -62,11 +62,8 @@ def make_replay(
     engine: EngineName, output: list[str], *, check_direction: bool = False, threads: int | None = None
 ) -> Replay:
     """Make a replay that writes to a list; `check_direction` refuses asks between actors that go up."""
-    replay = Replay(engine, output.append, threads=threads)
-    if check_direction:
-        replay.scheduler.stop()
-        replay.scheduler = Scheduler(engine=engine, stepped=True, check_direction=True)
-    return replay
+    scheduler = Scheduler(engine=engine, stepped=True, threads=threads, check_direction=check_direction)
+    return Replay(scheduler, output.append)
 
 
 class Witness:
@@ -75,7 +72,7 @@ class Witness:
     def __init__(self, engine: EngineName = "direct") -> None:
         self.output: list[str] = []
         self._heard = 0
-        self._replay = Replay(engine, self.output.append)
+        self._replay = Replay(Scheduler(engine=engine, stepped=True), self.output.append)
         self.book = ManagerBook()
 
     def __enter__(self) -> Self:

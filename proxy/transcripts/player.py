@@ -1,0 +1,172 @@
+"""Say the lines of a transcript to a scheduler, for all resource managers in it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+from ...model.errors import LicorneError
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from .transcript import PredicateTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..si.api import ResourceManagerCallback, SchedulerAPI
+    from .transcript import Line
+
+__all__ = ["PlacementRefusedError", "PlayedManager", "TranscriptPlayer", "TranscriptRules"]
+
+
+class PlacementRefusedError(LicorneError):
+    """The transcript says that its resource manager refuses a placement."""
+
+
+@dataclass(slots=True)
+class TranscriptRules:
+    """How all resource managers of a transcript behave at the moment, and what they have to confirm."""
+
+    is_confirming: bool = True
+    denied: PredicateTable = field(default_factory=PredicateTable)
+    confirmations: deque[tuple[PlayedManager, si.AllocationRelease]] = field(default_factory=deque)
+
+
+class PlayedManager(ResourceManager):
+    """One resource manager of a transcript; who keeps books about it extends what it says and is told.
+
+    Args:
+        rm_id: Its id.
+        rules: How it behaves.
+    """
+
+    def __init__(self, rm_id: str, rules: TranscriptRules) -> None:
+        self.rm_id = rm_id
+        self._rules = rules
+
+    def says_nodes(self, request: si.NodeRequest) -> None:
+        """Note what it is about to say of nodes."""
+
+    def says_applications(self, request: si.ApplicationRequest) -> None:
+        """Note what it is about to say of applications."""
+
+    def says_allocations(self, request: si.AllocationRequest) -> list[str]:  # noqa: ARG002 - for who keeps books
+        """Note what it is about to say of asks and allocations; return the keys that are new."""
+        return []
+
+    def says_release(self, release: si.AllocationRelease) -> None:
+        """Note that it is about to confirm a release."""
+
+    def was_refused(self, keys: list[str], reason: str) -> None:
+        """Note that the scheduler did not take a request with new keys at all."""
+
+    def starts_afresh(self) -> None:
+        """Note that it has registered again: all it had is gone."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Refuse what the transcript says is refused."""
+        if self._rules.denied.denies(args.allocationKey, args.nodeID):
+            raise PlacementRefusedError(f"predicates denied {args.allocationKey} on {args.nodeID}")
+
+    def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse:
+        """Fail for what the transcript refuses; anything else needs no victim beyond the first ones."""
+        is_denied = self._rules.denied.denies(args.allocationKey, args.nodeID)
+        return si.PreemptionPredicatesResponse(success=not is_denied, index=args.startIndex)
+
+    def confirm_later(self, releases: Iterable[si.AllocationRelease]) -> None:
+        """Keep the releases that are to be confirmed, if the transcript has them confirmed."""
+        for release in releases:
+            if self._rules.is_confirming and release.terminationType != si.STOPPED_BY_RM:
+                kept = si.AllocationRelease()
+                kept.CopyFrom(release)
+                self._rules.confirmations.append((self, kept))
+
+
+@final
+class TranscriptPlayer:
+    """All resource managers of a transcript.
+
+    Args:
+        api: The scheduler.
+        manager_of: Makes the resource manager of an id, which behaves by the given rules.
+        configuration: The queue YAML that takes the place of that of every registration, `None` for none.
+        callback_of: What of a resource manager the scheduler calls; by default itself.
+    """
+
+    def __init__(
+        self,
+        api: SchedulerAPI,
+        manager_of: Callable[[str, TranscriptRules], PlayedManager],
+        *,
+        configuration: str | None = None,
+        callback_of: Callable[[PlayedManager], ResourceManagerCallback] = lambda manager: manager,
+    ) -> None:
+        self._api = api
+        self._manager_of = manager_of
+        self._configuration = configuration
+        self._callback_of = callback_of
+        self._rules = TranscriptRules()
+        self._managers: dict[str, PlayedManager] = {}
+
+    def say(self, line: Line) -> None:
+        """Say one line; those that say nothing to the scheduler are left to who plays.
+
+        Raises:
+            LicorneError: The scheduler refuses it.
+        """
+        match line.verb:
+            case "register":
+                self._register(line.message(si.RegisterResourceManagerRequest))
+            case "configuration":
+                self._api.update_configuration(line.message(si.UpdateConfigurationRequest))
+            case "node":
+                nodes = line.message(si.NodeRequest)
+                self._manager(nodes.rmID).says_nodes(nodes)
+                self._api.update_node(nodes)
+            case "application":
+                applications = line.message(si.ApplicationRequest)
+                self._manager(applications.rmID).says_applications(applications)
+                self._api.update_application(applications)
+            case "allocation":
+                self._say_allocations(line.message(si.AllocationRequest))
+            case "predicates":
+                self._rules.denied = line.predicate_table()
+            case "confirm":
+                self._rules.is_confirming = line.confirms()
+
+    def releases_to_confirm(self) -> int:
+        """Return how many releases are to be confirmed."""
+        return len(self._rules.confirmations)
+
+    def confirm_next(self) -> None:
+        """Confirm the release that has waited longest, in a request of its own."""
+        manager, release = self._rules.confirmations.popleft()
+        manager.says_release(release)
+        releases = si.AllocationReleasesRequest(allocationsToRelease=[release])
+        self._api.update_allocation(si.AllocationRequest(releases=releases, rmID=manager.rm_id))
+
+    def _manager(self, rm_id: str) -> PlayedManager:
+        """Return a resource manager; of one that is not registered nobody keeps books."""
+        return self._managers.get(rm_id) or PlayedManager(rm_id, self._rules)
+
+    def _register(self, request: si.RegisterResourceManagerRequest) -> None:
+        """Register a resource manager; one that is known has lost everything then."""
+        if self._configuration is not None:
+            replaced = si.RegisterResourceManagerRequest()
+            replaced.CopyFrom(request)
+            replaced.config = self._configuration
+            request = replaced
+        manager = self._manager_of(request.rmID, self._rules)
+        self._api.register_resource_manager(request, self._callback_of(manager))
+        self._manager(request.rmID).starts_afresh()
+        self._managers[request.rmID] = manager
+
+    def _say_allocations(self, request: si.AllocationRequest) -> None:
+        manager = self._manager(request.rmID)
+        new_keys = manager.says_allocations(request)
+        try:
+            self._api.update_allocation(request)
+        except LicorneError as error:
+            manager.was_refused(new_keys, str(error))
+            raise
