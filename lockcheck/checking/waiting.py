@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, final
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of
+from ..findings.foreign import shown
 from ..findings.text import finding_text
 from ..findings.witness_file import with_replay
 from ..holding.chains import held_names, held_nodes, modes_held, nesting_of
-from ..holding.foreign import shown
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller, capture, resolve
 from .active import current

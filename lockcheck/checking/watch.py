@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from ..findings.errors import LockCheckError, LockOrderWarning
 from ..findings.evidence import Rung
 from ..findings.findings import Finding, fingerprint_of
+from ..findings.foreign import shown
 from ..findings.levels import Level
 from ..findings.statistics import UsageTallies
 from ..holding.chains import TrieNode
-from ..holding.foreign import shown
 from ..holding.runtime import LATCH, local
 from ..holding.stacks import caller, capture
 from .graph import Graph

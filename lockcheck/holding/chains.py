@@ -15,9 +15,9 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast, final
 
+from ..findings.foreign import shown
 from ..findings.nestings import ClassEdge
 from ..findings.statistics import UNHEARD
-from .foreign import shown
 
 if TYPE_CHECKING:
     from collections import deque

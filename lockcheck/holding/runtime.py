@@ -11,8 +11,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, Protocol, final
 
+from ..findings.foreign import ByIdentity
 from .chains import TrieNode, Unit
-from .foreign import ByIdentity
 from .happens_before import Segment, begin, learn
 
 if TYPE_CHECKING:

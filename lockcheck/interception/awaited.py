@@ -15,7 +15,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
 from ..checking.waiting import wait_in_slices
-from ..holding.foreign import ByIdentity
+from ..findings.foreign import ByIdentity
 from ..holding.runtime import local, runtime
 from .hooks import Hooks
 

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..checking.blocking import blocks
-from ..holding.foreign import ByIdentity
+from ..findings.foreign import ByIdentity
 from ..holding.runtime import go_on_as, local, next_segment, runtime
 from .hooks import Hooks
 

@@ -18,7 +18,7 @@ import pykka
 from pykka.messages import _ActorStop
 
 from ..checking.answering import Answerer, await_answer
-from ..holding.foreign import ByIdentity
+from ..findings.foreign import ByIdentity
 from ..holding.runtime import LATCH, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside
 from .signals import awaited, signalled

@@ -19,7 +19,7 @@ from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final, final
 
 from ..findings.errors import LockUsageError
-from ..holding.foreign import shown
+from ..findings.foreign import shown
 
 if TYPE_CHECKING:
     from types import TracebackType

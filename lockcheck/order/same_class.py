@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ..holding.foreign import shown
+from ..findings.foreign import shown
 
 __all__ = ["FORBID", "TRY_ONLY", "SameRule", "forbid", "key", "tree", "try_only"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from ..checking.active import current
 from ..checking.policy import NOTE_ALL
 from ..findings.errors import LockUsageError
+from ..findings.foreign import ByIdentity
 from ..findings.levels import Level
 from ..findings.witness import role_of
 from ..holding.chains import LockIdentity, Unit
-from ..holding.foreign import ByIdentity
 from ..holding.runtime import local, runtime
 from ..holding.stacks import caller, is_ours, resolve
 from ..interception.signals import signals_heard

@@ -21,8 +21,8 @@ from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tre
 from licorne.lockcheck.checking.stops import witness_of
 from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.environment.ambient import look_on
+from licorne.lockcheck.findings.foreign import ByIdentity, shown
 from licorne.lockcheck.findings.levels import Environment, Level
-from licorne.lockcheck.holding.foreign import ByIdentity, shown
 from licorne.lockcheck.holding.runtime import LATCH, runtime
 from licorne.lockcheck.interception import pykka_found
 from licorne.lockcheck.sessions.recording import TraceRecorder, recording
