@@ -8,15 +8,18 @@ reading the names of the engines loads no engine.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .scheduler import Scheduler
+    from licorne.proxy.scheduler.scheduler import Scheduler
 
 __all__ = ["Scheduler"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the scheduler when it is used first."""
+    """Load the scheduler when it is used first.
+
+    By its full name: mypy also finds this folder as the parent of the tests that mirror it.
+    """
     if name == "Scheduler":
-        from .scheduler import Scheduler  # noqa: PLC0415
+        from licorne.proxy.scheduler.scheduler import Scheduler  # noqa: PLC0415
 
         return Scheduler
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
