@@ -2,8 +2,9 @@
 
 The partition starts a walk for an application and lends it with each question; the application answers
 with a candidate, or with `None` at the end. Between the questions the partition looks for a node, asks the
-RM's predicates and commits: none of that happens inside the application. Asks of one shape share one
-answer, see `licorne.model.applications.pending_asks`.
+RM's predicates and commits: none of that happens inside the application. What came of the candidate goes
+with the next question, as one `FailedTry`: only the application changes the walk. Asks of one shape share
+one answer, see `licorne.model.applications.pending_asks`.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import fits_undefined_unlimited
 from ..state.preemption_attempts import EVER_NS, has_own_answer
-from ..values.refusals import Refusal, RefusalReason
+from ..values.refusals import RefusalReason, refused
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..resources.resource import Resource
     from ..values.allocation import Ask
+    from ..values.refusals import Refusal
     from .pending_asks import AskGroup, AskOrder, AskRecord, PendingAsks
     from .reservations import Reservations
     from .task_groups import TaskGroups
 
-__all__ = ["RESERVATION_DELAY_NS", "AskWalk", "Candidate", "CandidateKind", "next_candidate"]
+__all__ = ["RESERVATION_DELAY_NS", "AskWalk", "Candidate", "CandidateKind", "FailedTry", "next_candidate"]
 
 RESERVATION_DELAY_NS: Final = 2_000_000_000
 """How old an ask must be before a node is reserved for it."""
@@ -51,6 +53,18 @@ class Candidate(NamedTuple):
     preemption_checked_ns: int | None
 
 
+class FailedTry(NamedTuple):
+    """What the partition says of the last candidate, which it could not place."""
+
+    refusals: tuple[Refusal, ...] = ()
+    holds_for_shape: bool = False
+    """No node has room for it, nor for an equal one."""
+    reservation_refused: bool = False
+    """The RM refused to have a node reserved for it, and may not for an equal one."""
+    preemption_refused_to_ns: int | None = None
+    """Preemption was refused to it, and is to those of its shape that were created up to then."""
+
+
 _new: Final = tuple.__new__
 
 _Entry: TypeAlias = "tuple[AskOrder, CandidateKind | None, AskGroup, int | None]"
@@ -60,7 +74,7 @@ group, up to which age preemption has been refused to all that have no answer of
 
 @final
 class AskWalk:
-    """What the partition tells for the walk, and how far it has come."""
+    """What the partition says at the start of the walk, and how far the application has come."""
 
     __slots__ = (
         "backoff_count",
@@ -71,7 +85,6 @@ class AskWalk:
         "is_whole",
         "judged",
         "look_ns",
-        "missed_for_all",
         "notes",
         "now_ns",
         "passed_over",
@@ -79,8 +92,6 @@ class AskWalk:
         "queue_headroom",
         "queue_path",
         "refusals",
-        "refused_to_ns",
-        "reservation_refused",
         "reservations_on",
         "skipped",
         "unschedulable",
@@ -100,7 +111,7 @@ class AskWalk:
         backoff_count: int,
         reservations_on: bool = True,
         judged: Collection[str] = (),
-        notes: list[tuple[str, str]] | None = None,
+        keeps_notes: bool = False,
     ) -> None:
         self.now_ns = now_ns
         self.queue_path = queue_path
@@ -113,21 +124,14 @@ class AskWalk:
         self.judged = judged
         """The keys of asks that are judged elsewhere: they are passed over."""
         self.passed_over = False
-        self.notes = notes
-        """Takes keys and why they are refused; `None` if the logs of the asks are to take it at once."""
+        self.notes: list[tuple[str, str]] | None = [] if keeps_notes else None
+        """Keys and why the last question refused them; `None` if the logs of the asks take it at once."""
         self.entries: list[_Entry] | None = None
         self.first: AskGroup | None = None
         self.is_whole = False
         """Not only the group that goes first takes part."""
         self.current: tuple[AskRecord, AskGroup, CandidateKind, int | None] | None = None
         """The ask that the partition was given last."""
-        self.missed_for_all = False
-        """Set by the partition: the current ask found no room, and no equal one will."""
-        self.reservation_refused = False
-        """Set by the partition: the RM refused a node for the current ask alone."""
-        self.refused_to_ns: int | None = None
-        """Set by the partition: preemption was refused to the current ask, and is to those of its shape that
-        were created up to then."""
         self.look_ns: int | None = None
         """When the next ask is old enough for a reservation."""
         self.unschedulable = 0
@@ -141,29 +145,6 @@ class AskWalk:
             record.note(reason.value, self.now_ns)
         else:
             self.notes.append((record.ask.allocation_key, reason.value))
-
-    def refuse(
-        self,
-        reason: RefusalReason,
-        subject: str,
-        ask: Ask,
-        available: Resource | None,
-        *,
-        detail: str = "",
-        until_ns: int | None = None,
-    ) -> None:
-        """Note why an ask, and every one of its shape, is passed over."""
-        self.refusals.append(
-            Refusal(
-                reason=reason,
-                subject=subject,
-                allocation_key=ask.allocation_key,
-                asked=ask.resource,
-                available=available,
-                detail=detail,
-                until_ns=until_ns,
-            ),
-        )
 
     def mark_attempted(self, until: AskOrder | None) -> None:
         """Count the asks that others stood for as attempted: all, or those before a place in the order."""
@@ -179,11 +160,17 @@ class AskWalk:
 
 def next_candidate(
     walk: AskWalk,
+    failed: FailedTry | None,
     asks: PendingAsks,
     task_groups: TaskGroups,
     reservations: Reservations,
 ) -> Candidate | None:
-    """Return the next ask to try, `None` when no further one is worth trying."""
+    """Return the next ask to try, `None` when no further one is worth trying.
+
+    `failed` is what came of the one that was returned last, `None` for the first question of a walk.
+    """
+    if walk.notes:
+        walk.notes = []
     if walk.entries is None:
         first = asks.first_group()
         walk.first = first
@@ -193,7 +180,9 @@ def next_candidate(
     elif walk.current is not None:
         if not walk.is_whole:
             _add_other_groups(walk, asks)
-        _leave_missed(walk, asks, reservations)
+        assert failed is not None, "the walk goes on without a word on its last candidate: please report"
+        walk.refusals += failed.refusals
+        _leave_failed(walk, failed, asks, reservations)
         if walk.backoff_due:
             return None
     while True:
@@ -261,16 +250,16 @@ def _judge(
     shape = group.shape
     ask = record.ask
     if task_groups.makes_wait(shape):
-        walk.refuse(RefusalReason.WAITS_FOR_PLACEHOLDER, shape.task_group_name, ask, None)
+        walk.refusals.append(refused(RefusalReason.WAITS_FOR_PLACEHOLDER, shape.task_group_name, ask, None))
         return None
     if not fits_undefined_unlimited(walk.user_headroom, shape.resource):
         walk.note(record, RefusalReason.USER_QUOTA)
-        walk.refuse(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom)
+        walk.refusals.append(refused(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom))
         return None
     record.attempted = True
     if not fits_undefined_unlimited(walk.queue_headroom, shape.resource):
         walk.note(record, RefusalReason.QUEUE_QUOTA)
-        walk.refuse(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, walk.queue_headroom)
+        walk.refusals.append(refused(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, walk.queue_headroom))
         if walk.preemption and shape.allow_preempt_other:
             return CandidateKind.PREEMPTION
         walk.skipped.append(group)
@@ -280,15 +269,14 @@ def _judge(
     return CandidateKind.NODES
 
 
-def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) -> None:
-    """Go on behind an ask that was tried in vain."""
+def _leave_failed(walk: AskWalk, failed: FailedTry, asks: PendingAsks, reservations: Reservations) -> None:
+    """Go on behind an ask that could not be placed."""
     assert walk.current is not None
     record, group, kind, refused_to_ns = walk.current
-    if walk.refused_to_ns is not None:
-        refused_to_ns = walk.refused_to_ns
-    shared, refused = walk.missed_for_all, walk.reservation_refused
-    walk.current = walk.refused_to_ns = None
-    walk.missed_for_all = walk.reservation_refused = False
+    if failed.preemption_refused_to_ns is not None:
+        refused_to_ns = failed.preemption_refused_to_ns
+    shared = failed.holds_for_shape
+    walk.current = None
     walk.skipped.append(group)
     if kind is CandidateKind.NODES:
         if _backs_off(walk, record, asks):
@@ -300,7 +288,7 @@ def _leave_missed(walk: AskWalk, asks: PendingAsks, reservations: Reservations) 
     if shared and not (preempts and refused_to_ns is None):
         own = _next_own(walk, record, group, reservations, refused_to_ns) if preempts else None
         # After a reservation the next one is tried only if the RM may take the same node for another ask.
-        reserves = kind is CandidateKind.NODES or refused
+        reserves = kind is CandidateKind.NODES or failed.reservation_refused
         reservable = _next_reservable(walk, record, group, reservations, own) if reserves else None
         if reservable is not None:
             _push(walk, (reservable.order, CandidateKind.RESERVATION, group, refused_to_ns))

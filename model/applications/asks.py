@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..values.allocation import Ask
     from ..values.refusals import Refusal
-    from .ask_walk import AskWalk, Candidate
+    from .ask_walk import AskWalk, Candidate, FailedTry
     from .effects import Answer, Effect
     from .pending_asks import AskRecord
 
@@ -140,9 +140,12 @@ class AskSide(ApplicationCore):
         return self._answer((), asks=(record,))
 
     @writes
-    def next_candidate(self, walk: AskWalk) -> Candidate | None:
-        """Return the next ask that is worth a try in this cycle; notes why others are not."""
-        candidate = next_candidate(walk, self._asks, self._task_groups, self._reservations)
+    def next_candidate(self, walk: AskWalk, failed: FailedTry | None = None) -> Candidate | None:
+        """Return the next ask that is worth a try in this cycle; notes why others are not.
+
+        `failed` is what came of the last one.
+        """
+        candidate = next_candidate(walk, failed, self._asks, self._task_groups, self._reservations)
         if candidate is None:
             self._refusals = tuple(walk.refusals)
         return candidate

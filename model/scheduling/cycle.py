@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
-from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
+from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind, FailedTry
 from ..applications.state import ApplicationState
 from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
 from ..queues import quota as queue_quota
@@ -23,7 +23,7 @@ from ..queues.seat import Rest
 from ..resources.resource import fits, fits_undefined_unlimited, strictly_greater_than_zero
 from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from ..values.object_state import ObjectState
-from ..values.refusals import RefusalReason
+from ..values.refusals import RefusalReason, refused
 from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
 
@@ -37,11 +37,16 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
+    from ..values.refusals import Refusal
 
 __all__ = ["CycleOutcome", "is_idle", "rests", "run_cycle"]
 
 _WAITS_FOR_TIME_NS: Final = 1_000_000_000
 """How long an ask that the RM's predicates refused everywhere waits for the next try, if nothing changes."""
+
+
+_FAILED: Final = FailedTry()
+"""It says nothing of other asks."""
 
 
 class CycleOutcome(Enum):
@@ -204,15 +209,17 @@ class _LeafVisit:
             backoff_count=settings.backoff_count,
             reservations_on=state.around.reservations_on,
             judged=self.judged,
-            notes=[] if state.notes.kept else None,
+            keeps_notes=state.notes.kept,
         )
         application = seat.application
-        while (candidate := self._next(seat, walk)) is not None:
-            outcome = self._try(seat, walk, candidate)
-            if outcome is not None:
+        failed: FailedTry | None = None
+        while (candidate := self._next(seat, walk, failed)) is not None:
+            outcome = self._try(seat, candidate)
+            if not isinstance(outcome, FailedTry):
                 if walk.skipped:
                     application.end_walk(walk, candidate.ask.allocation_key)
                 return outcome
+            failed = outcome
         if walk.backoff_due:
             seat.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
             application.back_off(seat.backoff_until_ns)
@@ -220,8 +227,8 @@ class _LeafVisit:
         self._learn(walk)
         return None
 
-    def _next(self, seat: Seat, walk: AskWalk) -> Candidate | None:
-        candidate = seat.application.next_candidate(walk)
+    def _next(self, seat: Seat, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:
+        candidate = seat.application.next_candidate(walk, failed)
         if walk.notes:
             self.state.notes.take(seat.application, walk)
         return candidate
@@ -254,17 +261,18 @@ class _LeafVisit:
             if refusal.until_ns is not None:
                 self._wake_at(refusal.until_ns)
 
-    def _try(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
+    def _try(self, seat: Seat, candidate: Candidate) -> bool | FailedTry:
+        """Return whether the try ended the cycle with a result, or why it did not end it."""
         kind = candidate.kind
         if kind is CandidateKind.NODES:
-            return self._try_nodes(seat, walk, candidate)
+            return self._try_nodes(seat, candidate)
         if kind is CandidateKind.REQUIRED_NODE:
-            return self._try_required_node(seat, walk, candidate)
+            return self._try_required_node(seat, candidate)
         if kind is CandidateKind.RESERVATION:
-            return self._try_reservation(seat, walk, candidate)
-        return self._preempt(seat, walk, candidate, nodes_tried=False)
+            return self._try_reservation(seat, candidate)
+        return self._preempt(seat, candidate, nodes_tried=False)
 
-    def _try_nodes(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
+    def _try_nodes(self, seat: Seat, candidate: Candidate) -> bool | FailedTry:
         ask = candidate.ask
         nodes = self.state.nodes
         denied = ""
@@ -281,69 +289,78 @@ class _LeafVisit:
                     break
                 denied = reason
                 self.state.notes.note(seat.application, ask.allocation_key, reason, self.now_ns)
-        walk.missed_for_all = not denied and ask.resource in nodes.closed
-        if denied:
-            until_ns = self.now_ns + _WAITS_FOR_TIME_NS
-            walk.refuse(RefusalReason.PREDICATES, "", ask, None, detail=denied, until_ns=until_ns)
-        outcome = self._try_reservation(seat, walk, candidate)
-        if outcome is None and walk.preemption and ask.allow_preempt_other:
-            outcome = self._preempt(seat, walk, candidate, nodes_tried=True)
-        if outcome is None and not denied:
-            walk.refuse(
-                RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=self._reservation_due(walk, candidate)
-            )
-        return outcome
+        return self._make_room(seat, candidate, denied)
 
-    def _reservation_due(self, walk: AskWalk, candidate: Candidate) -> int | None:
+    def _make_room(self, seat: Seat, candidate: Candidate, denied: str) -> bool | FailedTry:
+        """Reserve a node, or preempt, for an ask that no node takes; `denied` is why the RM refused one."""
+        ask = candidate.ask
+        holds_for_shape = not denied and ask.resource in self.state.nodes.closed
+        failed = self._try_reservation(seat, candidate)
+        if not isinstance(failed, FailedTry):
+            return failed
+        refused_to_ns = None
+        if self.may_preempt and ask.allow_preempt_other:
+            preempted = self._preempt(seat, candidate, nodes_tried=True)
+            if not isinstance(preempted, FailedTry):
+                return preempted
+            refused_to_ns = preempted.preemption_refused_to_ns
+        if denied:
+            refusal = self._denied(ask, "", denied)
+        else:
+            until_ns = self._reservation_due(candidate)
+            refusal = refused(RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=until_ns)
+        return FailedTry((refusal,), holds_for_shape, failed.reservation_refused, refused_to_ns)
+
+    def _denied(self, ask: Ask, node_id: str, text: str) -> Refusal:
+        until_ns = self.now_ns + _WAITS_FOR_TIME_NS
+        return refused(RefusalReason.PREDICATES, node_id, ask, None, detail=text, until_ns=until_ns)
+
+    def _reservation_due(self, candidate: Candidate) -> int | None:
         due_ns = candidate.ask.created_at_ns + RESERVATION_DELAY_NS + 1
-        return due_ns if walk.reservations_on and due_ns > self.now_ns else None
+        return due_ns if self.state.around.reservations_on and due_ns > self.now_ns else None
 
     # -------------------------------------------------------------------------------- reservations
 
-    def _try_reservation(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
+    def _try_reservation(self, seat: Seat, candidate: Candidate) -> bool | FailedTry:
         """Reserve the node that lacks least; a reservation ends the cycle without a result."""
         ask = candidate.ask
-        if not walk.reservations_on or candidate.reserved_node:
-            return None
+        if not self.state.around.reservations_on or candidate.reserved_node:
+            return _FAILED
         if self.now_ns - ask.created_at_ns <= RESERVATION_DELAY_NS:
-            return None
+            return _FAILED
         for node in self.state.nodes.best_to_reserve(ask.resource)[:1]:
             predicates = self.state.around.predicates
             if predicates is not None and predicates.refuse(ask.allocation_key, node.node_id, allocate=False):
                 self.denied = True
-                walk.reservation_refused = True
-                return None
-            return False if reserve(self.state, seat, ask, node, required=False) else None
-        return None
+                return FailedTry(reservation_refused=True)
+            return False if reserve(self.state, seat, ask, node, required=False) else _FAILED
+        return _FAILED
 
-    def _preempt(self, seat: Seat, walk: AskWalk, candidate: Candidate, *, nodes_tried: bool) -> bool | None:
+    def _preempt(self, seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> bool | FailedTry:
         """Have victims make room for a queue that is owed its guarantee, and reserve the room for the ask."""
         state = self.state
         attempts = self.attempts
         node = preempt_for_queue(state, seat, candidate, nodes_tried=nodes_tried, attempts=attempts)
         if node is None:
             self.mixed = True
-            walk.refused_to_ns = attempts.refused_to_ns
             if attempts.look_again_ns is not None:
                 self._wake_at(attempts.look_again_ns)
-            return None
+            return FailedTry(preemption_refused_to_ns=attempts.refused_to_ns)
         if candidate.reserved_node != node.node_id:
             if candidate.reserved_node:
                 unreserve(state, seat, candidate.ask.allocation_key)
             reserve(state, seat, candidate.ask, node, required=False)
         return False
 
-    def _try_required_node(self, seat: Seat, walk: AskWalk, candidate: Candidate) -> bool | None:
+    def _try_required_node(self, seat: Seat, candidate: Candidate) -> bool | FailedTry:
         ask = candidate.ask
         state = self.state
         node = state.nodes.get(ask.required_node)
         if node is None:
-            walk.refuse(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
-            return None
+            return _failed_for(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
         if not fits(node.capacity, ask.resource):
             # It can never run there: nobody has to yield to it.
-            walk.refuse(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
-            return None
+            return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
         cancel_ordinary_reservations(state, node)
         denied = ""
         held_for_others = node.reserved and candidate.reserved_node != node.node_id
@@ -357,11 +374,12 @@ class _LeafVisit:
         if not candidate.reserved_node and reserve(state, seat, ask, node, required=True):
             return False
         if denied:
-            until_ns = self.now_ns + _WAITS_FOR_TIME_NS
-            walk.refuse(RefusalReason.PREDICATES, node.node_id, ask, None, detail=denied, until_ns=until_ns)
-        else:
-            walk.refuse(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
-        return None
+            return FailedTry((self._denied(ask, node.node_id, denied),))
+        return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
+
+
+def _failed_for(reason: RefusalReason, subject: str, ask: Ask, available: Resource | None) -> FailedTry:
+    return FailedTry((refused(reason, subject, ask, available),))
 
 
 def _judge(state: PartitionState, ask: Ask, node: NodeSeat) -> str | None:

@@ -39,10 +39,9 @@ class RefusalNotes:
             application.note_refusal(allocation_key, text, now_ns)
 
     def take(self, application: Application, walk: AskWalk) -> None:
-        """Note what the application itself has refused in a walk."""
+        """Note what the application itself has refused at the last question of a walk."""
         if walk.notes:
             self._notes += [(application, key, text, walk.now_ns) for key, text in walk.notes]
-            walk.notes.clear()
 
     def count(self) -> None:
         """Count all that was noted, now that the cycle is over."""

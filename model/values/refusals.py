@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..resources.resource import Resource
+    from .allocation import Ask
 
-__all__ = ["Refusal", "RefusalReason"]
+__all__ = ["Refusal", "RefusalReason", "refused"]
 
 
 class RefusalReason(Enum):
@@ -56,3 +57,24 @@ class Refusal:
     available: Resource | None = None
     detail: str = ""
     until_ns: int | None = None
+
+
+def refused(
+    reason: RefusalReason,
+    subject: str,
+    ask: Ask,
+    available: Resource | None,
+    *,
+    detail: str = "",
+    until_ns: int | None = None,
+) -> Refusal:
+    """Return why an ask, and every one of its shape, is passed over."""
+    return Refusal(
+        reason=reason,
+        subject=subject,
+        allocation_key=ask.allocation_key,
+        asked=ask.resource,
+        available=available,
+        detail=detail,
+        until_ns=until_ns,
+    )

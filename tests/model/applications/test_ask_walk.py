@@ -13,6 +13,7 @@ from licorne.model.applications.ask_walk import (
     AskWalk,
     Candidate,
     CandidateKind,
+    FailedTry,
     next_candidate,
 )
 from licorne.model.applications.pending_asks import PendingAsks, shape_of
@@ -38,15 +39,15 @@ class Walker:
     groups: TaskGroups = field(default_factory=TaskGroups)
     reservations: Reservations = field(default_factory=Reservations)
 
-    def next(self, walk: AskWalk) -> Candidate | None:
-        return next_candidate(walk, self.asks, self.groups, self.reservations)
+    def next(self, walk: AskWalk, failed: FailedTry | None = None) -> Candidate | None:
+        return next_candidate(walk, failed, self.asks, self.groups, self.reservations)
 
     def tried(self, walk: AskWalk, *, shared: bool = False) -> list[tuple[str, CandidateKind]]:
         """Walk to the end without placing anything; `shared`: no ask of a shape that missed finds room."""
         tried = []
-        while (candidate := self.next(walk)) is not None:
+        failed = FailedTry(holds_for_shape=shared)
+        while (candidate := self.next(walk, failed)) is not None:
             tried.append((candidate.ask.allocation_key, candidate.kind))
-            walk.missed_for_all = shared
         return tried
 
     def attempted(self) -> list[str]:
@@ -124,7 +125,7 @@ def test_asks_that_are_placed_or_gone_meanwhile_are_not_tried() -> None:
     assert record is not None
     walker.asks.place(record)
 
-    assert walker.next(walk) is None
+    assert walker.next(walk, FailedTry()) is None
 
 
 def test_one_ask_without_room_stands_for_all_of_its_shape() -> None:
@@ -154,7 +155,7 @@ def test_a_candidate_tells_of_its_reservation() -> None:
     walker.reservations.add(Reservation("b", "node", START_NS, required=False))
     walk = a_walk()
 
-    candidates = [walker.next(walk), walker.next(walk)]
+    candidates = [walker.next(walk), walker.next(walk, FailedTry())]
 
     assert ["", "node"] == [entry.reserved_node for entry in candidates if entry is not None]
 
@@ -240,13 +241,12 @@ def test_where_preemption_is_refused_to_a_shape_only_those_with_an_answer_of_the
     walker.asks.set_apart(tried_before)
     walk = a_walk(queue=queue, preemption=True)
     tried = []
-    while (candidate := walker.next(walk)) is not None:
-        tried.append(candidate.ask.allocation_key)
-        walk.missed_for_all = shared
-        if candidate.ask.allocation_key == "ask-0":
-            walk.refused_to_ns = START_NS + 3
-        if candidate.ask.allocation_key == "ask-4":
-            walk.refused_to_ns = EVER_NS
+    refused_to_ns = {"ask-0": START_NS + 3, "ask-4": EVER_NS}
+    failed = None
+    while (candidate := walker.next(walk, failed)) is not None:
+        key = candidate.ask.allocation_key
+        tried.append(key)
+        failed = FailedTry(holds_for_shape=shared, preemption_refused_to_ns=refused_to_ns.get(key))
 
     assert ["ask-0", "ask-2", "ask-4"] == tried
     assert [f"ask-{age}" for age in range(6)] == walker.attempted()

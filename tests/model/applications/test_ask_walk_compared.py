@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import SECOND_NS, START_NS, a_resource, an_ask
 
-from licorne.model.applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind, next_candidate
+from licorne.model.applications.ask_walk import (
+    RESERVATION_DELAY_NS,
+    AskWalk,
+    CandidateKind,
+    FailedTry,
+    next_candidate,
+)
 from licorne.model.applications.pending_asks import PendingAsks, shape_of
 from licorne.model.applications.reservations import Reservation, Reservations
 from licorne.model.applications.task_groups import TaskGroups
@@ -104,7 +110,8 @@ def grouped_walk(scene: Scene, asks: PendingAsks, reservations: Reservations) ->
         preemption=False,
         backoff_count=scene.backoff,
     )
-    while (candidate := next_candidate(walk, asks, TaskGroups(), reservations)) is not None:
+    failed = FailedTry(holds_for_shape=True)
+    while (candidate := next_candidate(walk, failed, asks, TaskGroups(), reservations)) is not None:
         ask = candidate.ask
         record = asks.get(ask.allocation_key)
         assert record is not None
@@ -114,7 +121,6 @@ def grouped_walk(scene: Scene, asks: PendingAsks, reservations: Reservations) ->
         if reservable(scene, ask):
             walk.mark_attempted(record.order)
             return "reserve", ask.allocation_key, attempted(asks)
-        walk.missed_for_all = True
     return ("back off" if walk.backoff_due else "nothing"), "", attempted(asks)
 
 

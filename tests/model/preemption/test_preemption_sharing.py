@@ -14,7 +14,7 @@ from support.model.preemption_scenes import TWO_QUEUES, Scene
 from licorne.model.applications.application import Application
 
 if TYPE_CHECKING:
-    from licorne.model.applications.ask_walk import AskWalk, Candidate
+    from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
 
 LEAVES: Final = ("root.a", "root.b", "root.c")
 QUEUES: Final = """
@@ -36,8 +36,10 @@ class Walks:
         self.tried = 0
         plain = Application.next_candidate
 
-        def counted(application: Application, walk: AskWalk) -> Candidate | None:
-            candidate = plain(application, walk)
+        def counted(
+            application: Application, walk: AskWalk, failed: FailedTry | None = None
+        ) -> Candidate | None:
+            candidate = plain(application, walk, failed)
             self.tried += candidate is not None
             return candidate
 

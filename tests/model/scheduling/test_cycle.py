@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from support.model.builders import START_NS, TEN, FakePredicates, a_resource
 from support.model.harness import Harness
 
+from licorne.model.applications.application import Application
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import AllocationPlaced, NodeAction
 from licorne.model.values.object_state import ObjectState
+
+if TYPE_CHECKING:
+    from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
 
 FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)
@@ -372,3 +378,36 @@ def test_an_allocation_is_bound_at_the_time_of_the_cycle() -> None:
 
     (placed,) = h.heard(AllocationPlaced)
     assert START_NS + 10**9 == placed.allocation.bound_at_ns
+
+
+# ------------------------------------------------------------------------------------------- the walk
+
+
+def test_only_the_application_changes_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came of an ask is said with the next question: nothing else has two sides that write it."""
+    left: dict[str, object] = {}
+    questions = []
+    plain = Application.next_candidate
+
+    def watched(application: Application, walk: AskWalk, failed: FailedTry | None = None) -> Candidate | None:
+        if walk.current is not None:
+            questions.append(walk.current)
+            assert left == fields_of(walk)
+        candidate = plain(application, walk, failed)
+        left.update(fields_of(walk))
+        return candidate
+
+    monkeypatch.setattr(Application, "next_candidate", watched)
+    h = a_partition("one", predicates=FakePredicates({("a", "one"): "no", ("b", "one"): "no"}))
+    h.submit()
+    h.ask("a", "b", "c")
+    h.ask("d", required_node="missing")
+    h.settle()
+
+    assert {"c": "one"} == h.placements
+    assert len(questions) > 3
+
+
+def fields_of(walk: AskWalk) -> dict[str, object]:
+    fields = {name: getattr(walk, name) for name in type(walk).__slots__}
+    return {name: list(value) if isinstance(value, list) else value for name, value in fields.items()}
