@@ -19,7 +19,7 @@ from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
 from .requests.execution_limits import limit_executions
 from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
-from .requests.quarantining import BrokenKind, quarantine_application, quarantine_node
+from .requests.quarantining import BrokenKind, forget_quarantined, quarantine_application, quarantine_node
 from .requests.reconfiguring import reconfigure
 from .requests.releases import release_allocation
 from .scheduling.cycle import CycleOutcome, run_cycle
@@ -149,7 +149,7 @@ class Partition:
                 quarantine_node(state, node.node_id, repr(error))
         for node_id in list(state.quarantine.nodes):
             remove_quarantined_node(state, node_id)
-        state.let_go()
+        _release_all(state)
 
     # ----------------------------------------------------------------------------------- scheduling
 
@@ -343,3 +343,20 @@ class Partition:
     def validate(self) -> None:
         """Assert every invariant of the partition and of all that is in it."""
         validate_partition(self._state)
+
+
+def _release_all(state: PartitionState) -> None:
+    """Drop all applications, because the partition ends."""
+    handles = [seat.application for seat in state.seats.values()]
+    handles += state.completed.values()
+    handles += [kept.application for kept in state.rejected.values()]
+    for name in list(state.quarantine.applications):
+        forget_quarantined(state, name)
+    for seat in list(state.seats.values()):
+        for record in seat.application.waiting_asks():
+            state.remove_pending(seat, record.ask)
+        state.unseat(seat)
+    state.completed.clear()
+    state.rejected.clear()
+    for handle in handles:
+        state.around.release(handle)

@@ -67,9 +67,9 @@ class Quarantine:
         self.nodes: dict[str, NodeSeat] = {}
         self.entries: dict[tuple[BrokenKind, str], Quarantined] = {}
 
-    def note(self, state: PartitionState, kind: BrokenKind, name: str, reason: str) -> None:
+    def note(self, partition: str, kind: BrokenKind, name: str, reason: str, now_ns: int) -> None:
         """Keep why and since when an object is here."""
-        self.entries[kind, name] = Quarantined(state.name, kind, name, state.now_ns(), reason)
+        self.entries[kind, name] = Quarantined(partition, kind, name, now_ns, reason)
 
     def reason(self, kind: BrokenKind, name: str) -> str:
         """Return why an object is here, the empty text if it is not."""
@@ -91,7 +91,7 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
     del state.seats[application_id]
     state.stop_timers(state.serials.pop(application_id))
     state.quarantine.applications[application_id] = seat
-    state.quarantine.note(state, BrokenKind.APPLICATION, application_id, reason)
+    state.quarantine.note(state.name, BrokenKind.APPLICATION, application_id, reason, state.now_ns())
     seat.queue.seats.park(seat)
     state.tree.refresh(seat.queue)
     state.disturb(seat.queue)
@@ -221,7 +221,7 @@ def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
         return False
     state.nodes.remove(node_id)
     state.quarantine.nodes[node_id] = node
-    state.quarantine.note(state, BrokenKind.NODE, node_id, reason)
+    state.quarantine.note(state.name, BrokenKind.NODE, node_id, reason, state.now_ns())
     for seat in list(state.seats.values()):
         if seat.facts.reserved:
             for reservation, _ in seat.application.reserved_asks():

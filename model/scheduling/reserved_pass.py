@@ -39,11 +39,13 @@ def place_reserved(state: PartitionState) -> bool:
     A pass that placed nothing is not repeated before something changes that it depended on.
     """
     rest = state.reserved_rest
-    if rest is not None and rest.holds(state):
+    if rest is not None and rest.holds(_version(state), state.now_ns()):
         return False
     visit = _Visit(state)
     placed = visit.run()
-    state.reserved_rest = None if placed else ReservedRest(state, visit.look_ns, restless=visit.restless)
+    state.reserved_rest = (
+        None if placed else ReservedRest(_version(state), visit.look_ns, restless=visit.restless)
+    )
     return placed
 
 
@@ -52,23 +54,23 @@ class ReservedRest:
     """Why the reserved asks need not be tried: nothing has changed since they were tried in vain.
 
     Args:
-        state: As it is after the pass.
+        version: What the pass depended on, as it is after the pass.
         look_ns: When time alone may change the answer, `None` if it cannot.
         restless: They are tried in every cycle all the same.
     """
 
-    __slots__ = ("_restless", "_seen", "look_ns")
+    __slots__ = ("_restless", "_version", "look_ns")
 
-    def __init__(self, state: PartitionState, look_ns: int | None, *, restless: bool) -> None:
+    def __init__(self, version: tuple[int, int, int], look_ns: int | None, *, restless: bool) -> None:
         self._restless = restless
-        self._seen = _version(state)
+        self._version = version
         self.look_ns = look_ns
 
-    def holds(self, state: PartitionState) -> bool:
-        """Tell whether that is still so."""
-        if self._restless or self._seen != _version(state):
+    def holds(self, version: tuple[int, int, int], now_ns: int) -> bool:
+        """Return whether that is still so."""
+        if self._restless or self._version != version:
             return False
-        return self.look_ns is None or state.now_ns() < self.look_ns
+        return self.look_ns is None or now_ns < self.look_ns
 
 
 def _version(state: PartitionState) -> tuple[int, int, int]:

@@ -17,7 +17,7 @@ from ..queues import quota as queue_quota
 from ..queues.queue import Queue
 from ..queues.seat import Seat
 from ..queues.tree import QueueTree
-from ..requests.quarantining import Quarantine, forget_quarantined
+from ..requests.quarantining import Quarantine
 from ..resources.combinations import prune
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, add, subtract, total_of
@@ -268,22 +268,6 @@ class PartitionState:
         serial = self.serials[seat.application_id]
         self.completed[serial] = seat.application
         self.unseat(seat)
-
-    def let_go(self) -> None:
-        """Let all applications go, because the partition ends."""
-        handles = [seat.application for seat in self.seats.values()]
-        handles += self.completed.values()
-        handles += [kept.application for kept in self.rejected.values()]
-        for name in list(self.quarantine.applications):
-            forget_quarantined(self, name)
-        for seat in list(self.seats.values()):
-            for record in seat.application.waiting_asks():
-                self.remove_pending(seat, record.ask)
-            self.unseat(seat)
-        self.completed.clear()
-        self.rejected.clear()
-        for handle in handles:
-            self.around.release(handle)
 
     # ------------------------------------------------------------------------------------- limits
 
