@@ -7,14 +7,13 @@ in modules by subject: `node_updates`, `application_updates`, `allocation_update
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
 from .marks import reads, writes
 from .partition_views import shown_partition
 from .preemption.quota import preempt_over_quota
-from .queues.quota_timer import next_due_ns
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
 from .requests.execution_limits import limit_executions
@@ -25,10 +24,10 @@ from .requests.releases import release_allocation
 from .scheduling.cycle import CycleOutcome, run_cycle
 from .scheduling.outstanding import outstanding_asks
 from .scheduling.shared_placing import SharedOutcome, place_beside_others
-from .state.expiries import expire_due
+from .scheduling.timer_actions import carry_out, next_look_ns, schedule_wakeups, watch_quotas
+from .state.applying import apply
 from .state.invariants import validate_partition
 from .state.partition_state import PartitionState
-from .state.surroundings import ApplicationTimer, Expiry, Inspection, LookAgain, QueueCleaning, QuotaCheck
 from .values.messages import AllocationsRejected
 from .values.object_state import ObjectEvent, next_object_state
 
@@ -53,11 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Partition"]
 
-QUOTA_CHECK_INTERVAL_NS: Final = 1_000_000_000
-"""How long a queue that is due for quota preemption, and in vain, waits for the next try."""
-INSPECTION_DELAY_NS: Final = 1_000_000_000
-"""How long asks wait before an autoscaler hears of them."""
-
 
 @final
 class Partition:
@@ -70,9 +64,6 @@ class Partition:
         self.around = around
         """What it was given; never changes."""
         self._stopped = False
-        self._look_ns: int | None = None
-        self._inspecting = False
-        self._quota_check_ns: int | None = None
 
     # ---------------------------------------------------------------------------------- from the RM
 
@@ -139,7 +130,7 @@ class Partition:
         now_ns = state.now_ns()
         for seat in list(state.seats.values()):
             try:
-                state.settle(seat, seat.application.fail("PartitionRemoved", now_ns))
+                apply(state, seat, seat.application.fail("PartitionRemoved", now_ns))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one, the others end
                 quarantine_application(state, seat.application_id, repr(error))
         for node in state.nodes.by_name():
@@ -195,30 +186,12 @@ class Partition:
     @writes
     def watch_quotas(self) -> None:
         """Have the partition called when a queue that is above its maximum is due for preemption."""
-        if not self._state.quota_preemption_enabled:
-            return
-        due_ns = next_due_ns(self._state.tree)
-        if due_ns is None:
-            return
-        due_ns = max(due_ns, self.around.now_ns() + QUOTA_CHECK_INTERVAL_NS)
-        if self._quota_check_ns is None or due_ns < self._quota_check_ns:
-            self._quota_check_ns = due_ns
-            self.around.call_at(due_ns, QuotaCheck())
+        watch_quotas(self._state)
 
     @writes
     def rest(self) -> None:
         """Have the partition called where time alone may change an answer."""
-        self.watch_quotas()
-        if not self._state.tree.root.pending:
-            return
-        look_ns = self.next_look_ns()
-        if look_ns is not None and (self._look_ns is None or look_ns < self._look_ns):
-            self._look_ns = look_ns
-            self.around.cancel(LookAgain)
-            self.around.call_at(look_ns, LookAgain())
-        if not self._inspecting:
-            self._inspecting = True
-            self.around.call_at(self.around.now_ns() + INSPECTION_DELAY_NS, Inspection())
+        schedule_wakeups(self._state)
 
     @writes
     def inspect_outstanding(self) -> None:
@@ -238,12 +211,7 @@ class Partition:
 
         It brings the orders of the queues up to date on its way.
         """
-        rests = [queue.seats.rest for queue in self._state.tree.leaves_in_order()]
-        due = [rest.until_ns for rest in rests if rest is not None and rest.until_ns is not None]
-        reserved = self._state.reserved_rest
-        if reserved is not None and reserved.look_ns is not None and self._state.reservations:
-            due.append(reserved.look_ns)
-        return min(due, default=None)
+        return next_look_ns(self._state)
 
     def flush(self) -> None:
         """Have the RM hear what was announced; for the owner, at the end of a turn."""
@@ -254,40 +222,8 @@ class Partition:
     @writes
     def on_timer(self, action: TimerAction) -> None:
         """Do what is due."""
-        if self._stopped:
-            return
-        if not isinstance(action, ApplicationTimer):
-            self._on_own_timer(action)
-            return
-        state = self._state
-        seat = state.seats.get(action.application_id)
-        if seat is None or state.serials[action.application_id] != action.serial:
-            return
-        answer = seat.application.on_timer(action.kind, action.generation, state.now_ns())
-        if answer is None:
-            return
-        for record in answer.asks:
-            if not record.placed:
-                state.remove_pending(seat, record.ask)
-        for allocation in answer.swaps:
-            state.leave_node(allocation)
-        state.drop_reservations(answer.reservations)
-        state.settle(seat, answer)
-
-    def _on_own_timer(self, action: TimerAction) -> None:
-        if isinstance(action, QueueCleaning):
-            self._state.clean_queues()
-        elif isinstance(action, LookAgain):
-            self._look_ns = None
-        elif isinstance(action, QuotaCheck):
-            self._quota_check_ns = None
-            preempt_over_quota(self._state)
-            self.watch_quotas()
-        elif isinstance(action, Expiry):
-            expire_due(self._state)
-        else:
-            self._inspecting = False
-            outstanding_asks(self._state)
+        if not self._stopped:
+            carry_out(self._state, action)
 
     # ----------------------------------------------------------------------------------- quarantine
 
@@ -354,7 +290,7 @@ def _release_all(state: PartitionState) -> None:
         forget_quarantined(state, name)
     for seat in list(state.seats.values()):
         for record in seat.application.waiting_asks():
-            state.remove_pending(seat, record.ask)
+            seat.remove_pending(record.ask)
         state.unseat(seat)
     state.completed.clear()
     state.rejected.clear()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, final
 
+from ..resources.resource import total_of
+
 if TYPE_CHECKING:
     from ..applications.application import Application
     from ..applications.effects import ApplicationFacts
+    from ..values.allocation import Ask
     from ..values.users import User
     from .queue import Queue
 
@@ -53,6 +56,21 @@ class Seat:
         """Its user has been looked up in the queue's limits, which lists the user there."""
         self.runnable_in_queue = True
         self.runnable_by_user = True
+
+    def add_pending(self, *asks: Ask) -> None:
+        """Count new waiting asks in the queues, and have the leaf looked at again."""
+        total = total_of([ask.resource for ask in asks])
+        for ask in asks:
+            self.queue.seats.count_size(ask.resource, 1)
+        for level in self.queue.above:
+            level.add_pending(total)
+        self.queue.seats.rest = None
+
+    def remove_pending(self, ask: Ask) -> None:
+        """Count an ask as waiting no longer."""
+        for level in self.queue.above:
+            level.remove_pending(ask.resource)
+        self.queue.seats.count_size(ask.resource, -1)
 
 
 @final

@@ -10,6 +10,8 @@ from ..queues import quota as queue_quota
 from ..queues.quota_timer import usage_raised
 from ..resources.comparisons import equals, has_negative
 from ..resources.resource import strictly_greater_than_zero
+from ..state.applying import apply
+from ..state.charges import count_placed, drop_reservations
 from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
 from ..values.messages import (
     AllocationPlaced,
@@ -91,8 +93,8 @@ class _AskBatch:
         answer, known = seat.application.add_asks(asks, self._now_ns)
         if len(known) < len(asks):
             again = {id(ask) for ask in known}
-            state.add_pending(seat, *[ask for ask in asks if id(ask) not in again])
-            state.settle(seat, answer)
+            seat.add_pending(*[ask for ask in asks if id(ask) not in again])
+            apply(state, seat, answer)
         if not known:
             return
         place_of = {id(ask): place for ask, place in zip(asks, places, strict=True)}
@@ -212,9 +214,9 @@ def _recover(state: PartitionState, seat: Seat, ask: Ask, node_id: str) -> None:
     allocation = _put_on_node(state, ask, node_id)
     state.keys.claim(ask.allocation_key, ask.application_id)
     _charge(state, seat, ask.resource)
-    state.count_placed(seat, allocation)
+    count_placed(state, seat, allocation)
     answer = seat.application.recover(allocation, state.now_ns())
-    state.settle(seat, answer)
+    apply(state, seat, answer)
     state.around.announce(AllocationPlaced(allocation))
 
 
@@ -242,10 +244,10 @@ def _place_externally(state: PartitionState, seat: Seat, submission: AllocationS
     answer = seat.application.try_place(allocation, state.now_ns())
     assert answer is not None, "the ask waits: please report"
     _charge(state, seat, ask.resource)
-    state.remove_pending(seat, ask)
-    state.count_placed(seat, allocation)
-    state.drop_reservations(answer.reservations)
-    state.settle(seat, answer)
+    seat.remove_pending(ask)
+    count_placed(state, seat, allocation)
+    drop_reservations(state, answer.reservations)
+    apply(state, seat, answer)
     state.around.announce(AllocationPlaced(allocation))
 
 
@@ -255,10 +257,10 @@ def _place_externally(state: PartitionState, seat: Seat, submission: AllocationS
 def _resize_ask(state: PartitionState, seat: Seat, ask: Ask, resource: Resource) -> None:
     answer = seat.application.resize_ask(ask.allocation_key, resource)
     assert answer is not None, "the ask waits: please report"
-    state.remove_pending(seat, ask)
-    state.add_pending(seat, answer.asks[0].ask)
+    seat.remove_pending(ask)
+    seat.add_pending(answer.asks[0].ask)
     state.changes += 1
-    state.settle(seat, answer)
+    apply(state, seat, answer)
 
 
 def _resize_allocation(
@@ -285,5 +287,5 @@ def _resize_allocation(
     state.limits.decrease(path, seat.application_id, seat.user, before, remove_application=False)
     state.limits.increase(path, seat.application_id, seat.user, after)
     state.changes += 1
-    state.settle(seat, answer)
+    apply(state, seat, answer)
     return None

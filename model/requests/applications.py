@@ -16,6 +16,8 @@ from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
 from ..resources.texts import describe, resource_from_json
+from ..state.applying import apply
+from ..state.charges import count_ended, drop_reservations, leave_node
 from ..values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
 from ..values.object_state import ObjectState
 from ..values.users import User
@@ -242,7 +244,7 @@ def _queue_at(state: PartitionState, path: str) -> Queue:
         created = state.tree.create(path)
         assert not isinstance(created, str), f"{created}: please report"
         queue = created
-        state.clean_later()
+        state.timers.clean_later()
     return queue
 
 
@@ -300,15 +302,15 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
     answer = seat.application.remove_all_asks(now_ns)
     for record in answer.asks:
         if not record.placed:
-            state.remove_pending(seat, record.ask)
-    state.drop_reservations(answer.reservations)
-    state.settle(seat, answer)
+            seat.remove_pending(record.ask)
+    drop_reservations(state, answer.reservations)
+    apply(state, seat, answer)
     if removal.application_id in state.seats:
         answer = seat.application.remove_all_allocations(now_ns, leaving=True)
         for allocation in (*answer.allocations, *answer.swaps):
-            state.leave_node(allocation)
-        state.count_ended(seat, answer)
-        state.settle(seat, answer)
+            leave_node(state, allocation)
+        count_ended(state, seat, answer)
+        apply(state, seat, answer)
         _announce_end(state, removal.application_id, answer.allocations)
     state.forget(seat, serial)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..resources.quantities import INT64_MAX
+from ..state.applying import apply
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -41,4 +42,4 @@ def limit_executions(
             by_application.setdefault(limit.application_id, []).append(entry)
     for application_id, entries in by_application.items():
         seat = state.seats[application_id]
-        state.settle(seat, seat.application.limit_execution(entries, state.now_ns()))
+        apply(state, seat, seat.application.limit_execution(entries, state.now_ns()))

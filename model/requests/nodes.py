@@ -8,6 +8,8 @@ from ..nodes.node import Node
 from ..nodes.order import NodeSeat
 from ..queues.quota import discharge
 from ..resources.resource import EMPTY, subtract
+from ..state.applying import apply
+from ..state.charges import count_ended, drop_reservations, leave_node
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -177,8 +179,8 @@ def _unreserve(state: PartitionState, allocation_key: str) -> None:
             continue
         answer = seat.application.unreserve(allocation_key)
         if answer is not None:
-            state.drop_reservations(answer.reservations)
-            state.settle(seat, answer)
+            drop_reservations(state, answer.reservations)
+            apply(state, seat, answer)
             return
 
 
@@ -213,8 +215,8 @@ def _end_on_node(
     )
     if answer is not None:
         releases.append(_release(state, allocation, node_id))
-        state.count_ended(seat, answer)
-        state.settle(seat, answer)
+        count_ended(state, seat, answer)
+        apply(state, seat, answer)
 
 
 def _cancel_swap(state: PartitionState, seat: Seat, placeholder_key: str, real: Allocation) -> None:
@@ -223,8 +225,8 @@ def _cancel_swap(state: PartitionState, seat: Seat, placeholder_key: str, real: 
     answer = seat.application.displace(real.ask.allocation_key)
     if answer is not None:
         for record in answer.asks:
-            state.add_pending(seat, record.ask)
-        state.settle(seat, answer)
+            seat.add_pending(record.ask)
+        apply(state, seat, answer)
 
 
 def _confirm_swap(
@@ -243,7 +245,7 @@ def _confirm_swap(
     releases.append(_release(state, placeholder, placeholder.node_id))
     exchange_counts(state, seat, placeholder, answer.allocations[1])
     settle_swap_on_nodes(state, placeholder, answer.allocations[1])
-    state.settle(seat, answer)
+    apply(state, seat, answer)
     state.around.announce(AllocationPlaced(answer.allocations[1]))
 
 
@@ -261,7 +263,7 @@ def exchange_counts(state: PartitionState, seat: Seat, placeholder: Allocation, 
 
 def settle_swap_on_nodes(state: PartitionState, placeholder: Allocation, real: Allocation) -> None:
     """Take the placeholder off its node, and have the real allocation on its own as it is now."""
-    state.leave_node(placeholder)
+    leave_node(state, placeholder)
     node = state.nodes.get(real.node_id)
     if node is not None:
         state.nodes.give(node, node.node.replace(real.ask.allocation_key, real))

@@ -16,6 +16,7 @@ from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..resources.resource import EMPTY, add, take_away
+from ..state.charges import leave_node, uncount
 from ..state.placing import unreserve
 
 if TYPE_CHECKING:
@@ -89,12 +90,12 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
     _free_reserved_nodes(state, seat)
     seat.facts = _facts(seat.facts, reserved=0)
     del state.seats[application_id]
-    state.stop_timers(state.serials.pop(application_id))
+    state.timers.stop_all(state.serials.pop(application_id))
     state.quarantine.applications[application_id] = seat
     state.quarantine.note(state.name, BrokenKind.APPLICATION, application_id, reason, state.now_ns())
     seat.queue.seats.park(seat)
     state.tree.refresh(seat.queue)
-    state.disturb(seat.queue)
+    seat.queue.seats.rest = None
     state.changes += 1
     return True
 
@@ -104,7 +105,7 @@ def _take_back_what_is_under_way(state: PartitionState, seat: Seat) -> None:
     with suppress(Exception):
         for placed in seat.application.allocations():
             if placed.swap is not None:
-                state.leave_node(placed.swap)
+                leave_node(state, placed.swap)
             if placed.preempted:
                 for level in seat.queue.above:
                     level.remove_preempting(placed.allocation.ask.resource)
@@ -130,7 +131,7 @@ def end_quarantined(state: PartitionState, seat: Seat, allocation_key: str) -> t
         for allocation in node.node.facts().allocations:
             ask = allocation.ask
             if ask.application_id == seat.application_id and allocation_key in ("", ask.allocation_key):
-                state.leave_node(allocation)
+                leave_node(state, allocation)
                 if uncount_quarantined(state, seat, allocation):
                     ended.append(allocation)
     return tuple(ended)
@@ -148,7 +149,7 @@ def uncount_quarantined(state: PartitionState, seat: Seat, allocation: Allocatio
         after = None if left is None else _facts(facts, allocated=left)
     if after is None:
         return False  # It was to take the place of a placeholder: that one is counted.
-    state.uncount(seat, allocation, ended=False)
+    uncount(state, seat, allocation, ended=False)
     seat.facts = after
     return True
 
@@ -176,7 +177,7 @@ def forget_quarantined(state: PartitionState, application_id: str) -> tuple[Allo
     state.tree.refresh(queue)
     state.changes += 1
     if not queue.managed or queue.is_draining:
-        state.clean_later()
+        state.timers.clean_later()
     state.around.release(seat.application)
     return ended
 

@@ -81,4 +81,4 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     quotas_changed(state.tree, quotas, state.now_ns())
     state.limits.update(config.root)
     state.reorder()
-    state.clean_later()
+    state.timers.clean_later()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..state.applying import apply
+from ..state.charges import count_ended, drop_reservations, leave_node
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -56,9 +58,9 @@ def _release_one(state: PartitionState, seat: Seat, release: Release) -> None:
     ended = answer is not None
     if answer is not None:
         for allocation in answer.allocations:
-            state.leave_node(allocation)
-        state.count_ended(seat, answer)
-        state.settle(seat, answer)
+            leave_node(state, allocation)
+        count_ended(state, seat, answer)
+        apply(state, seat, answer)
     if release.termination is not TerminationType.TIMEOUT:
         _remove_ask(state, seat, key)
     if ended:
@@ -70,12 +72,12 @@ def _cancel_swap_of(state: PartitionState, seat: Seat, placeholder_key: str) -> 
     real = seat.application.cancel_swap(placeholder_key)
     if real is None:
         return
-    state.leave_node(real)
+    leave_node(state, real)
     answer = seat.application.displace(real.ask.allocation_key)
     if answer is not None:
         for record in answer.asks:
-            state.add_pending(seat, record.ask)
-        state.settle(seat, answer)
+            seat.add_pending(record.ask)
+        apply(state, seat, answer)
 
 
 def _remove_ask(state: PartitionState, seat: Seat, key: str) -> None:
@@ -84,9 +86,9 @@ def _remove_ask(state: PartitionState, seat: Seat, key: str) -> None:
     answer = seat.application.remove_ask(key, state.now_ns())
     for record in answer.asks:
         if not record.placed:
-            state.remove_pending(seat, record.ask)
-    state.drop_reservations(answer.reservations)
-    state.settle(seat, answer)
+            seat.remove_pending(record.ask)
+    drop_reservations(state, answer.reservations)
+    apply(state, seat, answer)
 
 
 def _release_all(state: PartitionState, seat: Seat, release: Release) -> None:
@@ -97,17 +99,17 @@ def _release_all(state: PartitionState, seat: Seat, release: Release) -> None:
                 _cancel_swap_of(state, seat, placed.allocation.ask.allocation_key)
     answer = seat.application.remove_all_allocations(now_ns, leaving=False)
     for allocation in (*answer.allocations, *answer.swaps):
-        state.leave_node(allocation)
-    state.count_ended(seat, answer)
-    state.settle(seat, answer)
+        leave_node(state, allocation)
+    count_ended(state, seat, answer)
+    apply(state, seat, answer)
     keys = tuple(allocation.ask.allocation_key for allocation in answer.allocations)
     if release.termination is not TerminationType.TIMEOUT and seat.application_id in state.seats:
         asks = seat.application.remove_all_asks(now_ns)
         for record in asks.asks:
             if not record.placed:
-                state.remove_pending(seat, record.ask)
-        state.drop_reservations(asks.reservations)
-        state.settle(seat, asks)
+                seat.remove_pending(record.ask)
+        drop_reservations(state, asks.reservations)
+        apply(state, seat, asks)
     if keys:
         _echo(state, seat, keys, release.termination)
 
@@ -142,13 +144,13 @@ def _confirm_replacement(state: PartitionState, seat: Seat, release: Release) ->
         answer = seat.application.remove_allocation(key, release.termination, state.now_ns())
         if answer is not None:
             for allocation in answer.allocations:
-                state.leave_node(allocation)
-            state.count_ended(seat, answer)
-            state.settle(seat, answer)
+                leave_node(state, allocation)
+            count_ended(state, seat, answer)
+            apply(state, seat, answer)
     else:
         placeholder, real = answer.allocations
         exchange_counts(state, seat, placeholder, real)
         settle_swap_on_nodes(state, placeholder, real)
-        state.settle(seat, answer)
+        apply(state, seat, answer)
         state.around.announce(AllocationPlaced(real))
     _remove_ask(state, seat, key)

@@ -21,6 +21,7 @@ from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
 from ..queues import quota as queue_quota
 from ..queues.seat import Rest
 from ..resources.resource import fits, fits_undefined_unlimited, strictly_greater_than_zero
+from ..state.charges import may_start, user_headroom
 from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from ..values.object_state import ObjectState
 from ..values.refusals import RefusalReason, refused
@@ -188,15 +189,15 @@ class _LeafVisit:
         if seat.facts.state is not ApplicationState.ACCEPTED:
             return True
         seat.runnable_in_queue = queue_quota.has_place_for(self.leaf, seat.application_id) is None
-        seat.runnable_by_user = self.state.may_start(seat)
+        seat.runnable_by_user = may_start(self.state, seat)
         return seat.runnable_in_queue and seat.runnable_by_user
 
     # ----------------------------------------------------------------------------- an application
 
     def _visit(self, seat: Seat) -> bool | None:
         state = self.state
-        user_headroom = state.user_headroom(seat)
-        if self._place_first(seat, user_headroom):
+        user_room = user_headroom(state, seat)
+        if self._place_first(seat, user_room):
             return True
         settings = self.leaf.settings
         walk = AskWalk(
@@ -204,7 +205,7 @@ class _LeafVisit:
             queue_path=self.leaf.path,
             queue_headroom=self.headroom,
             user_name=seat.user.name,
-            user_headroom=user_headroom,
+            user_headroom=user_room,
             preemption=self.may_preempt,
             backoff_count=settings.backoff_count,
             reservations_on=state.around.reservations_on,
@@ -233,7 +234,7 @@ class _LeafVisit:
             self.state.notes.take(seat.application, walk)
         return candidate
 
-    def _place_first(self, seat: Seat, user_headroom: Resource | None) -> bool:
+    def _place_first(self, seat: Seat, user_room: Resource | None) -> bool:
         """Place the ask that goes first where nothing stands in its way: so most visits end.
 
         It is what the walk would come to, without asking the application for it.
@@ -242,7 +243,7 @@ class _LeafVisit:
         nodes = self.state.nodes
         if ask is None or self.state.around.predicates is not None:
             return False
-        for headroom in (user_headroom, self.headroom):
+        for headroom in (user_room, self.headroom):
             if not fits_undefined_unlimited(headroom, ask.resource):
                 return False
         node = nodes.first_fit(ask.resource)

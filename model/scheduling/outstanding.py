@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..queues.quota import headroom_without_root
 from ..resources.resource import component_wise_min, fits_undefined_unlimited, subtract_only_existing
+from ..state.charges import user_headroom
 from ..values.messages import SchedulingStateChanged
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def outstanding_asks(state: PartitionState) -> None:
 
 def _visit(state: PartitionState, seat: Seat, room: Resource | None) -> Resource | None:
     """Report the asks of one application that fit; return the room of the queue that they leave."""
-    user_room = state.user_headroom(seat)
+    user_room = user_headroom(state, seat)
     own_room = component_wise_min(room, user_room) if room is not None else user_room
     for ask, tells in seat.application.outstanding():
         resource = ask.resource

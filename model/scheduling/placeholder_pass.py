@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..applications.gang import SwapWalk
+from ..state.applying import apply
+from ..state.charges import drop_reservations, leave_node
 from ..values.allocation import Allocation
 from ..values.messages import AllocationsReleased, Release, TerminationType
 
@@ -78,7 +80,7 @@ def _swap_elsewhere(state: PartitionState, seat: Seat, offer: SwapOffer) -> bool
         state.nodes.take(node, available)
         if _begin(state, seat, offer, real):
             return True
-        state.leave_node(real)
+        leave_node(state, real)
         return False
     return False
 
@@ -88,9 +90,9 @@ def _begin(state: PartitionState, seat: Seat, offer: SwapOffer, real: Allocation
     answer = seat.application.begin_swap(real, key)
     if answer is None:
         return False
-    state.remove_pending(seat, offer.ask)
-    state.drop_reservations(answer.reservations)
-    state.settle(seat, answer)
+    seat.remove_pending(offer.ask)
+    drop_reservations(state, answer.reservations)
+    apply(state, seat, answer)
     text = f"replacing allocationKey: {offer.ask.allocation_key}"
     _announce(state, seat, key, TerminationType.PLACEHOLDER_REPLACED, text)
     return True

@@ -12,6 +12,7 @@ from ..applications.state import ApplicationState
 from ..preemption.required_node import preempt_for_required_node
 from ..queues import quota as queue_quota
 from ..resources.resource import fits, fits_undefined_unlimited
+from ..state.charges import may_start, user_headroom
 from ..state.placing import commit, unreserve
 
 if TYPE_CHECKING:
@@ -103,12 +104,12 @@ class _Visit:
         return False
 
     def _may_start(self, leaf: Queue, seat: Seat) -> bool:
-        return queue_quota.has_place_for(leaf, seat.application_id) is None and self._state.may_start(seat)
+        return queue_quota.has_place_for(leaf, seat.application_id) is None and may_start(self._state, seat)
 
     def _try_application(self, leaf: Queue, seat: Seat) -> bool:
         state = self._state
         queue_room = queue_quota.headroom(leaf)
-        user_room = state.user_headroom(seat)
+        user_room = user_headroom(state, seat)
         elsewhere: list[Ask] = []
         judged = state.around.judged()
         for reservation, record in seat.application.reserved_asks():

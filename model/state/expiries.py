@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 
 from ..applications.effects import StateEntered, TimerKind
 from ..applications.state import ApplicationState
+from .applying import announce_state
 from .due_timers import DueTimers
 from .surroundings import ApplicationTimer, Expiry
 
@@ -80,7 +81,7 @@ def _expire(state: PartitionState, timer: ApplicationTimer) -> None:
     if answer is not None and answer.facts.state is ApplicationState.EXPIRED:
         for effect in answer.effects:
             if isinstance(effect, StateEntered):
-                state.announce_state(name, effect)
+                announce_state(state, name, effect)
         state.around.release(application)
         if rejected:
             del state.rejected[name]

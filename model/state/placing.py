@@ -8,6 +8,8 @@ from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..values.allocation import Allocation
 from ..values.messages import AllocationPlaced
+from .applying import apply
+from .charges import drop_reservations
 
 if TYPE_CHECKING:
     from ..applications.effects import Answer
@@ -57,11 +59,11 @@ def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
 
 def finish_placing(state: PartitionState, seat: Seat, allocation: Allocation, answer: Answer) -> None:
     """Count an ask as placed that queues, user, node and application have taken, and tell the RM."""
-    state.remove_pending(seat, allocation.ask)
+    seat.remove_pending(allocation.ask)
     state.placed.count(allocation.ask)
     if answer.reservations:
-        state.drop_reservations(answer.reservations)
-    state.settle(seat, answer)
+        drop_reservations(state, answer.reservations)
+    apply(state, seat, answer)
     state.around.announce(AllocationPlaced(allocation))
 
 
@@ -87,7 +89,7 @@ def reserve(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat, *, requ
         return False
     state.nodes.set_reserved(node, reserved=True)
     state.reservations += 1
-    state.settle(seat, answer)
+    apply(state, seat, answer)
     return True
 
 
@@ -109,5 +111,5 @@ def unreserve(state: PartitionState, seat: Seat, allocation_key: str) -> None:
     """Drop a reservation everywhere it is counted."""
     answer = seat.application.unreserve(allocation_key)
     if answer is not None:
-        state.drop_reservations(answer.reservations)
-        state.settle(seat, answer)
+        drop_reservations(state, answer.reservations)
+        apply(state, seat, answer)

@@ -16,6 +16,7 @@ from licorne.model.queues import quota as queue_quota
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY
 from licorne.model.scheduling.shared_placing import SharedOutcome, place_beside_others
+from licorne.model.state.charges import may_start
 from licorne.model.state.placing import reserve
 
 if TYPE_CHECKING:
@@ -309,7 +310,7 @@ def test_whoever_counted_as_running_does_so_after_a_step_was_taken_back(
         assert ALONE is place(h)
     h.submit("other")
 
-    assert not h.state.may_start(h.seat("other"))
+    assert not may_start(h.state, h.seat("other"))
 
 
 def test_who_starts_to_run_does_not_after_a_step_was_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ from support.proxy.manager_requests import (
 from support.proxy.running_scheduler import begin, reserved_in
 
 from licorne.actors.real_clock import RealClock
-from licorne.model import partition
 from licorne.model.applications import life as application_life
 from licorne.model.applications.state import ApplicationState
+from licorne.model.state import partition_timers
 from licorne.model.state.surroundings import ApplicationTimer
 from licorne.proxy.si import si_pb2 as si
 
@@ -35,7 +35,7 @@ def test_an_ask_that_waits_for_room_is_reported_and_reserves_a_node(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After two seconds, of which the ask says that it has waited more than one; then it gets the node."""
-    monkeypatch.setattr(partition, "INSPECTION_DELAY_NS", SECOND_NS // 100)
+    monkeypatch.setattr(partition_timers, "INSPECTION_DELAY_NS", SECOND_NS // 100)
     judge = Judge()
     begin(scheduler, judge, memory=3)
     scheduler.update_node(node_request("node", memory=3))

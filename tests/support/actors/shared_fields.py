@@ -5,7 +5,7 @@ has the fields watched around each of its tests.
 
 Where threads share a partition, the fields of its queues, limits, node order and counts are bound under the
 lock of that object, the limits and the node order are not changed in place without theirs, and no field of
-the partition's state is bound at all. What is changed in place elsewhere is not seen.
+the partition's state and timers is bound at all. What is changed in place elsewhere is not seen.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from licorne.model.limits.user_limits import UserLimits
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.partition import Partition
 from licorne.model.state.partition_state import PartitionState
+from licorne.model.state.partition_timers import PartitionTimers
 from licorne.proxy.resolvers import cached, timed
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ def fields_watched() -> Iterator[list[str]]:
         put(woven, "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
     for kind, name in IN_PLACE:
         put(kind, name, _called_under_its_lock(vars(kind)[name], sharing, violations))
-    put(PartitionState, "__setattr__", _looked_at(sharing, violations, lambda _: False))
+    for kind in (PartitionState, PartitionTimers):
+        put(kind, "__setattr__", _looked_at(sharing, violations, lambda _: False))
     try:
         yield violations
     finally:
