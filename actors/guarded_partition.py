@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 
 from ..lockcheck import excludes, requires
 from ..model.marks import marked_methods
-from ..model.partition import Partition
+from ..model.partition import Partition, PartitionReports
 from ..model.scheduling.cycle import CycleOutcome
 from ..model.scheduling.shared_placing import SharedOutcome
 from ..model.values.messages import NodeAction
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..model.values.messages import AllocationSubmission, NodeUpdate
     from .afterwards import Afterwards
 
-__all__ = ["GuardedPartition"]
+__all__ = ["GuardedPartition", "GuardedReports"]
 
 T = TypeVar("T")
 GAP_SECONDS_MAX: Final = 0.002
@@ -48,7 +48,7 @@ class GuardedPartition(Guard):
         shares: several threads may place asks at once, each in a leaf of its own.
     """
 
-    __slots__ = ("_call", "_isolate", "_judgements", "_shares", "_turn", "ended", "name", "rm_id")
+    __slots__ = ("_call", "_isolate", "_judgements", "_shares", "_turn", "ended", "name", "reports", "rm_id")
 
     lock_class: ClassVar[str] = "partition"
 
@@ -69,6 +69,7 @@ class GuardedPartition(Guard):
         self._judgements = predicates if isinstance(predicates, Judgements) else None
         self.name = partition.name
         self.rm_id = partition.rm_id
+        self.reports = GuardedReports(self)
         self.ended = False
         """Nobody is to tell it anything any more; set once."""
         self._turn = 0
@@ -180,13 +181,6 @@ class GuardedPartition(Guard):
             except WorldMovedError:
                 continue
 
-    def run_cycles(self, count: int) -> int:
-        """Run cycles until one gives no result, `count` at most; return how many gave one."""
-        for done in range(count):
-            if self.cycle() is not CycleOutcome.RESULT:
-                return done
-        return count
-
     def work(self, cycles_max: int, *, helps: bool = False) -> bool:
         """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more.
 
@@ -255,6 +249,25 @@ def _under_lock(method: Callable[..., Any]) -> Callable[..., Any]:
     return under_lock
 
 
+class GuardedReports:
+    """The reports of a guarded partition, made with its lock held."""
+
+    __slots__ = ("partition",)
+
+    def __init__(self, partition: GuardedPartition) -> None:
+        self.partition = partition
+
+
+def _report(method: Callable[..., Any]) -> Callable[..., Any]:
+    def report(reports: GuardedReports, *args: Any, **kwargs: Any) -> Any:
+        with reports.partition.holding() as partition:
+            return method(partition.reports, *args, **kwargs)
+
+    return report
+
+
+for _name in marked_methods(PartitionReports):
+    setattr(GuardedReports, _name, _report(getattr(PartitionReports, _name)))
 _OWN: Final = frozenset(vars(GuardedPartition))
 for _name in marked_methods(Partition):
     if _name not in _OWN:

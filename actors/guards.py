@@ -3,7 +3,8 @@
 Guards are the handles of entities. For each entity class one guard class is made. A method marked `@reads`
 runs with the lock held for reading, one marked `@writes` with it held for writing. What an entity calls of
 itself is inside already and takes no lock again: the locks are not recursive. What is not marked does not
-exist on a guard, except the identity that never changes.
+exist on a guard, except the identity that never changes, and guards of the parts of an entity: they share
+its lock.
 
 Queues, limits, the node order and the counts belong to their partition, which reads them as they are. Where
 threads share a partition they are *woven*: objects of a subclass whose marked methods take the lock of the
@@ -13,6 +14,8 @@ one reference to a value that never changes; docs/threads.md names it.
 
 from __future__ import annotations
 
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from ..lockcheck import Order, RWLock
@@ -25,7 +28,7 @@ from ..model.nodes.order import NodeOrder
 from ..model.queues.queue import Queue
 from ..model.state.placed_counts import PlacedCounts
 from .breakage import blame
-from .handles import IDENTITY
+from .handles import IDENTITY, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +90,7 @@ class Guard:
     __slots__ = ("afterwards", "entity", "lock")
 
     lock_class: ClassVar[str]
+    parts: ClassVar[dict[str, type[Guard]]]
 
     def __init__(self, entity: Any, key: str, afterwards: Afterwards) -> None:
         self.entity = entity
@@ -94,15 +98,23 @@ class Guard:
         self.afterwards = afterwards
         """What must not happen under a lock is kept for when the last one is let go of."""
 
+    def part(self, kind: type[Guard]) -> Guard:
+        """Return the guard of a part of the entity."""
+        part = kind.__new__(kind)
+        part.entity, part.lock, part.afterwards = self.entity, self.lock, self.afterwards
+        return part
 
-def _under_lock(method: Callable[..., Any], *, exclusive: bool) -> Callable[..., Any]:
-    """Make the method of a guard that runs an entity's method with the lock held."""
+
+def _under_lock(
+    method: Callable[..., Any], owner: Callable[[Guard], Any], *, exclusive: bool
+) -> Callable[..., Any]:
+    """Make the method of a guard that runs the one of its owner, an entity or a part, with the lock held."""
 
     def under_lock(guard: Guard, *args: Any, **kwargs: Any) -> Any:
         lock = guard.lock
         with guard.afterwards, lock.write() if exclusive else lock.read():
             try:
-                return method(guard.entity, *args, **kwargs)
+                return method(owner(guard), *args, **kwargs)
             except BaseException as error:
                 blame(error, guard.entity)
                 raise
@@ -121,11 +133,20 @@ def _with_marks(kind: type, wrap: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _make(entity_class: type, lock_class: str) -> type[Guard]:
-    members = _with_marks(entity_class, _under_lock)
-    members["__slots__"] = IDENTITY[entity_class]
+    parts = {name: _make_part(part, name) for name, part in PARTS[entity_class].items()}
+    members = _with_marks(entity_class, partial(_under_lock, owner=attrgetter("entity")))
+    members["__slots__"] = (*IDENTITY[entity_class], *parts)
     members["__doc__"] = f"A {entity_class.__name__} with its lock."
     members["lock_class"] = lock_class
+    members["parts"] = parts
     return type(f"Guarded{entity_class.__name__}", (Guard,), members)
+
+
+def _make_part(kind: type, name: str) -> type[Guard]:
+    members = _with_marks(kind, partial(_under_lock, owner=attrgetter(f"entity.{name}")))
+    members["__slots__"] = ()
+    members["__doc__"] = f"A {kind.__name__} with the lock of its entity."
+    return type(f"Guarded{kind.__name__}", (Guard,), members)
 
 
 _CLASSES: Final[dict[type, type[Guard]]] = {
@@ -139,6 +160,8 @@ def guard(entity: Entity, key: str, afterwards: Afterwards) -> Entity:
     made = _CLASSES[type(entity)](entity, key, afterwards)
     for name in IDENTITY[type(entity)]:
         setattr(made, name, getattr(entity, name))
+    for name, kind in made.parts.items():
+        setattr(made, name, made.part(kind))
     return cast("Entity", made)
 
 

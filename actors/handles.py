@@ -2,11 +2,13 @@
 
 For each entity class two classes are made once: the actor that owns an instance, and the handle whose
 marked methods are asks to it. What is not marked does not exist on a handle, except the identity that
-never changes (`node_id`, `application_id`, `name`, ...), which is copied.
+never changes (`node_id`, `application_id`, `name`, ...), which is copied, and the parts of an entity
+(`partition.reports`), for each of which the handle has another one: it asks the same actor.
 """
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from ..model.applications.application import Application
@@ -14,7 +16,7 @@ from ..model.cluster import Cluster
 from ..model.errors import LicorneError
 from ..model.marks import marked_methods
 from ..model.nodes.node import Node
-from ..model.partition import Partition
+from ..model.partition import Partition, PartitionReports
 from .actor import PooledActor
 from .breakage import blame
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from .dispatcher import Dispatcher
     from .reference import PooledRef
 
-__all__ = ["IDENTITY", "RANKS", "EntityActor", "adopt", "reference_of", "told"]
+__all__ = ["IDENTITY", "PARTS", "RANKS", "EntityActor", "adopt", "reference_of", "told"]
 
 Entity = TypeVar("Entity")
 
@@ -38,6 +40,14 @@ IDENTITY: Final[dict[type, tuple[str, ...]]] = {
     Node: ("node_id", "attributes", "instance_type"),
 }
 """What a handle has of an entity beside its marked methods: it never changes."""
+
+PARTS: Final[dict[type, dict[str, type]]] = {
+    Cluster: {},
+    Partition: {"reports": PartitionReports},
+    Application: {},
+    Node: {},
+}
+"""The parts of an entity that have marked methods of their own, by the names of its attributes."""
 
 
 class EntityActor(PooledActor):
@@ -74,22 +84,24 @@ class _Handle:
 
     __slots__ = ("_inbox", "_ref")
 
-    _actor_class: ClassVar[type[EntityActor]]
     _functions: ClassVar[dict[str, Callable[..., Any]]]
+    _parts: ClassVar[dict[str, type[_Handle]]]
 
     def __init__(self, ref: PooledRef[Any]) -> None:
         self._ref = ref
         self._inbox: Any = ref.actor_inbox
 
 
-def _delegate(function: Callable[..., Any]) -> Callable[..., Any]:
+def _delegate(function: Callable[..., Any], owner: Callable[[EntityActor], Any]) -> Callable[..., Any]:
     def run(actor: EntityActor, *args: Any, **kwargs: Any) -> Any:
-        return function(actor.entity, *args, **kwargs)
+        return function(owner(actor), *args, **kwargs)
 
     return run
 
 
-def _ask(function: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
+def _ask(
+    function: Callable[..., Any], run: Callable[..., Any], owner: Callable[[EntityActor], Any]
+) -> Callable[..., Any]:
     """Make the handle's method: what `PooledRef.call` does, without its detours, since all asks come here."""
 
     def ask(handle: _Handle, *args: Any, **kwargs: Any) -> Any:
@@ -98,7 +110,7 @@ def _ask(function: Callable[..., Any], run: Callable[..., Any]) -> Callable[...,
         if actor is None:
             return handle._ref.call(run, *args, **kwargs)  # noqa: SLF001 - a handle's own
         try:
-            return function(actor.entity, *args, **kwargs)
+            return function(owner(actor), *args, **kwargs)
         except BaseException as error:
             actor._raised_inline(error, run)  # noqa: SLF001 - an actor and its references are one
             raise
@@ -109,16 +121,25 @@ def _ask(function: Callable[..., Any], run: Callable[..., Any]) -> Callable[...,
 
 
 def _make(entity_class: type) -> tuple[type[EntityActor], type[_Handle]]:
-    methods = {name: getattr(entity_class, name) for name in marked_methods(entity_class)}
-    functions = {name: _delegate(method) for name, method in methods.items()}
     actor_class = type(f"{entity_class.__name__}Actor", (EntityActor,), {"rank": RANKS[entity_class]})
-    members: dict[str, Any] = {name: _ask(method, functions[name]) for name, method in methods.items()}
-    members["__slots__"] = IDENTITY[entity_class]
-    members["__doc__"] = f"A {entity_class.__name__} that lives in an actor."
-    members["_actor_class"] = actor_class
-    members["_functions"] = functions
-    handle_class = type(f"{entity_class.__name__}Handle", (_Handle,), members)
+    parts = {name: _make_handle(part, f"entity.{name}", (), {}) for name, part in PARTS[entity_class].items()}
+    handle_class = _make_handle(entity_class, "entity", IDENTITY[entity_class], parts)
     return cast("type[EntityActor]", actor_class), handle_class
+
+
+def _make_handle(
+    kind: type, path: str, identity: tuple[str, ...], parts: dict[str, type[_Handle]]
+) -> type[_Handle]:
+    """Make the handle of an entity, or of a part of one: `path` leads to it from the actor."""
+    methods = {name: getattr(kind, name) for name in marked_methods(kind)}
+    owner = attrgetter(path)
+    functions = {name: _delegate(method, owner) for name, method in methods.items()}
+    members: dict[str, Any] = {name: _ask(method, functions[name], owner) for name, method in methods.items()}
+    members["__slots__"] = (*identity, *parts)
+    members["__doc__"] = f"A {kind.__name__} that lives in an actor."
+    members["_functions"] = functions
+    members["_parts"] = parts
+    return cast("type[_Handle]", type(f"{kind.__name__}Handle", (_Handle,), members))
 
 
 _CLASSES: Final = {entity_class: _make(entity_class) for entity_class in RANKS}
@@ -131,6 +152,8 @@ def adopt(entity: Entity, dispatcher: Dispatcher, actor_class: type[EntityActor]
     handle = handle_class(ref)
     for name in IDENTITY[type(entity)]:
         setattr(handle, name, getattr(entity, name))
+    for name, part_class in handle_class._parts.items():  # noqa: SLF001 - made here
+        setattr(handle, name, part_class(ref))
     return cast("Entity", handle)
 
 

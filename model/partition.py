@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         Release,
     )
 
-__all__ = ["Partition"]
+__all__ = ["Partition", "PartitionReports"]
 
 
 @final
@@ -61,6 +61,7 @@ class Partition:
         self.name = name
         self.rm_id = rm_id
         self._state = PartitionState(name, rm_id, config, around)
+        self.reports = PartitionReports(self._state)
         self.around = around
         """What it was given; never changes."""
         self._stopped = False
@@ -155,15 +156,6 @@ class Partition:
         return place_beside_others(self._state)
 
     @writes
-    def run_cycles(self, count: int) -> int:
-        """Run cycles until one gives no result, `count` at most; return how many gave one."""
-        state = self._state
-        for done in range(count):
-            if run_cycle(state) is not CycleOutcome.RESULT:
-                return done
-        return count
-
-    @writes
     def work(self, cycles_max: int) -> bool:
         """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more."""
         state = self._state
@@ -234,12 +226,35 @@ class Partition:
             return quarantine_application(self._state, name, reason)
         return quarantine_node(self._state, name, reason)
 
+
+def _release_all(state: PartitionState) -> None:
+    """Drop all applications, because the partition ends."""
+    handles = [seat.application for seat in state.seats.values()]
+    handles += state.completed.values()
+    handles += [kept.application for kept in state.rejected.values()]
+    for name in list(state.quarantine.applications):
+        forget_quarantined(state, name)
+    for seat in list(state.seats.values()):
+        for record in seat.application.waiting_asks():
+            seat.remove_pending(record.ask)
+        state.unseat(seat)
+    state.completed.clear()
+    state.rejected.clear()
+    for handle in handles:
+        state.around.release(handle)
+
+
+@final
+class PartitionReports:
+    """What a partition says of itself. Nothing of it changes anything."""
+
+    def __init__(self, state: PartitionState) -> None:
+        self._state = state
+
     @reads
     def quarantined(self) -> tuple[Quarantined, ...]:
         """Return what has broken, the first one first."""
         return tuple(self._state.quarantine.entries.values())
-
-    # ---------------------------------------------------------------------------------------- views
 
     @reads
     def explain(self, application_id: str) -> Explanation | None:
@@ -279,20 +294,3 @@ class Partition:
     def validate(self) -> None:
         """Assert every invariant of the partition and of all that is in it."""
         validate_partition(self._state)
-
-
-def _release_all(state: PartitionState) -> None:
-    """Drop all applications, because the partition ends."""
-    handles = [seat.application for seat in state.seats.values()]
-    handles += state.completed.values()
-    handles += [kept.application for kept in state.rejected.values()]
-    for name in list(state.quarantine.applications):
-        forget_quarantined(state, name)
-    for seat in list(state.seats.values()):
-        for record in seat.application.waiting_asks():
-            seat.remove_pending(record.ask)
-        state.unseat(seat)
-    state.completed.clear()
-    state.rejected.clear()
-    for handle in handles:
-        state.around.release(handle)

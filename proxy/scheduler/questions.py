@@ -200,7 +200,7 @@ def explain(partitions: Sequence[Partition], application_id: str) -> Explanation
     Raises:
         RequestError: None of the partitions knows it, or more than one do.
     """
-    return _only(partitions, lambda entry: entry.explain(application_id), application_id)
+    return _only(partitions, lambda entry: entry.reports.explain(application_id), application_id)
 
 
 def explain_ask(partitions: Sequence[Partition], application_id: str, allocation_key: str) -> Explanation:
@@ -210,7 +210,7 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
         RequestError: None of the partitions knows the application, more than one do, or it has no such ask.
     """
     explanation = _only(
-        partitions, lambda entry: entry.explain_ask(application_id, allocation_key), application_id
+        partitions, lambda entry: entry.reports.explain_ask(application_id, allocation_key), application_id
     )
     if explanation.ask(allocation_key) is None and not explanation.preemptions_of(allocation_key):
         keys = [ask.allocation_key for ask in explain(partitions, application_id).asks]
@@ -222,7 +222,7 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
 def queue_and_user(partitions: Sequence[Partition], application_id: str) -> QueueAndUser | None:
     """Return where an application is and whose, `None` if none of the partitions has it."""
     # No ask has an empty key: none is judged.
-    for _, known in ask_each(partitions, lambda partition: partition.explain_ask(application_id, "")):
+    for _, known in ask_each(partitions, lambda partition: partition.reports.explain_ask(application_id, "")):
         if known is not None and known.queue_path:
             return QueueAndUser(known.queue_path, known.user.name, known.user.groups)
     return None
@@ -244,7 +244,7 @@ def dry_run(
     if application is None:
         if wanted is None:
             raise RequestError("a dry run needs an application, an ask, or both")
-        run = _partition_of(manager, wanted.partition).dry_run_ask(wanted)
+        run = _partition_of(manager, wanted.partition).reports.dry_run_ask(wanted)
         if run is None:
             raise RequestError(f"application {wanted.application_id!r} is not active in {wanted.partition}")
         return run
@@ -258,7 +258,7 @@ def dry_run(
         )
     partition = _partition_of(manager, submission.partition)
     (submission,) = with_groups((submission,), manager.resolver(submission.partition), blocking)
-    return partition.dry_run_application(submission, wanted)
+    return partition.reports.dry_run_application(submission, wanted)
 
 
 def _read_ask(manager: Manager, reader: RequestReader, ask: si.Allocation) -> AllocationSubmission:
@@ -304,8 +304,8 @@ def _only(
 
 
 def _quarantined(partition: Partition) -> tuple[Quarantined, ...]:
-    return partition.quarantined()
+    return partition.reports.quarantined()
 
 
 def _application_ids(partition: Partition) -> tuple[str, ...]:
-    return partition.application_ids()
+    return partition.reports.application_ids()

@@ -333,4 +333,4 @@ class Scheduler(Stepping, QuestionSide):
 
 
 def _validate(partition: Partition) -> None:
-    partition.validate()
+    partition.reports.validate()

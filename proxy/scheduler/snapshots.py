@@ -40,7 +40,7 @@ def snapshot(partitions: Sequence[Partition]) -> Document:
 
 
 def _shown(partition: Partition) -> ShownPartition:
-    return partition.shown()
+    return partition.reports.shown()
 
 
 def _key(full_name: str, shared: Counter[str]) -> str:

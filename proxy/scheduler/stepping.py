@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ...actors.interrupts import Uninterrupted
 from ...actors.virtual_clock import VirtualClock
 from ...model.errors import LicorneError
+from ...model.scheduling.cycle import CycleOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,7 +119,7 @@ class Stepping:
 
 
 def _run_one_cycle(partition: Partition) -> int:
-    return partition.run_cycles(1)
+    return int(partition.cycle() is CycleOutcome.RESULT)
 
 
 def _settle(partition: Partition) -> int:

@@ -21,7 +21,7 @@ from support.model.builders import (
 
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskDirectionError
-from licorne.actors.handles import RANKS, EntityActor, adopt, reference_of, told
+from licorne.actors.handles import PARTS, RANKS, EntityActor, adopt, reference_of, told
 from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
@@ -118,6 +118,17 @@ def test_a_handle_has_all_marked_methods_and_no_others(entity_class: type, stepp
 
 
 @each_class
+def test_a_handle_has_the_parts_of_its_entity(entity_class: type, stepped: Dispatcher) -> None:
+    """Their marked methods and no others ask the same actor."""
+    handle = adopt(an_entity(entity_class), stepped)
+
+    for name, part_class in PARTS[entity_class].items():
+        part = getattr(handle, name)
+        assert set(marked_methods(part_class)) == {name for name in dir(part) if not name.startswith("_")}
+        assert reference_of(part) is reference_of(handle)
+
+
+@each_class
 def test_a_handle_knows_who_it_stands_for(entity_class: type, stepped: Dispatcher) -> None:
     """Without asking: also when the actor has stopped."""
     entity = an_entity(entity_class)
@@ -125,7 +136,11 @@ def test_a_handle_knows_who_it_stands_for(entity_class: type, stepped: Dispatche
     reference_of(handle).stop()
 
     public = [
-        name for name in dir(handle) if not name.startswith("_") and not callable(getattr(handle, name))
+        name
+        for name in dir(handle)
+        if not name.startswith("_")
+        and name not in PARTS[entity_class]
+        and not callable(getattr(handle, name))
     ]
     assert IDENTITY[entity_class] == {name: getattr(handle, name) for name in IDENTITY[entity_class]}
     assert all(getattr(entity, name) is getattr(handle, name) for name in public)

@@ -13,7 +13,7 @@ from support.transcripts.transcript_witness import make_replay
 
 from licorne import Scheduler
 from licorne.actors.afterwards import Afterwards
-from licorne.actors.guarded_partition import GuardedPartition
+from licorne.actors.guarded_partition import GuardedPartition, GuardedReports
 from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import held, session
 from licorne.model import partition_views
@@ -21,7 +21,7 @@ from licorne.model.applications import views as application_views
 from licorne.model.applications.views import placed_view
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
-from licorne.model.partition import Partition
+from licorne.model.partition import Partition, PartitionReports
 from licorne.proxy.transcripts.player import PlayedManager
 from licorne.proxy.transcripts.transcript import read_transcript
 
@@ -37,6 +37,7 @@ def test_a_guard_has_every_marked_method_of_a_partition() -> None:
     """And each is one that takes the lock: none is inherited from the partition."""
     assert set(marked_methods(Partition)) <= set(vars(GuardedPartition))
     assert not issubclass(GuardedPartition, Partition)
+    assert set(marked_methods(PartitionReports)) <= set(dir(GuardedReports))
 
 
 def test_a_call_has_done_what_it_asks_when_it_returns() -> None:

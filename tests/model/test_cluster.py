@@ -96,7 +96,7 @@ def submit(partition: Partition, **tags: str) -> None:
 
 
 def queues_of(partition: Partition) -> list[str]:
-    children = partition.shown().queues["children"]
+    children = partition.reports.shown().queues["children"]
     assert isinstance(children, list)
     return [f"{child['queuename']} {child['status']}" for child in children if isinstance(child, dict)]
 

@@ -27,15 +27,6 @@ def busy(*keys: str) -> Harness:
 # ------------------------------------------------------------------------------------------- working
 
 
-def test_cycles_run_until_one_gives_nothing() -> None:
-    """Or until there were so many; the answer is how many gave a result."""
-    h = busy("a", "b", "c")
-
-    done = [h.partition.run_cycles(2), h.partition.run_cycles(5), h.partition.run_cycles(5)]
-
-    assert [2, 1, 0] == done
-
-
 def test_work_is_done_in_slices() -> None:
     """The answer tells whether there may be more to do."""
     h = busy("a", "b", "c")

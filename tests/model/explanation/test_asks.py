@@ -399,7 +399,7 @@ def test_one_ask_can_be_explained_alone() -> None:
     h.submit()
     h.ask("a", "b")
 
-    explanation = h.partition.explain_ask("app", "b")
+    explanation = h.partition.reports.explain_ask("app", "b")
 
     assert explanation is not None
     assert ["b"] == [ask.allocation_key for ask in explanation.asks]

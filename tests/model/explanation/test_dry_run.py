@@ -73,7 +73,7 @@ def new(
 ) -> DryRun:
     """Try an application, and see that nothing has changed."""
     before = _shown(harness)
-    run = harness.partition.dry_run_application(submission, ask)
+    run = harness.partition.reports.dry_run_application(submission, ask)
     assert before == _shown(harness)
     harness.validate()
     return run
@@ -82,7 +82,7 @@ def new(
 def more(harness: Harness, ask: AllocationSubmission) -> DryRun:
     """Try an ask of an application that is active, and see that nothing has changed."""
     before = _shown(harness)
-    run = harness.partition.dry_run_ask(ask)
+    run = harness.partition.reports.dry_run_ask(ask)
     assert before == _shown(harness)
     harness.validate()
     assert run is not None
@@ -92,7 +92,7 @@ def more(harness: Harness, ask: AllocationSubmission) -> DryRun:
 def _shown(harness: Harness) -> tuple[object, ...]:
     partition, state = harness.partition, harness.state
     return (
-        partition.shown(),
+        partition.reports.shown(),
         len(harness.announcements),
         (state.changes, state.node_changes, state.nodes.gains, dict(state.nodes.closed)),
     )
@@ -355,7 +355,7 @@ def test_an_ask_that_would_be_rejected_leaves_its_new_application_without_a_node
 
 def test_an_ask_of_an_application_that_is_not_active_has_no_answer() -> None:
     """Nobody would take it."""
-    assert Harness().partition.dry_run_ask(an_ask_to_come("nobody")) is None
+    assert Harness().partition.reports.dry_run_ask(an_ask_to_come("nobody")) is None
 
 
 def test_a_dry_run_is_about_its_moment() -> None:

@@ -20,8 +20,8 @@ def test_an_application_that_nobody_knows_has_no_explanation() -> None:
     h.submit()
     h.withdraw()
 
-    assert h.partition.explain("app") is None
-    assert h.partition.explain_ask("never", "ask") is None
+    assert h.partition.reports.explain("app") is None
+    assert h.partition.reports.explain_ask("never", "ask") is None
 
 
 def test_an_application_is_told_with_its_user_and_state() -> None:
@@ -164,7 +164,7 @@ def test_an_application_that_has_ended_is_told_until_it_expires() -> None:
     assert "root.leaf" == explanation.queue_path
     assert h.clock.now_ns() == explanation.finished_at_ns == explanation.state_since_ns
     h.advance(THREE_DAYS)
-    assert h.partition.explain("app") is None
+    assert h.partition.reports.explain("app") is None
 
 
 def test_an_application_that_has_failed_is_told_with_what_it_began_to_fail_for() -> None:
@@ -259,13 +259,13 @@ def test_an_explanation_does_not_change_the_state() -> None:
     """Neither what is shown nor what holds."""
     scene = a_preemption()
     scene.ask("more", application_id="root.b", resource=TEN)
-    before = (scene.partition.shown(), scene.state.changes)
+    before = (scene.partition.reports.shown(), scene.state.changes)
 
     for name in ("root.a", "root.b"):
         explained(scene, name)
 
     assert before == (
-        scene.partition.shown(),
+        scene.partition.reports.shown(),
         scene.state.changes,
     )
     scene.validate()

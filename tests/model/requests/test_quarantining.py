@@ -88,7 +88,7 @@ def test_a_broken_application_is_reported() -> None:
     again = h.partition.quarantine(BrokenKind.APPLICATION, "app", "another bug")
 
     expected = Quarantined("[rm]default", BrokenKind.APPLICATION, "app", since_ns, "a bug")
-    assert (False, (expected,)) == (again, h.partition.quarantined())
+    assert (False, (expected,)) == (again, h.partition.reports.quarantined())
 
 
 def test_requests_for_a_broken_application_are_answered() -> None:
@@ -132,7 +132,7 @@ def test_a_broken_application_that_is_removed_leaves_nothing() -> None:
 
     assert [("a", STOPPED)] == h.releases
     assert (EMPTY, EMPTY, 0) == (h.queue("root").allocated, h.queue("root").pending, h.queue().running)
-    assert (EMPTY, 0, ()) == (h.user_usage(), h.state.placed.allocations, h.partition.quarantined())
+    assert (EMPTY, 0, ()) == (h.user_usage(), h.state.placed.allocations, h.partition.reports.quarantined())
     assert h.submit() is None
 
 
@@ -230,7 +230,7 @@ def test_a_broken_node_is_reported() -> None:
     h.advance(1)
     break_node(h, "one")
 
-    (entry,) = h.partition.quarantined()
+    (entry,) = h.partition.reports.quarantined()
 
     assert (BrokenKind.NODE, "one", "a bug") == (entry.kind, entry.name, entry.reason)
     assert h.state.state_since_ns + SECOND_NS == entry.since_ns
@@ -261,7 +261,7 @@ def test_a_broken_node_that_is_removed_takes_its_allocations_along() -> None:
 
     assert (1, ("one",)) == (len(early.rejected), late.accepted)
     assert ([("a", STOPPED)], {}) == (h.releases, h.state.foreign)
-    assert () == h.partition.quarantined()
+    assert () == h.partition.reports.quarantined()
 
 
 def test_a_broken_node_is_reserved_for_nobody() -> None:
@@ -297,7 +297,7 @@ def test_a_partition_ends_with_what_broke_in_it(what: str) -> None:
     h.validate()
 
     assert ((), 0, EMPTY) == (
-        h.partition.quarantined(),
+        h.partition.reports.quarantined(),
         h.state.placed.allocations,
         h.queue("root").allocated,
     )
@@ -317,7 +317,7 @@ def test_a_placement_that_breaks_half_way_is_taken_back(what: str) -> None:
         h.application()._pending = EMPTY
 
     with pytest.raises((AssertionError, TypeError)):
-        h.partition.run_cycles(1)
+        h.partition.cycle()
 
     assert EMPTY == h.queue("root").allocated
     if what == "application":

@@ -94,12 +94,12 @@ def ask_everything(scheduler: Scheduler) -> int:
     """Ask all that can be asked; return how many answers there were."""
     count = 0
     for partition in scheduler._cluster.partitions():
-        for name in partition.application_ids():
-            explanation = partition.explain(name)
+        for name in partition.reports.application_ids():
+            explanation = partition.reports.explain(name)
             assert explanation is not None
             count += 1
             for ask in explanation.asks:
-                partition.explain_ask(name, ask.allocation_key)
+                partition.reports.explain_ask(name, ask.allocation_key)
             try:
                 scheduler.dry_run(ask=an_ask(name, key="never"), rm_id=partition.rm_id)
                 count += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from support.actors.mark_audit import ENTITIES, watching
+from support.actors.mark_audit import MARKED, watching
 from support.transcripts.transcript_generator import random_transcript
 from support.transcripts.transcript_witness import make_replay
 
@@ -60,7 +60,7 @@ def test_a_reader_that_keeps_what_it_found_is_found(monkeypatch: pytest.MonkeyPa
 def readers() -> set[str]:
     return {
         f"{entity.__name__}.{name}"
-        for entity in ENTITIES
+        for entity in MARKED
         for name, mark in marked_methods(entity).items()
         if mark == "reads"
     }
@@ -79,12 +79,12 @@ def questioned(scheduler: Scheduler, lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
-    partition.shown()
-    for application_id in partition.application_ids():
-        explanation = partition.explain(application_id)
+    partition.reports.shown()
+    for application_id in partition.reports.application_ids():
+        explanation = partition.reports.explain(application_id)
         assert explanation is not None
         for one in explanation.asks:
-            partition.explain_ask(application_id, one.allocation_key)
+            partition.reports.explain_ask(application_id, one.allocation_key)
         dry_run(scheduler, partition, ask=si.Allocation(allocationKey="new", applicationID=application_id))
     dry_run(scheduler, partition, application=si.AddApplicationRequest(applicationID="new"))
     for seat in partition._state.seats.values():

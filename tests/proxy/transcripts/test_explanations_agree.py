@@ -37,7 +37,7 @@ def check_explanations(seed: int) -> int:
     count = 0
     for partition in resting(seed):
         for name, seat in partition._state.seats.items():
-            explanation = partition.explain(name)
+            explanation = partition.reports.explain(name)
             assert explanation is not None
             refusals = seat.application.refusals()
             for ask in explanation.waiting:

@@ -1,7 +1,7 @@
 """Looks at entities before and after each method marked `@reads`: whoever only reads changes nothing.
 
-What an entity holds is followed through slots, dictionaries and containers, but not into other entities,
-which have marks and locks of their own.
+What an entity, or a part of one with marks of its own, holds is followed through slots, dictionaries and
+containers, but not into other entities, which have marks and locks of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from licorne.actors.handles import PARTS
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.marks import marked_methods
@@ -21,9 +22,10 @@ from licorne.model.partition import Partition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["ENTITIES", "Audit", "differences", "watching"]
+__all__ = ["MARKED", "Audit", "differences", "watching"]
 
 ENTITIES: Final = (Application, Cluster, Node, Partition)
+MARKED: Final = (*ENTITIES, *(part for parts in PARTS.values() for part in parts.values()))
 _PLAIN: Final = (str, bytes, int, float, bool, type(None), Enum)
 
 
@@ -37,7 +39,7 @@ class Audit:
 
 
 @contextmanager
-def watching(entities: tuple[type, ...] = ENTITIES) -> Iterator[Audit]:
+def watching(entities: tuple[type, ...] = MARKED) -> Iterator[Audit]:
     """Have every reader of some entities looked at."""
     audit = Audit()
     before = [

@@ -16,7 +16,7 @@ __all__ = ["ask_of", "blockers", "explained", "only_blocker", "place_in_file", "
 
 def explained(harness: Harness, application_id: str = "app") -> Explanation:
     """Return the explanation of an application that the partition knows."""
-    explanation = harness.partition.explain(application_id)
+    explanation = harness.partition.reports.explain(application_id)
     assert explanation is not None, f"{application_id} is unknown"
     return explanation
 

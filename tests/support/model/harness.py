@@ -322,7 +322,7 @@ class Harness:
 
     def validate(self) -> None:
         """Assert every invariant of the partition."""
-        self.partition.validate()
+        self.partition.reports.validate()
 
     # -------------------------------------------------------------------------------------- looks
 
