@@ -3,7 +3,7 @@
 For each entity class two classes are made once: the actor that owns an instance, and the handle whose
 marked methods are asks to it. What is not marked does not exist on a handle, except the identity that
 never changes (`node_id`, `application_id`, `name`, ...), which is copied, and the parts of an entity
-(`partition.reports`), for each of which the handle has another one: it asks the same actor.
+(`application.asks`), for each of which the handle has another one: it asks the same actor.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
+from ..model.applications.allocations import ApplicationAllocations
 from ..model.applications.application import Application
+from ..model.applications.asks import ApplicationAsks
+from ..model.applications.reservations import ApplicationReservations
+from ..model.applications.swaps import ApplicationSwaps
 from ..model.cluster import Cluster
 from ..model.errors import LicorneError
 from ..model.marks import marked_methods
@@ -44,7 +48,12 @@ IDENTITY: Final[dict[type, tuple[str, ...]]] = {
 PARTS: Final[dict[type, dict[str, type]]] = {
     Cluster: {},
     Partition: {"reports": PartitionReports},
-    Application: {},
+    Application: {
+        "asks": ApplicationAsks,
+        "reservations": ApplicationReservations,
+        "allocations": ApplicationAllocations,
+        "swaps": ApplicationSwaps,
+    },
     Node: {},
 }
 """The parts of an entity that have marked methods of their own, by the names of its attributes."""

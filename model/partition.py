@@ -235,7 +235,7 @@ def _release_all(state: PartitionState) -> None:
     for name in list(state.quarantine.applications):
         forget_quarantined(state, name)
     for seat in list(state.seats.values()):
-        for record in seat.application.waiting_asks():
+        for record in seat.application.asks.waiting():
             seat.remove_pending(record.ask)
         state.unseat(seat)
     state.completed.clear()

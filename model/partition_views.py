@@ -96,7 +96,7 @@ def shown_nodes(state: PartitionState) -> tuple[ShownNode, ...]:
         (name, key)
         for name, seat in state.seats.items()
         if name in names
-        for key in seat.application.preempted_keys()
+        for key in seat.application.allocations.preempted_keys()
     )
     return tuple(ShownNode(facts, preempted) for facts in rows)
 

@@ -5,58 +5,102 @@ nothing else: what a change means for its queue, its user, a node or the RM goes
 the `Answer`. Every method may be called when the world has moved on: what no longer applies is declined
 with `None`.
 
-The class is in five files by subject: `application_asks`, `application_allocations`, `application_swaps`,
-`application_limits`, and here its life.
+What it owns is in `application_core` and `holdings`. What is done with it is in its parts: `asks`,
+`reservations`, `allocations` and `swaps`, and here its life.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never, final
+from typing import TYPE_CHECKING, Final, assert_never, final
 
 from ..marks import reads, writes
 from ..resources.resource import EMPTY
-from ..resources.resource_seconds import TrackedResource
 from . import gang
-from .allocations import AllocationSide
-from .asks import AskSide
-from .effects import Answer, TimerKind
+from .allocations import ApplicationAllocations
+from .asks import ApplicationAsks
+from .core import ApplicationCore, application_facts
+from .effects import TimerKind
 from .report import application_report
+from .reservations import ApplicationReservations
 from .state import ApplicationEvent, ApplicationState
-from .swaps import SwapSide
-from .time_limits import LimitSide
-from .views import (
-    application_facts,
-    application_summary,
-    shown_application,
-    validate_application,
-)
+from .swaps import ApplicationSwaps
+from .time_limits import end_what_ran_too_long, limit_execution
+from .views import application_summary, shown_application, validate_application
 
 if TYPE_CHECKING:
-    from .effects import ApplicationFacts, Effect
+    from collections.abc import Mapping, Sequence
+
+    from ..values.users import User
+    from .effects import Answer, ApplicationFacts, Effect
     from .report import ApplicationReport
     from .views import ShownApplication
 
 __all__ = ["Application"]
 
+_COMPLETE_TEXT: Final = "releasing placeholders on app complete"
+
 
 @final
-class Application(AskSide, AllocationSide, SwapSide, LimitSide):
+class Application:
     """One application.
 
-    What is set when it is made (`application_id`, `user`, `tags`, `submitted_at_ns` of the submission,
-    the gang's settings) never changes and may be read by anybody.
+    What is set when it is made (`application_id`, `user`, `tags`, the gang's settings) never changes and may
+    be read by anybody.
     """
+
+    def __init__(
+        self,
+        application_id: str,
+        *,
+        partition: str,
+        queue_path: str,
+        user: User,
+        tags: Mapping[str, str],
+        submitted_at_ns: int,
+        gang_settings: gang.GangSettings,
+        running_limit_ns: int | None = None,
+    ) -> None:
+        self.application_id = application_id
+        self.partition = partition
+        self.user = user
+        self.tags = tags
+        self.gang_settings = gang_settings
+        core = ApplicationCore(
+            application_id,
+            partition=partition,
+            queue_path=queue_path,
+            user=user,
+            submitted_at_ns=submitted_at_ns,
+            gang_settings=gang_settings,
+            running_limit_ns=running_limit_ns,
+        )
+        self._core = core
+        self.asks = ApplicationAsks(core)
+        self.allocations = ApplicationAllocations(core)
+        self.swaps = ApplicationSwaps(core)
+        self.reservations = ApplicationReservations(core)
+
+    @writes
+    def limit_execution(self, limits: Sequence[tuple[str, int | None]], now_ns: int) -> Answer:
+        """Limit how long what comes of asks may run: keys with nanoseconds, `None` for no limit.
+
+        The time of an allocation that is there already counts from when it was placed. A key that is not
+        known, such as that of an ask that was not taken, is passed over. An RM that limits asks speaks the
+        older generation, so that the application's own limit holds from now on.
+        """
+        return limit_execution(self._core, limits, now_ns)
 
     @writes
     def on_timer(self, kind: TimerKind, generation: int, now_ns: int) -> Answer | None:
         """Do what is due; `None` if the timer has been stopped or overtaken."""
-        if not self._life.take_timer(kind, generation):
+        core = self._core
+        if not core.life.take_timer(kind, generation):
             return None
         match kind:
             case TimerKind.PLACEHOLDER:
                 return self._placeholders_timed_out(now_ns)
             case TimerKind.ALLOCATION:
-                return self._end_what_ran_too_long(now_ns)
+                return end_what_ran_too_long(core, now_ns)
             case TimerKind.RUNNING:
                 return self._ran_too_long(now_ns)
             case TimerKind.STATE:
@@ -65,21 +109,23 @@ class Application(AskSide, AllocationSide, SwapSide, LimitSide):
                 assert_never(kind)
 
     def _state_timed_out(self, now_ns: int) -> Answer:
+        core = self._core
         effects: list[Effect] = []
-        if self._life.state is not ApplicationState.COMPLETING:
-            self._life.handle(ApplicationEvent.EXPIRE, now_ns, effects)
-        elif self._asks.has_waiting:  # A swap was given up meanwhile: its member waits again.
-            self._life.handle(ApplicationEvent.RUN, now_ns, effects)
-        elif not gang.release_placeholders(self._placed, "releasing placeholders on app complete", effects):
-            self._life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
-        return self._answer(effects)
+        if core.life.state is not ApplicationState.COMPLETING:
+            core.life.handle(ApplicationEvent.EXPIRE, now_ns, effects)
+        elif core.asks.has_waiting:  # A swap was given up meanwhile: its member waits again.
+            core.life.handle(ApplicationEvent.RUN, now_ns, effects)
+        elif not gang.release_placeholders(core.holdings.placed, _COMPLETE_TEXT, effects):
+            core.life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
+        return core.answer(effects)
 
     def _placeholders_timed_out(self, now_ns: int) -> Answer:
+        core = self._core
         effects: list[Effect] = []
-        if self._life.state in (ApplicationState.RUNNING, ApplicationState.COMPLETING):
-            gang.release_placeholders(self._placed, gang.PLACED_TIMEOUT_TEXT, effects)
-            return self._answer(effects)
-        self._life.handle(self.gang_settings.timeout_event, now_ns, effects, "ResourceReservationTimeout")
+        if core.life.state in (ApplicationState.RUNNING, ApplicationState.COMPLETING):
+            gang.release_placeholders(core.holdings.placed, gang.PLACED_TIMEOUT_TEXT, effects)
+            return core.answer(effects)
+        core.life.handle(self.gang_settings.timeout_event, now_ns, effects, "ResourceReservationTimeout")
         texts = (gang.PLACED_TIMEOUT_TEXT, gang.WAITING_TIMEOUT_TEXT)
         return self._give_up(effects, texts, swaps_go_on=not self.gang_settings.hard)
 
@@ -88,95 +134,98 @@ class Application(AskSide, AllocationSide, SwapSide, LimitSide):
 
         One that is Completing has done its work: it completes at once.
         """
-        if self._life.state is ApplicationState.COMPLETING:
+        core = self._core
+        if core.life.state is ApplicationState.COMPLETING:
             return self._state_timed_out(now_ns)
         effects: list[Effect] = []
-        self._life.handle(ApplicationEvent.FAIL, now_ns, effects, "ExecutionTimeout")
-        if not self._placed:
-            self._life.handle(ApplicationEvent.FAIL, now_ns, effects)
+        core.life.handle(ApplicationEvent.FAIL, now_ns, effects, "ExecutionTimeout")
+        if not core.holdings.placed:
+            core.life.handle(ApplicationEvent.FAIL, now_ns, effects)
         text = "releasing {} on execution timeout of the application"
         return self._give_up(effects, (text.format("allocation"), text.format("ask")), swaps_go_on=False)
 
     def _give_up(self, effects: list[Effect], texts: tuple[str, str], *, swaps_go_on: bool) -> Answer:
         """Have the RM end all that is placed, and forget all that waits; swaps may still be completed."""
-        swaps = () if swaps_go_on else self._drop_swaps()
+        core = self._core
+        swaps = () if swaps_go_on else core.holdings.drop_swaps()
         members = {swap.ask.allocation_key for swap in swaps}
         removed = gang.give_up(
-            self._asks,
-            self._placed,
-            self._task_groups,
+            core.asks,
+            core.holdings.placed,
+            core.task_groups,
             effects,
             texts=texts,
-            swapping=self._swapping,
+            swapping=core.holdings.swapping,
             dropped=members,
         )
-        dropped = [self._reservations.remove(record.ask.allocation_key) for record in removed]
-        self._pending = EMPTY
-        self._execution = None
+        dropped = [core.reservations.remove(record.ask.allocation_key) for record in removed]
+        core.pending = EMPTY
+        core.execution = None
         reservations = tuple(reservation for reservation in dropped if reservation is not None)
-        answer = self._answer(effects, asks=removed, reservations=reservations)
+        answer = core.answer(effects, asks=removed, reservations=reservations)
         answer.swaps = swaps
         return answer
 
     @writes
     def fail(self, text: str, now_ns: int) -> Answer:
         """Let the application fail, from any state that can."""
+        core = self._core
         effects: list[Effect] = []
-        self._life.handle(ApplicationEvent.FAIL, now_ns, effects, text)
-        return self._answer(effects)
+        core.life.handle(ApplicationEvent.FAIL, now_ns, effects, text)
+        return core.answer(effects)
 
     @writes
     def reject(self, text: str, now_ns: int) -> Answer:
         """Turn the application away."""
+        core = self._core
         effects: list[Effect] = []
-        self._rejection = text
-        self._finished_at_ns = now_ns
-        self._life.handle(ApplicationEvent.REJECT, now_ns, effects)
-        return self._answer(effects)
+        core.rejection = text
+        core.finished_at_ns = now_ns
+        core.life.handle(ApplicationEvent.REJECT, now_ns, effects)
+        return core.answer(effects)
 
     @writes
     def finish(self, now_ns: int) -> Answer:
         """Drop what a terminated application needs no longer; the answer has the asks it still had."""
-        removed = tuple(self._asks.records.values())
+        core = self._core
+        removed = tuple(core.asks.records.values())
         for record in removed:
-            self._asks.remove(record.ask.allocation_key)
-        reservations = self._reservations.all()
+            core.asks.remove(record.ask.allocation_key)
+        reservations = core.reservations.all()
         for reservation in reservations:
-            self._reservations.remove(reservation.allocation_key)
-        self._pending = EMPTY
-        self._finished_at_ns = now_ns
-        if self._life.state is ApplicationState.COMPLETED:
-            self._life.stop_timer(TimerKind.PLACEHOLDER)
-        self._execution = None
-        summary = None if self._life.started_at_ns is None else application_summary(self)
-        self._used = TrackedResource()
-        self._used_preempted = TrackedResource()
-        self._used_placeholder = TrackedResource()
-        answer = self._answer((), asks=removed, reservations=reservations)
+            core.reservations.remove(reservation.allocation_key)
+        core.pending = EMPTY
+        core.finished_at_ns = now_ns
+        if core.life.state is ApplicationState.COMPLETED:
+            core.life.stop_timer(TimerKind.PLACEHOLDER)
+        core.execution = None
+        summary = None if core.life.started_at_ns is None else application_summary(core)
+        core.holdings.forget_usage()
+        answer = core.answer(asks=removed, reservations=reservations)
         answer.summary = summary
         return answer
 
     @reads
     def facts(self) -> ApplicationFacts:
         """Return what the partition keeps of the application."""
-        return application_facts(self)
+        return application_facts(self._core)
 
     @reads
     def state(self) -> ApplicationState:
         """Return where the application is in its life."""
-        return self._life.state
+        return self._core.life.state
 
     @reads
     def report(self) -> ApplicationReport:
         """Return what an explanation needs to know of the application, all of one moment."""
-        return application_report(self)
+        return application_report(self._core)
 
     @reads
     def shown(self) -> ShownApplication:
         """Return what the document of the REST interface is made of, see `application_views`."""
-        return shown_application(self)
+        return shown_application(self._core)
 
     @reads
     def validate(self) -> None:
         """Assert that nothing is lost or counted twice."""
-        validate_application(self)
+        validate_application(self._core)

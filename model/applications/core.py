@@ -1,31 +1,23 @@
-"""What all sides of an application share: its state, and the steps that several of them take.
-
-An application is one entity with one owner. Its methods stand in files by subject: its asks, its
-allocations, its swaps, and its life in `licorne.model.applications.application`.
-"""
+"""What an application consists of, and the steps that several of its parts take."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, final
 
-from ..resources.combinations import component_wise_max
 from ..resources.comparisons import is_zero
-from ..resources.resource import EMPTY, add, fits, take_away
-from ..resources.resource_seconds import TrackedResource
+from ..resources.priorities import INT32_MIN
+from ..resources.resource import EMPTY
 from . import gang
-from .effects import Answer, TimerKind
+from .effects import Answer, ApplicationFacts, TimerKind
+from .holdings import Holdings, less
 from .life import Life
 from .pending_asks import PendingAsks
-from .placed import Placed
-from .reservations import Reservation, Reservations
+from .reservations import Reservations
 from .state import ApplicationEvent, ApplicationState
 from .task_groups import TaskGroups
-from .views import application_facts
+from .time_limits import watch_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..resources.resource import Resource
     from ..values.allocation import Allocation
     from ..values.messages import TerminationType
     from ..values.refusals import Refusal
@@ -33,22 +25,21 @@ if TYPE_CHECKING:
     from .effects import Effect
     from .execution_limits import ExecutionLimits
     from .pending_asks import AskRecord
+    from .reservations import Reservation
 
 
-__all__ = ["ApplicationCore", "less"]
-
-_SECOND_NS: Final = 1_000_000_000
+__all__ = ["ApplicationCore", "application_facts"]
 
 
-def less(total: Resource, part: Resource) -> Resource:
-    """Return a sum without one of its parts."""
-    left = take_away(total, part)
-    assert left is not None, f"{part!r} is no part of {total!r}: please report"
-    return left
-
-
+@final
 class ApplicationCore:
-    """The state of one application."""
+    """The state of one application. Only its parts have it."""
+
+    __slots__ = (
+        *("application_id", "partition", "queue_path", "user", "gang_settings", "running_limit_ns"),
+        *("submitted_at_ns", "finished_at_ns", "rejection", "backoff_until_ns", "refusals"),
+        *("life", "asks", "pending", "task_groups", "reservations", "holdings", "execution"),
+    )
 
     def __init__(
         self,
@@ -57,48 +48,40 @@ class ApplicationCore:
         partition: str,
         queue_path: str,
         user: User,
-        tags: Mapping[str, str],
         submitted_at_ns: int,
         gang_settings: gang.GangSettings,
-        running_limit_ns: int | None = None,
+        running_limit_ns: int | None,
     ) -> None:
         self.application_id = application_id
         self.partition = partition
         self.queue_path = queue_path
         self.user = user
-        self.tags = tags
         self.gang_settings = gang_settings
         self.running_limit_ns = running_limit_ns
-        self._submitted_at_ns = submitted_at_ns
-        self._finished_at_ns: int | None = None
-        self._rejection = ""
-        self._life = Life()
-        self._asks = PendingAsks()
-        self._placed: dict[str, Placed] = {}
-        self._swapping: dict[str, str] = {}
-        """Key of the real allocation -> key of the placeholder that it is to replace."""
-        self._task_groups = TaskGroups()
-        self._reservations = Reservations()
-        self._pending = EMPTY
-        self._allocated = EMPTY
-        self._placeholder_allocated = EMPTY
-        self._most_used = EMPTY
-        self._used = TrackedResource()
-        self._used_preempted = TrackedResource()
-        self._used_placeholder = TrackedResource()
-        self._backoff_until_ns: int | None = None
-        self._refusals: tuple[Refusal, ...] = ()
-        self._execution: ExecutionLimits | None = None
+        self.submitted_at_ns = submitted_at_ns
+        self.finished_at_ns: int | None = None
+        self.rejection = ""
+        self.backoff_until_ns: int | None = None
+        self.refusals: tuple[Refusal, ...] = ()
+        self.life = Life()
+        self.asks = PendingAsks()
+        self.pending = EMPTY
+        """The sum of the asks that wait."""
+        self.task_groups = TaskGroups()
+        self.reservations = Reservations()
+        self.holdings = Holdings()
+        self.execution: ExecutionLimits | None = None
         """Made with the first limit: who has none does not pay for it."""
 
-    def _answer(
+    def answer(
         self,
-        effects: list[Effect] | tuple[()],
+        effects: list[Effect] | tuple[()] = (),
         *,
         asks: tuple[AskRecord, ...] = (),
         allocations: tuple[Allocation, ...] = (),
         reservations: tuple[Reservation, ...] = (),
     ) -> Answer:
+        """Return what a change gives the partition."""
         answer = Answer(application_facts(self), tuple(effects))
         if asks:
             answer.asks = asks
@@ -108,10 +91,28 @@ class ApplicationCore:
             answer.reservations = reservations
         return answer
 
-    def _has_nothing_real(self) -> bool:
-        return not self._asks.has_waiting and is_zero(self._allocated)
+    @property
+    def has_nothing_real(self) -> bool:
+        """Whether nothing waits, and nothing but placeholders is placed."""
+        return not self.asks.has_waiting and is_zero(self.holdings.allocated)
 
-    def _add_allocation(
+    # ----------------------------------------------------------------------------------------- asks
+
+    def place_ask(self, record: AskRecord) -> tuple[Reservation, ...]:
+        """Note that an ask waits no longer; return the reservation that it held, if it did."""
+        self.asks.place(record)
+        self.pending = less(self.pending, record.ask.resource)
+        reservation = self.reservations.remove(record.ask.allocation_key)
+        return () if reservation is None else (reservation,)
+
+    def forget_ended(self, allocation_key: str) -> None:
+        """Forget an ask, and its limit, of which an allocation came that has ended: its key comes anew."""
+        if self.asks.remove(allocation_key) is not None and self.execution is not None:
+            self.execution.forget(allocation_key)
+
+    # ---------------------------------------------------------------------------------- allocations
+
+    def add_allocation(
         self,
         allocation: Allocation,
         now_ns: int,
@@ -119,61 +120,29 @@ class ApplicationCore:
         *,
         replaces: bool = False,
     ) -> None:
+        """Count an allocation, and let the application run."""
         ask = allocation.ask
         if ask.placeholder:
-            self._add_placeholder(allocation, now_ns, effects)
+            self.holdings.add(allocation)
+            self._placeholder_added(now_ns, effects)
         else:
-            first_replacement = replaces and is_zero(self._allocated)
-            if not first_replacement or self._life.state is ApplicationState.COMPLETING:
-                self._life.handle(ApplicationEvent.RUN, now_ns, effects)
-            before = self._allocated
-            self._allocated = add(before, ask.resource)
-            self._note_most(before, self._allocated)
-        self._placed[ask.allocation_key] = Placed(allocation)
-        if self._execution is not None:
-            self._execution.begin(ask.allocation_key, allocation.bound_at_ns)
-            self._watch_limits(effects)
+            first_replacement = replaces and is_zero(self.holdings.allocated)
+            if not first_replacement or self.life.state is ApplicationState.COMPLETING:
+                self.life.handle(ApplicationEvent.RUN, now_ns, effects)
+            self.holdings.add(allocation)
+        if self.execution is not None:
+            self.execution.begin(ask.allocation_key, allocation.bound_at_ns)
+            watch_limits(self, effects)
 
-    def _watch_limits(self, effects: list[Effect]) -> None:
-        """Have a timer that is due when the next allocation has run as long as it may."""
-        execution = self._execution
-        due_ns = None if execution is None else execution.first_due_ns()
-        if execution is None or due_ns is None:
-            return
-        if execution.timer_due_ns is None or due_ns < execution.timer_due_ns:
-            execution.timer_due_ns = due_ns
-            self._life.start_timer(TimerKind.ALLOCATION, due_ns, effects)
-
-    def _add_placeholder(self, allocation: Allocation, now_ns: int, effects: list[Effect]) -> None:
-        life = self._life
-        before = self._placeholder_allocated
-        total = add(before, allocation.ask.resource)
-        self._placeholder_allocated = total
+    def _placeholder_added(self, now_ns: int, effects: list[Effect]) -> None:
+        life = self.life
         if life.state is ApplicationState.ACCEPTED and not life.has_timer(TimerKind.PLACEHOLDER):
             due_ns = self.gang_settings.placeholder_due_ns(now_ns)
             life.start_timer(TimerKind.PLACEHOLDER, due_ns, effects)
-        if self.gang_settings.is_complete(total):
+        if self.gang_settings.is_complete(self.holdings.placeholder_allocated):
             life.handle(ApplicationEvent.RUN, now_ns, effects)
-        self._note_most(before, total)
 
-    def _forget_ended(self, allocation_key: str) -> None:
-        """Forget an ask, and its limit, of which an allocation came that has ended: its key comes anew."""
-        if self._asks.remove(allocation_key) is not None and self._execution is not None:
-            self._execution.forget(allocation_key)
-
-    def _add_pending(self, resource: Resource) -> None:
-        self._pending = add(self._pending, resource)
-
-    def _take_pending(self, resource: Resource) -> None:
-        self._pending = less(self._pending, resource)
-
-    def _note_most(self, before: Resource, used: Resource) -> None:
-        most = self._most_used
-        # As long as nothing has ended, what is used is the most there was, and grows.
-        grows = most is before or fits(used, most)
-        self._most_used = used if grows else component_wise_max(most, used)
-
-    def _end_allocation(
+    def end_allocation(
         self,
         allocation_key: str,
         termination: TerminationType,
@@ -182,61 +151,57 @@ class ApplicationCore:
         *,
         fires: bool = True,
     ) -> tuple[Allocation, bool]:
-        placed = self._placed.pop(allocation_key)
-        if self._execution is not None:
-            self._execution.end(allocation_key)
-        allocation = placed.allocation
-        self._track(placed, now_ns)
+        """Count an allocation no longer; return it, and whether nothing is left."""
+        allocation = self.holdings.end(allocation_key, now_ns)
+        if self.execution is not None:
+            self.execution.end(allocation_key)
         if allocation.ask.placeholder:
-            event = self._placeholder_ended(allocation, termination)
+            gang.count_end(self.task_groups, allocation.ask, termination)
+            event = self._placeholder_ended()
         else:
-            self._allocated = less(self._allocated, allocation.ask.resource)
             event = self._real_ended()
         if event is not None and fires:
-            self._life.handle(event, now_ns, effects)
-        return allocation, event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL) and not self._placed
+            self.life.handle(event, now_ns, effects)
+        ends = event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL)
+        return allocation, ends and not self.holdings.placed
 
     def _real_ended(self) -> ApplicationEvent | None:
-        if self._life.state is ApplicationState.FAILING:
-            return None if self._placed else ApplicationEvent.FAIL
-        return ApplicationEvent.COMPLETE if self._has_nothing_real() else None
+        if self.life.state is ApplicationState.FAILING:
+            return None if self.holdings.placed else ApplicationEvent.FAIL
+        return ApplicationEvent.COMPLETE if self.has_nothing_real else None
 
-    def _placeholder_ended(
-        self, allocation: Allocation, termination: TerminationType
-    ) -> ApplicationEvent | None:
-        self._placeholder_allocated = less(self._placeholder_allocated, allocation.ask.resource)
-        gang.count_end(self._task_groups, allocation.ask, termination)
-        if not is_zero(self._placeholder_allocated):
+    def _placeholder_ended(self) -> ApplicationEvent | None:
+        if not is_zero(self.holdings.placeholder_allocated):
             return None
-        life = self._life
+        life = self.life
         life.stop_timer(TimerKind.PLACEHOLDER)
         if life.state is ApplicationState.FAILING:
             # What is left is real and on its way out: an application that is Failed uses nothing.
-            return None if self._placed else ApplicationEvent.FAIL
+            return None if self.holdings.placed else ApplicationEvent.FAIL
         if life.state is ApplicationState.RESUMING:
             return ApplicationEvent.RUN
         if life.state is ApplicationState.COMPLETING and not life.has_timer(TimerKind.STATE):
-            return ApplicationEvent.RUN if self._asks.has_waiting else ApplicationEvent.COMPLETE
-        return ApplicationEvent.COMPLETE if self._has_nothing_real() else None
+            return ApplicationEvent.RUN if self.asks.has_waiting else ApplicationEvent.COMPLETE
+        return ApplicationEvent.COMPLETE if self.has_nothing_real else None
 
-    def _track(self, placed: Placed, now_ns: int) -> None:
-        allocation = placed.allocation
-        if placed.preempted:
-            tracked = self._used_preempted
-        elif allocation.ask.placeholder:
-            tracked = self._used_placeholder
-        else:
-            tracked = self._used
-        seconds = max(0, now_ns - allocation.bound_at_ns) // _SECOND_NS
-        tracked.aggregate(allocation.instance_type, allocation.ask.resource, seconds)
 
-    def _drop_swaps(self) -> tuple[Allocation, ...]:
-        """Give up all swaps that are under way; return the allocations that hold room for them."""
-        swaps = []
-        for placeholder_key in self._swapping.values():
-            placed = self._placed[placeholder_key]
-            assert placed.swap is not None, f"the swap of {placeholder_key} is lost: please report"
-            swaps.append(placed.swap)
-            placed.swap = None
-        self._swapping.clear()
-        return tuple(swaps)
+def application_facts(core: ApplicationCore) -> ApplicationFacts:
+    """Return what the partition keeps of an application."""
+    group = core.asks.first_group()
+    first = None
+    priority = INT32_MIN
+    if group is not None:
+        priority = -group.order[0]
+        if not group.shape.required_node and not core.task_groups.makes_wait(group.shape):
+            first = group.first.ask
+    holdings = core.holdings
+    return ApplicationFacts(
+        core.life.state,
+        core.pending,
+        holdings.allocated,
+        holdings.placeholder_allocated,
+        priority,
+        core.submitted_at_ns,
+        len(core.reservations),
+        first,
+    )

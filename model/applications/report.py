@@ -1,5 +1,4 @@
 """What an application says of itself to be explained, copied out in one step."""
-# ruff: noqa: SLF001 - this is the reading half of the class, kept apart as in `application_views`
 
 from __future__ import annotations
 
@@ -55,51 +54,49 @@ class ApplicationReport:
     placeholder_allocated: Resource
 
 
-def application_report(application: ApplicationCore) -> ApplicationReport:
+def application_report(core: ApplicationCore) -> ApplicationReport:
     """Copy out what an application knows."""
-    life = application._life
+    life = core.life
     refusals: dict[str, list[Refusal]] = {}
-    for refusal in application._refusals:
+    for refusal in core.refusals:
         refusals.setdefault(refusal.allocation_key, []).append(refusal)
     return ApplicationReport(
-        queue_path=application.queue_path,
+        queue_path=core.queue_path,
         state=life.state,
         state_text=life.last_text,
         state_since_ns=life.log[-1][0] if life.log else None,
-        submitted_at_ns=application._submitted_at_ns,
-        finished_at_ns=application._finished_at_ns,
-        rejection=application._rejection,
-        waiting=tuple(_waiting_ask(application, record, refusals) for record in application._asks.waiting()),
-        held=tuple(placed.copy() for placed in application._placed.values()),
-        task_groups=tuple(_task_groups(application)),
-        placeholder_allocated=application._placeholder_allocated,
+        submitted_at_ns=core.submitted_at_ns,
+        finished_at_ns=core.finished_at_ns,
+        rejection=core.rejection,
+        waiting=tuple(_waiting_ask(core, record, refusals) for record in core.asks.waiting()),
+        held=tuple(placed.copy() for placed in core.holdings.placed.values()),
+        task_groups=tuple(_task_groups(core)),
+        placeholder_allocated=core.holdings.placeholder_allocated,
     )
 
 
-def _waiting_ask(
-    application: ApplicationCore, record: AskRecord, refusals: dict[str, list[Refusal]]
-) -> WaitingAsk:
+def _waiting_ask(core: ApplicationCore, record: AskRecord, refusals: dict[str, list[Refusal]]) -> WaitingAsk:
     ask = record.ask
-    task_groups = application._task_groups
+    task_groups = core.task_groups
     log = record.log or {}
     return WaitingAsk(
         ask=ask,
         waits_for_placeholder=not ask.placeholder and task_groups.waits_for_placeholder(ask.task_group_name),
-        reserved_node=application._reservations.node_of(ask.allocation_key),
+        reserved_node=core.reservations.node_of(ask.allocation_key),
         refusals=tuple(refusals.get(ask.allocation_key, ())),
         noted=tuple(Noted(text=text, count=entry[0], last_ns=entry[1]) for text, entry in log.items()),
     )
 
 
-def _task_groups(application: ApplicationCore) -> Iterator[TaskGroupCounts]:
+def _task_groups(core: ApplicationCore) -> Iterator[TaskGroupCounts]:
     """Walk the task groups with what has become of their placeholders; each ask is looked at once."""
-    records = application._asks.records.values()
+    records = core.asks.records.values()
     waiting = Counter(
         record.ask.task_group_name for record in records if record.ask.placeholder and not record.placed
     )
-    asks = (entry.allocation.ask for entry in application._placed.values())
+    asks = (entry.allocation.ask for entry in core.holdings.placed.values())
     placed = Counter(ask.task_group_name for ask in asks if ask.placeholder)
-    for group in application._task_groups.by_name.values():
+    for group in core.task_groups.by_name.values():
         yield TaskGroupCounts(
             name=group.name,
             placeholders=group.count,

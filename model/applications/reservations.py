@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
-__all__ = ["Reservation", "Reservations"]
+from ..marks import reads, writes
+
+if TYPE_CHECKING:
+    from .core import ApplicationCore
+    from .effects import Answer
+    from .pending_asks import AskRecord
+
+__all__ = ["ApplicationReservations", "Reservation", "Reservations"]
 
 
 class Reservation(NamedTuple):
@@ -46,3 +53,39 @@ class Reservations:
     def remove(self, allocation_key: str) -> Reservation | None:
         """Forget a reservation; return it if there was one."""
         return self._by_key.pop(allocation_key, None)
+
+
+@final
+class ApplicationReservations:
+    """The reservations of one application, as its partition makes them."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: ApplicationCore) -> None:
+        self._core = core
+
+    @writes
+    def try_add(self, allocation_key: str, node_id: str, now_ns: int, *, required: bool) -> Answer | None:
+        """Note a node as reserved for a waiting ask; `None` if the ask is gone, placed or has a node."""
+        core = self._core
+        record = core.asks.get(allocation_key)
+        if record is None or record.placed or core.reservations.node_of(allocation_key):
+            return None
+        core.reservations.add(Reservation(allocation_key, node_id, now_ns, required))
+        core.asks.set_apart(record)
+        return core.answer()
+
+    @writes
+    def remove(self, allocation_key: str) -> Answer | None:
+        """Forget the reservation of an ask; `None` if there is none."""
+        reservation = self._core.reservations.remove(allocation_key)
+        return None if reservation is None else self._core.answer(reservations=(reservation,))
+
+    @reads
+    def with_asks(self) -> tuple[tuple[Reservation, AskRecord | None], ...]:
+        """Return the reservations with their asks, `None` for an ask that no longer waits."""
+        rows = []
+        for reservation in self._core.reservations.all():
+            record = self._core.asks.get(reservation.allocation_key)
+            rows.append((reservation, None if record is None or record.placed else record))
+        return tuple(rows)

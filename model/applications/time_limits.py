@@ -4,68 +4,65 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..marks import writes
 from ..values.messages import TerminationType
-from .core import ApplicationCore
-from .effects import ReleaseWanted
+from .effects import ReleaseWanted, TimerKind
 from .execution_limits import ExecutionLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .core import ApplicationCore
     from .effects import Answer, Effect
 
 
-__all__ = ["LimitSide"]
+__all__ = ["end_what_ran_too_long", "limit_execution", "watch_limits"]
 
 
-class LimitSide(ApplicationCore):
-    """The time limits of one application."""
+def limit_execution(core: ApplicationCore, limits: Sequence[tuple[str, int | None]], now_ns: int) -> Answer:
+    """Limit how long what comes of asks may run, see `Application.limit_execution`."""
+    effects: list[Effect] = []
+    for allocation_key, allowed_ns in limits:
+        if allocation_key in core.asks or allocation_key in core.holdings.placed:
+            _limit(core, allocation_key, allowed_ns)
+    watch_limits(core, effects)
+    if not core.task_groups.by_name:
+        core.life.limit_running(core.running_limit_ns, now_ns, effects)
+    return core.answer(effects)
 
-    @writes
-    def limit_execution(self, limits: Sequence[tuple[str, int | None]], now_ns: int) -> Answer:
-        """Limit how long what comes of asks may run: keys with nanoseconds, `None` for no limit.
 
-        The time of an allocation that is there already counts from when it was placed. A key that is not
-        known, such as that of an ask that was not taken, is passed over. Who limits asks speaks the older
-        generation, so that the application's own limit holds from now on.
-        """
-        effects: list[Effect] = []
-        for allocation_key, allowed_ns in limits:
-            if allocation_key in self._asks or allocation_key in self._placed:
-                self._limit(allocation_key, allowed_ns)
-        self._watch_limits(effects)
-        if not self._task_groups.by_name:
-            self._life.limit_running(self.running_limit_ns, now_ns, effects)
-        return self._answer(effects)
+def _limit(core: ApplicationCore, allocation_key: str, allowed_ns: int | None) -> None:
+    if allowed_ns is None:
+        if core.execution is not None:
+            core.execution.forget(allocation_key)
+        return
+    if core.execution is None:
+        core.execution = ExecutionLimits()
+    core.execution.allow(allocation_key, allowed_ns)
+    placed = core.holdings.placed.get(allocation_key)
+    if placed is not None and not placed.is_leaving:
+        core.execution.begin(allocation_key, placed.allocation.bound_at_ns)
 
-    def _limit(self, allocation_key: str, allowed_ns: int | None) -> None:
-        if allowed_ns is None:
-            if self._execution is not None:
-                self._execution.forget(allocation_key)
-            return
-        if self._execution is None:
-            self._execution = ExecutionLimits()
-        self._execution.allow(allocation_key, allowed_ns)
-        placed = self._placed.get(allocation_key)
-        if placed is not None and not placed.is_leaving:
-            self._execution.begin(allocation_key, placed.allocation.bound_at_ns)
 
-    def _end_what_ran_too_long(self, now_ns: int) -> Answer:
-        effects: list[Effect] = []
-        execution = self._execution
-        if execution is not None:
-            execution.timer_due_ns = None
-            for key in execution.take_over(now_ns):
-                self._release(key, effects)
-            self._watch_limits(effects)
-        return self._answer(effects)
+def watch_limits(core: ApplicationCore, effects: list[Effect]) -> None:
+    """Have a timer that is due when the next allocation has run as long as it may."""
+    execution = core.execution
+    due_ns = None if execution is None else execution.first_due_ns()
+    if execution is None or due_ns is None:
+        return
+    if execution.timer_due_ns is None or due_ns < execution.timer_due_ns:
+        execution.timer_due_ns = due_ns
+        core.life.start_timer(TimerKind.ALLOCATION, due_ns, effects)
 
-    def _release(self, allocation_key: str, effects: list[Effect]) -> None:
-        """Ask the RM to end an allocation, unless it is on its way out already."""
-        placed = self._placed.get(allocation_key)
-        if placed is None or placed.is_leaving:
-            return
-        placed.released = True
-        text = "releasing allocation on execution timeout"
-        effects.append(ReleaseWanted(allocation_key, TerminationType.TIMEOUT, text))
+
+def end_what_ran_too_long(core: ApplicationCore, now_ns: int) -> Answer:
+    """Ask the RM to end the allocations that have run as long as they may."""
+    effects: list[Effect] = []
+    execution = core.execution
+    if execution is not None:
+        execution.timer_due_ns = None
+        for key in execution.take_over(now_ns):
+            if core.holdings.release(key):
+                text = "releasing allocation on execution timeout"
+                effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, text))
+        watch_limits(core, effects)
+    return core.answer(effects)

@@ -1,15 +1,13 @@
-"""What an application shows of itself: its facts for the partition, its document, its invariants."""
-# ruff: noqa: SLF001 - these functions are the reading half of the class, kept apart for its length
+"""What an application shows of itself: its documents, and its invariants."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..resources.comparisons import equals
-from ..resources.priorities import INT32_MIN
 from ..resources.resource import total_of
 from ..values.documents import compact, quantities_shown
-from .effects import ApplicationFacts
+from .core import application_facts
 
 if TYPE_CHECKING:
     from ..values.allocation import Allocation, Ask
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ShownApplication",
-    "application_facts",
     "application_summary",
     "application_view",
     "foreign_view",
@@ -34,27 +31,6 @@ _ALLOCATION_KEEP: Final = frozenset({"allocationKey"})
 _APPLICATION_KEEP: Final = frozenset(
     {"applicationID", "partition", "queueName", "resourceHistory", "usedResource"},
 )
-
-
-def application_facts(application: ApplicationCore) -> ApplicationFacts:
-    """Return what the partition keeps of an application."""
-    group = application._asks.first_group()
-    first = None
-    priority = INT32_MIN
-    if group is not None:
-        priority = -group.order[0]
-        if not group.shape.required_node and not application._task_groups.makes_wait(group.shape):
-            first = group.first.ask
-    return ApplicationFacts(
-        application._life.state,
-        application._pending,
-        application._allocated,
-        application._placeholder_allocated,
-        priority,
-        application._submitted_at_ns,
-        len(application._reservations),
-        first,
-    )
 
 
 class ShownAsk(NamedTuple):
@@ -90,68 +66,68 @@ def application_view(shown: ShownApplication) -> Document:
     return compact(document, keep=_APPLICATION_KEEP)
 
 
-def shown_application(application: ApplicationCore) -> ShownApplication:
+def shown_application(core: ApplicationCore) -> ShownApplication:
     """Copy what the document of an application is made of.
 
     What there is many times is copied as it is. Making documents of it takes longer; who asked does that.
     """
     return ShownApplication(
-        _document_of_its_own(application),
-        tuple(_shown_ask(record) for record in application._asks.waiting()),
-        tuple((placed.allocation, placed.preempted) for placed in application._placed.values()),
+        _document_of_its_own(core),
+        tuple(_shown_ask(record) for record in core.asks.waiting()),
+        tuple((placed.allocation, placed.preempted) for placed in core.holdings.placed.values()),
     )
 
 
-def _document_of_its_own(application: ApplicationCore) -> Document:
-    life = application._life
-    reservations = application._reservations.all()
-    facts = application_facts(application)
+def _document_of_its_own(core: ApplicationCore) -> Document:
+    life = core.life
+    reservations = core.reservations.all()
+    facts = application_facts(core)
     return {
-        "applicationID": application.application_id,
-        "usedResource": quantities_shown(application._allocated),
-        "maxUsedResource": quantities_shown(application._most_used),
-        "pendingResource": quantities_shown(application._pending),
-        "partition": application.partition.partition("]")[2] or application.partition,
-        "queueName": application.queue_path,
+        "applicationID": core.application_id,
+        "usedResource": quantities_shown(core.holdings.allocated),
+        "maxUsedResource": quantities_shown(core.holdings.most_used),
+        "pendingResource": quantities_shown(core.pending),
+        "partition": core.partition.partition("]")[2] or core.partition,
+        "queueName": core.queue_path,
         "submissionTime": facts.submitted_at_ns,
-        "finishedTime": application._finished_at_ns,
+        "finishedTime": core.finished_at_ns,
         "applicationState": life.state.value,
-        "user": application.user.name,
-        "groups": list(application.user.groups),
-        "rejectedMessage": application._rejection,
+        "user": core.user.name,
+        "groups": list(core.user.groups),
+        "rejectedMessage": core.rejection,
         "stateLog": [{"time": time, "applicationState": state.value} for time, state in life.log],
-        "placeholderData": [_task_group_view(group) for group in application._task_groups.by_name.values()],
+        "placeholderData": [_task_group_view(group) for group in core.task_groups.by_name.values()],
         "hasReserved": bool(reservations),
         "reservations": [reservation.allocation_key for reservation in reservations],
         "maxRequestPriority": facts.max_priority,
         "startTime": _NOT_STARTED_MS if life.started_at_ns is None else life.started_at_ns // 1_000_000,
         "resourceHistory": compact(
             {
-                "resourceUsage": _tracked(application._used.as_dict()),
-                "preemptedResource": _tracked(application._used_preempted.as_dict()),
-                "placeholderResource": _tracked(application._used_placeholder.as_dict()),
+                "resourceUsage": _tracked(core.holdings.used.as_dict()),
+                "preemptedResource": _tracked(core.holdings.used_preempted.as_dict()),
+                "placeholderResource": _tracked(core.holdings.used_placeholder.as_dict()),
             },
         ),
-        "backoffDeadline": application._backoff_until_ns,
+        "backoffDeadline": core.backoff_until_ns,
     }
 
 
-def application_summary(application: ApplicationCore) -> Document:
+def application_summary(core: ApplicationCore) -> Document:
     """Return what an application has used, in the words of the recorded core; times are milliseconds."""
-    life = application._life
-    times_ns = (application._submitted_at_ns, life.started_at_ns, application._finished_at_ns)
+    life = core.life
+    times_ns = (core.submitted_at_ns, life.started_at_ns, core.finished_at_ns)
     submitted, started, finished = (None if time is None else time // 1_000_000 for time in times_ns)
     return {
-        "ApplicationID": application.application_id,
+        "ApplicationID": core.application_id,
         "SubmissionTime": submitted,
         "StartTime": started,
         "FinishTime": finished,
-        "User": application.user.name,
-        "Queue": application.queue_path,
+        "User": core.user.name,
+        "Queue": core.queue_path,
         "State": life.state.value,
-        "ResourceUsage": _tracked(application._used.as_dict()),
-        "PreemptedResource": _tracked(application._used_preempted.as_dict()),
-        "PlaceholderResource": _tracked(application._used_placeholder.as_dict()),
+        "ResourceUsage": _tracked(core.holdings.used.as_dict()),
+        "PreemptedResource": _tracked(core.holdings.used_preempted.as_dict()),
+        "PlaceholderResource": _tracked(core.holdings.used_placeholder.as_dict()),
     }
 
 
@@ -254,28 +230,18 @@ def foreign_view(allocation: Allocation) -> Json:
     )
 
 
-def validate_application(application: ApplicationCore) -> None:
+def validate_application(core: ApplicationCore) -> None:
     """Assert that the sums agree with what they sum up, and that no key is counted twice."""
-    name = application.application_id
-    application._asks.validate()
-    pending = total_of(record.ask.resource for record in application._asks.waiting())
-    assert equals(pending, application._pending), (
-        f"application {name}: pending {application._pending!r} is not the sum {pending!r}"
+    name = core.application_id
+    core.asks.validate()
+    pending = total_of(record.ask.resource for record in core.asks.waiting())
+    assert equals(pending, core.pending), (
+        f"application {name}: pending {core.pending!r} is not the sum {pending!r}"
     )
-    placed = list(application._placed.values())
-    real = total_of(entry.allocation.ask.resource for entry in placed if not entry.allocation.ask.placeholder)
-    assert equals(real, application._allocated), (
-        f"application {name}: allocated {application._allocated!r} is not the sum {real!r}"
-    )
-    held = total_of(entry.allocation.ask.resource for entry in placed if entry.allocation.ask.placeholder)
-    assert equals(held, application._placeholder_allocated), (
-        f"application {name}: placeholders {application._placeholder_allocated!r} are not the sum {held!r}"
-    )
-    for key in application._placed:
-        record = application._asks.get(key)
+    core.holdings.validate(name)
+    for key in core.holdings.placed:
+        record = core.asks.get(key)
         assert record is None or record.placed, f"application {name}: {key} is placed and waits"
-    if application._execution is not None:
-        strays = application._execution.running().difference(application._placed)
+    if core.execution is not None:
+        strays = core.execution.running().difference(core.holdings.placed)
         assert not strays, f"application {name}: the time of {sorted(strays)} runs, and they do not"
-    for entry in placed:
-        assert not (entry.preempted and entry.released), f"{entry.allocation!r} is ended twice"

@@ -104,7 +104,7 @@ def dry_run_application(
     refusal = submission_refusal(state, ask, is_application_new=True)
     if refusal is not None:
         return replace(run, rejection=refusal)
-    answer, _ = application.add_asks([ask_of(ask, state.now_ns())], state.now_ns())
+    answer, _ = application.asks.add([ask_of(ask, state.now_ns())], state.now_ns())
     seat.facts = answer.facts
     report = application.report()
     return replace(
@@ -132,7 +132,7 @@ def dry_run_ask(state: PartitionState, submission: AllocationSubmission) -> DryR
         place=application_place(seat.queue, seat),
     )
     refusal = submission_refusal(state, submission)
-    if refusal is None and seat.application.knows(submission.allocation_key):
+    if refusal is None and seat.application.asks.knows(submission.allocation_key):
         refusal = f"application {seat.application_id} has {submission.allocation_key} already"
     if refusal is not None:
         return replace(run, rejection=refusal)

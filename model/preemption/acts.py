@@ -34,9 +34,9 @@ __all__ = [
 def mark_all(victims: Sequence[Victim]) -> Victim | None:
     """Mark all of them as preempted, or none; return the first that cannot be marked, `None` on success."""
     for position, victim in enumerate(victims):
-        if not victim.seat.application.mark_preempted(victim.key):
+        if not victim.seat.application.allocations.mark_preempted(victim.key):
             for marked in victims[:position]:
-                marked.seat.application.unmark_preempted(marked.key)
+                marked.seat.application.allocations.unmark_preempted(marked.key)
             return victim
     return None
 
@@ -86,7 +86,7 @@ def remember(state: PartitionState, record: PreemptionRecord) -> None:
 
 def _waits_in_vain(state: PartitionState, record: PreemptionRecord) -> bool:
     seat = state.seats.get(record.application_id)
-    ask = None if seat is None else seat.application.ask_record(record.allocation_key)
+    ask = None if seat is None else seat.application.asks.record(record.allocation_key)
     return ask is not None and not ask.placed and not still_going(state, record)
 
 
@@ -94,6 +94,6 @@ def still_going(state: PartitionState, record: PreemptionRecord) -> bool:
     """Tell whether any victim of a preemption has not gone yet."""
     for victim in record.victims:
         seat = state.seats.get(victim.application_id)
-        if seat is not None and seat.application.allocation(victim.allocation_key) is not None:
+        if seat is not None and seat.application.allocations.get(victim.allocation_key) is not None:
             return True
     return False

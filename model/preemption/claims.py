@@ -65,7 +65,7 @@ def spoken_for(state: PartitionState, allocation_key: str) -> SpokenFor:
     by_path: dict[str, Resource] = {}
     for key, application_id in list(state.preemption_claims.items()):
         seat = state.seats.get(application_id)
-        record = None if seat is None else seat.application.ask_record(key)
+        record = None if seat is None else seat.application.asks.record(key)
         if (
             seat is None
             or record is None

@@ -98,9 +98,9 @@ def _on_node(state: PartitionState, node: NodeSeat) -> list[Victim]:
     for allocation in node.node.facts().allocations:
         seat = state.seats.get(allocation.ask.application_id)
         key = allocation.ask.allocation_key
-        if seat is None or seat.application.allocation(key) is None:
+        if seat is None or seat.application.allocations.get(key) is None:
             continue  # It is to take the place of a placeholder elsewhere.
-        victim = Victim(allocation, seat, preempted=seat.application.is_preempted(key))
+        victim = Victim(allocation, seat, preempted=seat.application.allocations.is_preempted(key))
         if victim.is_free:
             found.append(victim)
     return found
@@ -117,7 +117,7 @@ def _carry_out(
     key = ask.allocation_key
     text = f"preempting allocations to free up resources to run daemon set ask: {key}"
     release_all(state, victims, text)
-    seat.application.note_preemption(key, now_ns, triggered=True)
+    seat.application.asks.note_preemption(key, now_ns, triggered=True)
     state.preemption_claims[key] = seat.application_id
     reason = (
         f"{key} of {seat.application_id} asks for {resource_text(ask.resource)} and can run on "

@@ -89,7 +89,7 @@ class Victim(NamedTuple):
 
 def victims_of(seat: Seat) -> Iterator[Victim]:
     """Walk the allocations of an application that may still be chosen."""
-    for placed in seat.application.allocations():
+    for placed in seat.application.allocations.all():
         victim = Victim(placed.allocation, seat, placed.preempted, placed.released)
         if victim.is_free:
             yield victim

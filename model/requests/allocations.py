@@ -90,7 +90,7 @@ class _AskBatch:
             return
         asks, self._asks = self._asks, []
         places, self._places = self._places, []
-        answer, known = seat.application.add_asks(asks, self._now_ns)
+        answer, known = seat.application.asks.add(asks, self._now_ns)
         if len(known) < len(asks):
             again = {id(ask) for ask in known}
             seat.add_pending(*[ask for ask in asks if id(ask) not in again])
@@ -107,10 +107,10 @@ class _AskBatch:
 
 def _resize_known(state: PartitionState, seat: Seat, key: str, resource: Resource) -> str | None:
     """Give what is known by this key another size."""
-    placed = seat.application.allocation(key)
+    placed = seat.application.allocations.get(key)
     if placed is not None:
         return _resize_allocation(state, seat, placed, resource)
-    record = seat.application.ask_record(key)
+    record = seat.application.asks.record(key)
     # What is known and neither placed nor waiting has its swap under way: its size and node are settled.
     if record is not None and not record.placed and not equals(record.ask.resource, resource):
         _resize_ask(state, seat, record.ask, resource)
@@ -126,11 +126,11 @@ def _submit(state: PartitionState, submission: AllocationSubmission) -> str | No
         return reason
     seat = state.seats[submission.application_id]
     key = submission.allocation_key
-    if not seat.application.knows(key):
+    if not seat.application.asks.knows(key):
         _recover(state, seat, ask_of(submission, state.now_ns()), submission.node_id)
         return None
     reason = _resize_known(state, seat, key, submission.resource)
-    record = seat.application.ask_record(key)
+    record = seat.application.asks.record(key)
     if reason is None and record is not None and not record.placed:
         _place_externally(state, seat, submission)
     return reason
@@ -177,7 +177,7 @@ def _application_refusal(state: PartitionState, application_id: str, key: str) -
         broken = state.quarantine.reason(BrokenKind.APPLICATION, application_id)
         why = f": it is quarantined, {broken}" if broken else ""
         return f"failed to find application {application_id}{why}"
-    if seat.facts.state is ApplicationState.FAILING and not seat.application.knows(key):
+    if seat.facts.state is ApplicationState.FAILING and not seat.application.asks.knows(key):
         # It would go with the application, unheard. What is there already may still change its size.
         return f"application {application_id} is Failing; cannot process allocation {key}"
     return None
@@ -215,7 +215,7 @@ def _recover(state: PartitionState, seat: Seat, ask: Ask, node_id: str) -> None:
     state.keys.claim(ask.allocation_key, ask.application_id)
     _charge(state, seat, ask.resource)
     count_placed(state, seat, allocation)
-    answer = seat.application.recover(allocation, state.now_ns())
+    answer = seat.application.allocations.recover(allocation, state.now_ns())
     apply(state, seat, answer)
     state.around.announce(AllocationPlaced(allocation))
 
@@ -237,11 +237,11 @@ def _put_on_node(state: PartitionState, ask: Ask, node_id: str) -> Allocation:
 
 def _place_externally(state: PartitionState, seat: Seat, submission: AllocationSubmission) -> None:
     """Take over that the RM has placed a waiting ask itself."""
-    record = seat.application.ask_record(submission.allocation_key)
+    record = seat.application.asks.record(submission.allocation_key)
     assert record is not None, "the caller has looked"
     ask = record.ask
     allocation = _put_on_node(state, ask, submission.node_id)
-    answer = seat.application.try_place(allocation, state.now_ns())
+    answer = seat.application.allocations.try_place(allocation, state.now_ns())
     assert answer is not None, "the ask waits: please report"
     _charge(state, seat, ask.resource)
     seat.remove_pending(ask)
@@ -255,7 +255,7 @@ def _place_externally(state: PartitionState, seat: Seat, submission: AllocationS
 
 
 def _resize_ask(state: PartitionState, seat: Seat, ask: Ask, resource: Resource) -> None:
-    answer = seat.application.resize_ask(ask.allocation_key, resource)
+    answer = seat.application.asks.resize(ask.allocation_key, resource)
     assert answer is not None, "the ask waits: please report"
     seat.remove_pending(ask)
     seat.add_pending(answer.asks[0].ask)
@@ -276,7 +276,7 @@ def _resize_allocation(
     node = state.nodes.get(allocation.node_id)
     if node is None:
         return f"failed to find node {allocation.node_id}"
-    answer = seat.application.resize_allocation(allocation.ask.allocation_key, resource)
+    answer = seat.application.allocations.resize(allocation.ask.allocation_key, resource)
     assert answer is not None, "the allocation is placed: please report"
     resized = answer.allocations[0]
     after = resized.ask.resource

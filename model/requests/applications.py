@@ -299,14 +299,14 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
         return
     serial = state.serials[removal.application_id]
     now_ns = state.now_ns()
-    answer = seat.application.remove_all_asks(now_ns)
+    answer = seat.application.asks.remove_all(now_ns)
     for record in answer.asks:
         if not record.placed:
             seat.remove_pending(record.ask)
     drop_reservations(state, answer.reservations)
     apply(state, seat, answer)
     if removal.application_id in state.seats:
-        answer = seat.application.remove_all_allocations(now_ns, leaving=True)
+        answer = seat.application.allocations.remove_all(now_ns, leaving=True)
         for allocation in (*answer.allocations, *answer.swaps):
             leave_node(state, allocation)
         count_ended(state, seat, answer)

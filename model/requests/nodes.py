@@ -161,7 +161,7 @@ def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
     del state.quarantine.entries[BrokenKind.NODE, node_id]
     releases: list[Release] = []
     for seat in list(state.seats.values()):
-        for placed in seat.application.allocations():
+        for placed in seat.application.allocations.all():
             for allocation in (placed.swap, placed.allocation):
                 if allocation is not None and allocation.node_id == node_id:
                     _end_on_node(state, node_id, allocation, releases)
@@ -177,7 +177,7 @@ def _unreserve(state: PartitionState, allocation_key: str) -> None:
     for seat in list(state.seats.values()):
         if not seat.facts.reserved:
             continue
-        answer = seat.application.unreserve(allocation_key)
+        answer = seat.application.reservations.remove(allocation_key)
         if answer is not None:
             drop_reservations(state, answer.reservations)
             apply(state, seat, answer)
@@ -197,18 +197,18 @@ def _end_on_node(
         if broken is not None and uncount_quarantined(state, broken, allocation):
             releases.append(_release(state, allocation, node_id))
         return
-    real = seat.application.swap_of(key)
+    real = seat.application.swaps.of(key)
     if real is not None and real.node_id != node_id:
         _confirm_swap(state, seat, allocation, releases)
         return
     if real is not None:
         _cancel_swap(state, seat, key, real)
-    elif seat.application.allocation(key) is None:
-        placeholder_key = seat.application.swap_onto(key)
+    elif seat.application.allocations.get(key) is None:
+        placeholder_key = seat.application.swaps.onto(key)
         if placeholder_key:
             _cancel_swap(state, seat, placeholder_key, allocation)
         return
-    answer = seat.application.remove_allocation(
+    answer = seat.application.allocations.remove(
         key,
         TerminationType.UNKNOWN_TERMINATION_TYPE,
         state.now_ns(),
@@ -221,8 +221,8 @@ def _end_on_node(
 
 def _cancel_swap(state: PartitionState, seat: Seat, placeholder_key: str, real: Allocation) -> None:
     """Let the real ask wait again: its place went before the RM confirmed the end of the placeholder."""
-    seat.application.cancel_swap(placeholder_key)
-    answer = seat.application.displace(real.ask.allocation_key)
+    seat.application.swaps.cancel(placeholder_key)
+    answer = seat.application.asks.displace(real.ask.allocation_key)
     if answer is not None:
         for record in answer.asks:
             seat.add_pending(record.ask)
@@ -236,7 +236,7 @@ def _confirm_swap(
     releases: list[Release],
 ) -> None:
     """Complete a swap whose placeholder goes with its node, while the real allocation is elsewhere."""
-    answer = seat.application.end_swap(
+    answer = seat.application.swaps.end(
         placeholder.ask.allocation_key,
         TerminationType.PLACEHOLDER_REPLACED,
         state.now_ns(),

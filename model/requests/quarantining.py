@@ -103,7 +103,7 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
 def _take_back_what_is_under_way(state: PartitionState, seat: Seat) -> None:
     """Free what swaps hold on other nodes, and count no victims, if the application can still tell."""
     with suppress(Exception):
-        for placed in seat.application.allocations():
+        for placed in seat.application.allocations.all():
             if placed.swap is not None:
                 leave_node(state, placed.swap)
             if placed.preempted:
@@ -186,7 +186,7 @@ def _count_sizes(queue: Queue) -> None:
     """Count the sizes of what waits in a leaf anew: those of an application that is gone are not known."""
     queue.seats.sizes.clear()
     for seat in queue.seats.by_id.values():
-        for record in seat.application.waiting_asks():
+        for record in seat.application.asks.waiting():
             queue.seats.count_size(record.ask.resource, 1)
 
 
@@ -225,7 +225,7 @@ def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
     state.quarantine.note(state.name, BrokenKind.NODE, node_id, reason, state.now_ns())
     for seat in list(state.seats.values()):
         if seat.facts.reserved:
-            for reservation, _ in seat.application.reserved_asks():
+            for reservation, _ in seat.application.reservations.with_asks():
                 if reservation.node_id == node_id:
                     unreserve(state, seat, reservation.allocation_key)
     state.change_capacity(node.capacity, EMPTY)

@@ -54,7 +54,7 @@ def _release_quarantined(state: PartitionState, release: Release) -> None:
 def _release_one(state: PartitionState, seat: Seat, release: Release) -> None:
     key = release.allocation_key
     _cancel_swap_of(state, seat, key)
-    answer = seat.application.remove_allocation(key, release.termination, state.now_ns())
+    answer = seat.application.allocations.remove(key, release.termination, state.now_ns())
     ended = answer is not None
     if answer is not None:
         for allocation in answer.allocations:
@@ -69,11 +69,11 @@ def _release_one(state: PartitionState, seat: Seat, release: Release) -> None:
 
 def _cancel_swap_of(state: PartitionState, seat: Seat, placeholder_key: str) -> None:
     """Let the member wait again whose placeholder ends by another way than its replacement."""
-    real = seat.application.cancel_swap(placeholder_key)
+    real = seat.application.swaps.cancel(placeholder_key)
     if real is None:
         return
     leave_node(state, real)
-    answer = seat.application.displace(real.ask.allocation_key)
+    answer = seat.application.asks.displace(real.ask.allocation_key)
     if answer is not None:
         for record in answer.asks:
             seat.add_pending(record.ask)
@@ -83,7 +83,7 @@ def _cancel_swap_of(state: PartitionState, seat: Seat, placeholder_key: str) -> 
 def _remove_ask(state: PartitionState, seat: Seat, key: str) -> None:
     if seat.application_id not in state.seats:
         return
-    answer = seat.application.remove_ask(key, state.now_ns())
+    answer = seat.application.asks.remove(key, state.now_ns())
     for record in answer.asks:
         if not record.placed:
             seat.remove_pending(record.ask)
@@ -94,17 +94,17 @@ def _remove_ask(state: PartitionState, seat: Seat, key: str) -> None:
 def _release_all(state: PartitionState, seat: Seat, release: Release) -> None:
     now_ns = state.now_ns()
     if release.termination is TerminationType.TIMEOUT:
-        for placed in seat.application.allocations():
+        for placed in seat.application.allocations.all():
             if placed.swap is not None:  # Asks are kept: the member waits again.
                 _cancel_swap_of(state, seat, placed.allocation.ask.allocation_key)
-    answer = seat.application.remove_all_allocations(now_ns, leaving=False)
+    answer = seat.application.allocations.remove_all(now_ns, leaving=False)
     for allocation in (*answer.allocations, *answer.swaps):
         leave_node(state, allocation)
     count_ended(state, seat, answer)
     apply(state, seat, answer)
     keys = tuple(allocation.ask.allocation_key for allocation in answer.allocations)
     if release.termination is not TerminationType.TIMEOUT and seat.application_id in state.seats:
-        asks = seat.application.remove_all_asks(now_ns)
+        asks = seat.application.asks.remove_all(now_ns)
         for record in asks.asks:
             if not record.placed:
                 seat.remove_pending(record.ask)
@@ -139,9 +139,9 @@ def _echo(
 def _confirm_replacement(state: PartitionState, seat: Seat, release: Release) -> None:
     """Complete a swap; without one the placeholder just ends, as the RM says that it has."""
     key = release.allocation_key
-    answer = seat.application.end_swap(key, release.termination, state.now_ns())
+    answer = seat.application.swaps.end(key, release.termination, state.now_ns())
     if answer is None:
-        answer = seat.application.remove_allocation(key, release.termination, state.now_ns())
+        answer = seat.application.allocations.remove(key, release.termination, state.now_ns())
         if answer is not None:
             for allocation in answer.allocations:
                 leave_node(state, allocation)

@@ -218,18 +218,18 @@ class _LeafVisit:
             outcome = self._try(seat, candidate)
             if not isinstance(outcome, FailedTry):
                 if walk.skipped:
-                    application.end_walk(walk, candidate.ask.allocation_key)
+                    application.asks.end_walk(walk, candidate.ask.allocation_key)
                 return outcome
             failed = outcome
         if walk.backoff_due:
             seat.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
-            application.back_off(seat.backoff_until_ns)
+            application.asks.back_off(seat.backoff_until_ns)
             self._wake_at(seat.backoff_until_ns)
         self._learn(walk)
         return None
 
     def _next(self, seat: Seat, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:
-        candidate = seat.application.next_candidate(walk, failed)
+        candidate = seat.application.asks.next_candidate(walk, failed)
         if walk.notes:
             self.state.notes.take(seat.application, walk)
         return candidate

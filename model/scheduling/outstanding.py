@@ -31,7 +31,7 @@ def _visit(state: PartitionState, seat: Seat, room: Resource | None) -> Resource
     """Report the asks of one application that fit; return the room of the queue that they leave."""
     user_room = user_headroom(state, seat)
     own_room = component_wise_min(room, user_room) if room is not None else user_room
-    for ask, tells in seat.application.outstanding():
+    for ask, tells in seat.application.asks.outstanding():
         resource = ask.resource
         if not fits_undefined_unlimited(own_room, resource):
             continue
@@ -39,7 +39,7 @@ def _visit(state: PartitionState, seat: Seat, room: Resource | None) -> Resource
         if not tells:
             continue
         room = subtract_only_existing(room, resource)
-        seat.application.note_scale_up(ask.allocation_key)
+        seat.application.asks.note_scale_up(ask.allocation_key)
         changed = SchedulingStateChanged(seat.application_id, ask.allocation_key, _REASON)
         state.around.announce(changed)
     return room

@@ -34,7 +34,7 @@ def _try_application(state: PartitionState, seat: Seat) -> bool:
     walk = SwapWalk()
     first: SwapOffer | None = None
     judged = state.around.judged()
-    while (offer := seat.application.next_swap(walk)) is not None:
+    while (offer := seat.application.swaps.next(walk)) is not None:
         if judged and offer.ask.allocation_key in judged:
             continue
         if not offer.fits:
@@ -87,7 +87,7 @@ def _swap_elsewhere(state: PartitionState, seat: Seat, offer: SwapOffer) -> bool
 
 def _begin(state: PartitionState, seat: Seat, offer: SwapOffer, real: Allocation) -> bool:
     key = offer.placeholder.ask.allocation_key
-    answer = seat.application.begin_swap(real, key)
+    answer = seat.application.swaps.begin(real, key)
     if answer is None:
         return False
     seat.remove_pending(offer.ask)
@@ -101,7 +101,7 @@ def _begin(state: PartitionState, seat: Seat, offer: SwapOffer, real: Allocation
 def _cancel(state: PartitionState, seat: Seat, offer: SwapOffer) -> None:
     """Have a placeholder ended that is smaller than the member it was kept for."""
     key = offer.placeholder.ask.allocation_key
-    if seat.application.mark_released(key):
+    if seat.application.allocations.mark_released(key):
         _announce(state, seat, key, TerminationType.TIMEOUT, "cancel placeholder: resource incompatible")
 
 

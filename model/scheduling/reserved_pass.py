@@ -112,7 +112,7 @@ class _Visit:
         user_room = user_headroom(state, seat)
         elsewhere: list[Ask] = []
         judged = state.around.judged()
-        for reservation, record in seat.application.reserved_asks():
+        for reservation, record in seat.application.reservations.with_asks():
             if record is None:
                 unreserve(state, seat, reservation.allocation_key)
                 continue

@@ -109,7 +109,7 @@ def _commit(state: PartitionState, seat: Seat, ask: Ask) -> bool:
         if node.node.try_add(allocation) is None:
             return False
         undo.callback(node.node.remove, ask.allocation_key)
-        answer = seat.application.try_place(allocation, now_ns)
+        answer = seat.application.allocations.try_place(allocation, now_ns)
         if answer is None:
             return False
         undo.pop_all()

@@ -34,7 +34,7 @@ def _validate_nodes(state: PartitionState) -> None:
     moving: dict[str, set[str]] = {}
     for seat in state.seats.values():
         seat.application.validate()
-        for placed in seat.application.allocations():
+        for placed in seat.application.allocations.all():
             held.setdefault(placed.allocation.node_id, {})[placed.allocation.ask.allocation_key] = (
                 seat.application_id
             )
@@ -103,7 +103,9 @@ def _validate_users(state: PartitionState) -> None:
 
 def _validate_counters(state: PartitionState) -> None:
     asks = [
-        placed.allocation.ask for seat in state.seats.values() for placed in seat.application.allocations()
+        placed.allocation.ask
+        for seat in state.seats.values()
+        for placed in seat.application.allocations.all()
     ]
     asks += [
         allocation.ask

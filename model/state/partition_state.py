@@ -174,7 +174,7 @@ class PartitionState:
         seat = self.seats.get(application_id)
         if seat is None:
             return allocation_keys if application_id in self.quarantine.applications else ()
-        return seat.application.known_among(allocation_keys)
+        return seat.application.asks.known_among(allocation_keys)
 
     # --------------------------------------------------------------------------------------- changes
 

@@ -40,7 +40,7 @@ def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
     try:
         available = node.node.try_add(allocation)
         if available is not None:
-            answer = seat.application.try_place(allocation, now_ns)
+            answer = seat.application.allocations.try_place(allocation, now_ns)
     finally:  # Also where one of them breaks.
         if answer is None:
             queue_quota.discharge(queue, resource)
@@ -78,7 +78,7 @@ def reserve(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat, *, requ
     """Reserve a node for an ask: the node and the application, or neither."""
     if not node.node.try_reserve(ask.allocation_key, ask.resource, required=required):
         return False
-    answer = seat.application.try_reserve(
+    answer = seat.application.reservations.try_add(
         ask.allocation_key,
         node.node_id,
         state.now_ns(),
@@ -101,7 +101,7 @@ def cancel_ordinary_reservations(state: PartitionState, node: NodeSeat) -> None:
     for seat in list(state.seats.values()):
         if not seat.facts.reserved:
             continue
-        for reservation, _ in seat.application.reserved_asks():
+        for reservation, _ in seat.application.reservations.with_asks():
             yields = not reservation.required and reservation.node_id == node.node_id
             if reservation.allocation_key in keys and yields:
                 unreserve(state, seat, reservation.allocation_key)
@@ -109,7 +109,7 @@ def cancel_ordinary_reservations(state: PartitionState, node: NodeSeat) -> None:
 
 def unreserve(state: PartitionState, seat: Seat, allocation_key: str) -> None:
     """Drop a reservation everywhere it is counted."""
-    answer = seat.application.unreserve(allocation_key)
+    answer = seat.application.reservations.remove(allocation_key)
     if answer is not None:
         drop_reservations(state, answer.reservations)
         apply(state, seat, answer)

@@ -36,7 +36,7 @@ class RefusalNotes:
         if self.kept:
             self._notes.append((application, allocation_key, text, now_ns))
         else:
-            application.note_refusal(allocation_key, text, now_ns)
+            application.asks.note_refusal(allocation_key, text, now_ns)
 
     def take(self, application: Application, walk: AskWalk) -> None:
         """Note what the application itself has refused at the last question of a walk."""
@@ -46,5 +46,5 @@ class RefusalNotes:
     def count(self) -> None:
         """Count all that was noted, now that the cycle is over."""
         for application, allocation_key, text, now_ns in self._notes:
-            application.note_refusal(allocation_key, text, now_ns)
+            application.asks.note_refusal(allocation_key, text, now_ns)
         self._notes.clear()

@@ -68,7 +68,7 @@ def test_applications_wait_in_a_queue_that_holds_queues_now() -> None:
     h.reload("- name: a\n- name: b")
 
     assert ({"x"}, {"x", "y", "z"}) == (meanwhile, placed(h))
-    assert {"y", "z"} == {entry.allocation.ask.allocation_key for entry in h.application().allocations()}
+    assert {"y", "z"} == {entry.allocation.ask.allocation_key for entry in h.application().allocations.all()}
 
 
 def test_applications_wait_below_a_queue_that_holds_applications_now() -> None:

@@ -81,7 +81,7 @@ def preempt_for_queue(
             state.fruitless_preemptions.note(shape, now_ns, _stamp(state))
             attempts.refused_to_ns = _tried_for_ns(seat, candidate, now_ns)
         attempts.look_again_ns = now_ns + CHECK_INTERVAL_NS
-        seat.application.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
+        seat.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
         _note(state, seat, candidate, node.text)
         return None
     return node
@@ -219,6 +219,6 @@ def _carry_out(state: PartitionState, seat: Seat, view: PreemptionView, plan: Pr
     key = view.ask.allocation_key
     now_ns = state.now_ns()
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
-    seat.application.note_preemption(key, now_ns, triggered=True)
+    seat.application.asks.note_preemption(key, now_ns, triggered=True)
     state.preemption_claims[key] = seat.application_id
     remember(state, record_of(view, plan, seat, now_ns))

@@ -44,7 +44,7 @@ def yielding_reservations(state: PartitionState, ask: Ask, spoken_for: SpokenFor
         if not seat.facts.reserved:
             continue
         owed = _Owed(seat.queue, spoken_for)
-        for reservation, record in seat.application.reserved_asks():
+        for reservation, record in seat.application.reservations.with_asks():
             if record is None or reservation.required or record.preemption_triggered:
                 continue
             holder = record.ask

@@ -26,11 +26,11 @@ def test_waiting_asks_beyond_the_range_of_quantities_can_be_removed() -> None:
     """Their sum is exact; one that stopped at the border was less than its parts."""
     application = DrivenApplication().application
     huge = a_resource(memory=2**62, gpu=1)
-    application.add_asks([an_ask(key, resource=huge) for key in ("a", "b", "c")], START_NS)
+    application.asks.add([an_ask(key, resource=huge) for key in ("a", "b", "c")], START_NS)
     pending = [application.facts().pending]
 
     for key in ("a", "b", "c"):
-        application.remove_ask(key, START_NS)
+        application.asks.remove(key, START_NS)
         pending.append(application.facts().pending)
 
     assert [(3 * 2**62, 3), (2**63, 2), (2**62, 1), (0, 0)] == [
@@ -48,11 +48,11 @@ def test_a_waiting_ask_has_one_reservation() -> None:
     app.ask("waits")
     application = app.application
 
-    app.take(application.try_reserve("waits", "node", app.now_ns, required=False))
+    app.take(application.reservations.try_add("waits", "node", app.now_ns, required=False))
 
     assert 1 == application.facts().reserved
     assert [
-        application.try_reserve(key, "other", app.now_ns, required=True)
+        application.reservations.try_add(key, "other", app.now_ns, required=True)
         for key in ("waits", "placed", "unknown")
     ] == [None, None, None]
 
@@ -61,9 +61,9 @@ def test_an_ask_that_is_placed_lets_its_reservation_go() -> None:
     """On whatever node it is placed; the answer tells of the reservation."""
     app = DrivenApplication()
     app.ask("a")
-    app.take(app.application.try_reserve("a", "reserved", app.now_ns, required=False))
+    app.take(app.application.reservations.try_add("a", "reserved", app.now_ns, required=False))
 
-    answer = app.take(app.application.try_place(app.allocation("a", "other"), app.now_ns))
+    answer = app.take(app.application.allocations.try_place(app.allocation("a", "other"), app.now_ns))
 
     assert [("a", "reserved")] == [(entry.allocation_key, entry.node_id) for entry in answer.reservations]
     assert 0 == app.application.facts().reserved
@@ -73,12 +73,12 @@ def test_a_reservation_goes_with_its_ask() -> None:
     """Whoever removes the ask learns of the reservation."""
     app = DrivenApplication()
     app.ask("a")
-    app.take(app.application.try_reserve("a", "node", app.now_ns, required=False))
+    app.take(app.application.reservations.try_add("a", "node", app.now_ns, required=False))
 
-    answer = app.take(app.application.remove_ask("a", app.now_ns))
+    answer = app.take(app.application.asks.remove("a", app.now_ns))
 
     assert ["node"] == [entry.node_id for entry in answer.reservations]
-    assert app.application.unreserve("a") is None
+    assert app.application.reservations.remove("a") is None
 
 
 def test_reserved_asks_come_with_their_reservations() -> None:
@@ -86,9 +86,9 @@ def test_reserved_asks_come_with_their_reservations() -> None:
     app = DrivenApplication()
     app.ask("a", "b")
     for key in "ba":
-        app.take(app.application.try_reserve(key, f"node-{key}", app.now_ns, required=False))
+        app.take(app.application.reservations.try_add(key, f"node-{key}", app.now_ns, required=False))
 
-    rows = app.application.reserved_asks()
+    rows = app.application.reservations.with_asks()
 
     assert [("b", "node-b", True), ("a", "node-a", True)] == [
         (reservation.allocation_key, reservation.node_id, record is not None) for reservation, record in rows
@@ -102,15 +102,23 @@ def test_a_victim_is_chosen_once_and_not_released_as_well() -> None:
     """Preempted and released exclude each other; a choice can be taken back."""
     app = DrivenApplication()
     app.run("a")
-    application = app.application
+    allocations = app.application.allocations
 
-    marks = [application.mark_preempted("a"), application.mark_preempted("a"), application.mark_released("a")]
-    application.unmark_preempted("a")
-    marks += [application.mark_released("a"), application.mark_released("a"), application.mark_preempted("a")]
+    marks = [
+        allocations.mark_preempted("a"),
+        allocations.mark_preempted("a"),
+        allocations.mark_released("a"),
+    ]
+    allocations.unmark_preempted("a")
+    marks += [
+        allocations.mark_released("a"),
+        allocations.mark_released("a"),
+        allocations.mark_preempted("a"),
+    ]
 
     assert [True, False, False, True, False, False] == marks
-    assert not application.mark_preempted("unknown")
-    application.validate()
+    assert not allocations.mark_preempted("unknown")
+    app.application.validate()
 
 
 def test_what_leaves_the_application_is_a_copy() -> None:
@@ -118,10 +126,10 @@ def test_what_leaves_the_application_is_a_copy() -> None:
     app = DrivenApplication()
     app.run("a")
 
-    (copy,) = app.application.allocations()
+    (copy,) = app.application.allocations.all()
     copy.preempted = True
 
-    assert not app.application.is_preempted("a")
+    assert not app.application.allocations.is_preempted("a")
 
 
 # --------------------------------------------------------------------------------------- accounting
@@ -154,7 +162,7 @@ def test_resource_seconds_are_counted_at_the_end(placeholder: bool, victim: bool
     app.ask("a", group="g" if placeholder else "", placeholder=placeholder)
     app.place("a")
     if victim:
-        app.application.mark_preempted("a")
+        app.application.allocations.mark_preempted("a")
     app.now_ns += 3 * SECOND_NS + 999_999_999
 
     app.end("a")
@@ -175,18 +183,18 @@ class RandomApplication(DrivenApplication):
     def step(self, what: int, key: str, quantity: int, *, placeholder: bool) -> None:
         """Do something with a key; the quantity is a size, or the number of another key."""
         application, now_ns, size = self.application, self.now_ns, a_resource(memory=quantity)
-        known = application.ask_record(key) is not None
+        known = application.asks.record(key) is not None
         steps: list[Callable[[], object]] = [
             lambda: self.enter(key, size, placeholder=placeholder, recovered=False),
             lambda: self.enter(key, size, placeholder=placeholder, recovered=True),
-            lambda: known and application.try_place(self.allocation(key), now_ns),
-            lambda: known and application.begin_swap(self.allocation(key), f"key-{quantity}"),
-            lambda: application.remove_allocation(key, STOPPED, now_ns),
-            lambda: application.remove_ask(key, now_ns),
-            lambda: application.resize_ask(key, size) or application.resize_allocation(key, size),
-            lambda: application.end_swap(key, TerminationType.PLACEHOLDER_REPLACED, now_ns),
+            lambda: known and application.allocations.try_place(self.allocation(key), now_ns),
+            lambda: known and application.swaps.begin(self.allocation(key), f"key-{quantity}"),
+            lambda: application.allocations.remove(key, STOPPED, now_ns),
+            lambda: application.asks.remove(key, now_ns),
+            lambda: application.asks.resize(key, size) or application.allocations.resize(key, size),
+            lambda: application.swaps.end(key, TerminationType.PLACEHOLDER_REPLACED, now_ns),
             lambda: self.give_up_swap(key),
-            lambda: application.try_reserve(key, "node", now_ns, required=False),
+            lambda: application.reservations.try_add(key, "node", now_ns, required=False),
         ]
         steps[what]()
         application.validate()
@@ -194,19 +202,19 @@ class RandomApplication(DrivenApplication):
     def enter(self, key: str, size: Resource, *, placeholder: bool, recovered: bool) -> None:
         """Bring a key in that nobody knows."""
         application = self.application
-        if application.swap_onto(key) or application.allocation(key) or application.ask_record(key):
+        if application.swaps.onto(key) or application.allocations.get(key) or application.asks.record(key):
             return
         ask = an_ask(key, resource=size, task_group_name="g", placeholder=placeholder)
         if recovered:
-            application.recover(an_allocation(ask=ask), self.now_ns)
+            application.allocations.recover(an_allocation(ask=ask), self.now_ns)
         else:
             self.add(ask)
 
     def give_up_swap(self, key: str) -> None:
         """Let a swap onto a placeholder go."""
-        real = self.application.cancel_swap(key)
+        real = self.application.swaps.cancel(key)
         if real is not None:
-            self.application.displace(real.allocation_key)
+            self.application.asks.displace(real.allocation_key)
 
 
 @settings(deadline=None, max_examples=100)
@@ -216,8 +224,8 @@ def test_sums_are_those_of_what_waits_and_runs(steps: list[tuple[int, int, int, 
     app = RandomApplication()
     for what, number, quantity, placeholder in steps:
         app.step(what, f"key-{number}", quantity, placeholder=placeholder)
-        waiting = [record.ask.resource.get("memory") for record in app.application.waiting_asks()]
-        placed = [entry.allocation for entry in app.application.allocations()]
+        waiting = [record.ask.resource.get("memory") for record in app.application.asks.waiting()]
+        placed = [entry.allocation for entry in app.application.allocations.all()]
         real = sum(entry.resource.get("memory") for entry in placed if not entry.ask.placeholder)
         held = sum(entry.resource.get("memory") for entry in placed if entry.ask.placeholder)
         assert (sum(waiting), real, held) == app.sums()
@@ -227,7 +235,7 @@ def test_validation_finds_a_wrong_sum() -> None:
     """What waits and what runs must be the sum of its parts."""
     app = DrivenApplication()
     app.run("a")
-    app.application._allocated = EMPTY
+    app.application._core.holdings.allocated = EMPTY
 
     with pytest.raises(AssertionError, match="application app: allocated"):
         app.application.validate()

@@ -98,7 +98,7 @@ def test_the_submission_is_as_old_as_the_oldest_ask() -> None:
     after_asks = app.application.facts().submitted_at_ns
 
     older = an_allocation(ask=an_ask("older", created_at_ns=START_NS - 7))
-    app.take(app.application.recover(older, START_NS))
+    app.take(app.application.allocations.recover(older, START_NS))
 
     assert (START_NS - 5, START_NS - 7) == (after_asks, app.application.facts().submitted_at_ns)
 
@@ -108,9 +108,9 @@ def test_the_last_ask_that_goes_completes_the_application() -> None:
     app = DrivenApplication()
     app.ask("a", "b")
 
-    app.take(app.application.remove_ask("a", app.now_ns))
+    app.take(app.application.asks.remove("a", app.now_ns))
     before = app.state
-    answer = app.take(app.application.remove_ask("b", app.now_ns))
+    answer = app.take(app.application.asks.remove("b", app.now_ns))
 
     assert (ApplicationState.ACCEPTED, ApplicationState.COMPLETING) == (before, app.state)
     assert ["b"] == [record.ask.allocation_key for record in answer.asks]
@@ -126,7 +126,7 @@ def test_an_ask_that_goes_leaves_a_running_application_alone(what: str) -> None:
         app.gang("placed")
     app.ask("waits")
 
-    app.take(app.application.remove_ask("waits", app.now_ns))
+    app.take(app.application.asks.remove("waits", app.now_ns))
 
     assert ApplicationState.RUNNING is app.state
 
@@ -135,7 +135,7 @@ def test_an_ask_that_is_not_there_changes_nothing() -> None:
     """An application that was never asked for anything stays New."""
     app = DrivenApplication()
 
-    answer = app.take(app.application.remove_ask("a", app.now_ns))
+    answer = app.take(app.application.asks.remove("a", app.now_ns))
 
     assert (ApplicationState.NEW, (), ()) == (app.state, answer.asks, answer.effects)
 
@@ -145,9 +145,9 @@ def test_all_asks_go_at_once() -> None:
     app = DrivenApplication()
     app.run("a")
     app.ask("b", "c")
-    app.take(app.application.try_reserve("b", "node", app.now_ns, required=False))
+    app.take(app.application.reservations.try_add("b", "node", app.now_ns, required=False))
 
-    answer = app.take(app.application.remove_all_asks(app.now_ns))
+    answer = app.take(app.application.asks.remove_all(app.now_ns))
 
     assert ["a", "b", "c"] == [record.ask.allocation_key for record in answer.asks]
     assert ["b"] == [reservation.allocation_key for reservation in answer.reservations]
@@ -160,12 +160,12 @@ def test_a_waiting_ask_can_be_resized() -> None:
     app.run("placed")
     app.ask("waits")
 
-    answer = app.take(app.application.resize_ask("waits", a_resource(memory=25)))
+    answer = app.take(app.application.asks.resize("waits", a_resource(memory=25)))
 
     assert (25, 10, 0) == app.sums()
     assert [a_resource(memory=25)] == [record.ask.resource for record in answer.asks]
-    assert app.application.resize_ask("placed", FIVE) is None
-    assert app.application.resize_ask("unknown", FIVE) is None
+    assert app.application.asks.resize("placed", FIVE) is None
+    assert app.application.asks.resize("unknown", FIVE) is None
 
 
 # ------------------------------------------------------------------------------------- allocations
@@ -185,8 +185,8 @@ def test_an_ask_is_placed_once() -> None:
     app = DrivenApplication()
     app.run("a")
 
-    assert app.application.try_place(app.allocation("a"), app.now_ns) is None
-    assert app.application.try_place(an_allocation("unknown"), app.now_ns) is None
+    assert app.application.allocations.try_place(app.allocation("a"), app.now_ns) is None
+    assert app.application.allocations.try_place(an_allocation("unknown"), app.now_ns) is None
     assert (0, 10, 0) == app.sums()
 
 
@@ -194,9 +194,9 @@ def test_a_recovered_allocation_runs_a_new_application() -> None:
     """Through Accepted; its ask is known as placed, so that it is not placed again."""
     app = DrivenApplication()
 
-    app.take(app.application.recover(an_allocation("a"), app.now_ns))
+    app.take(app.application.allocations.recover(an_allocation("a"), app.now_ns))
 
-    record = app.application.ask_record("a")
+    record = app.application.asks.record("a")
     assert record is not None
     assert (["Accepted", "Running"], True, (0, 10, 0)) == (app.states, record.placed, app.sums())
 
@@ -223,7 +223,7 @@ def test_an_allocation_ends_once() -> None:
     app.run("a")
     app.end("a")
 
-    assert app.application.remove_allocation("a", STOPPED, app.now_ns) is None
+    assert app.application.allocations.remove("a", STOPPED, app.now_ns) is None
 
 
 def test_an_allocation_can_be_resized() -> None:
@@ -231,10 +231,10 @@ def test_an_allocation_can_be_resized() -> None:
     app = DrivenApplication()
     app.run("a", "b")
 
-    answer = app.take(app.application.resize_allocation("a", FIVE))
+    answer = app.take(app.application.allocations.resize("a", FIVE))
 
     assert ((0, 15, 0), [FIVE]) == (app.sums(), [entry.resource for entry in answer.allocations])
-    assert app.application.resize_allocation("unknown", FIVE) is None
+    assert app.application.allocations.resize("unknown", FIVE) is None
 
 
 def test_a_displaced_ask_waits_again() -> None:
@@ -243,13 +243,13 @@ def test_a_displaced_ask_waits_again() -> None:
     app.gang("p")
     app.ask("m", group="g")
     app.swap("m", "p")
-    app.application.cancel_swap("p")
+    app.application.swaps.cancel("p")
 
-    app.take(app.application.displace("m"))
+    app.take(app.application.asks.displace("m"))
 
     assert (10, 0, 10) == app.sums()
-    assert app.application.displace("m") is None
-    assert app.application.displace("unknown") is None
+    assert app.application.asks.displace("m") is None
+    assert app.application.asks.displace("unknown") is None
 
 
 def test_all_allocations_go_at_once() -> None:
@@ -257,9 +257,9 @@ def test_all_allocations_go_at_once() -> None:
     app = DrivenApplication(announced=TEN)
     app.run("a", "b")
     app.gang("p")
-    app.application.mark_preempted("b")
+    app.application.allocations.mark_preempted("b")
 
-    answer = app.take(app.application.remove_all_allocations(app.now_ns, leaving=False))
+    answer = app.take(app.application.allocations.remove_all(app.now_ns, leaving=False))
 
     assert ["a", "b", "p"] == [entry.allocation_key for entry in answer.allocations]
     assert ["b"] == [entry.allocation_key for entry in answer.preempted]
@@ -272,7 +272,7 @@ def test_asks_that_wait_keep_the_application_running() -> None:
     app.run("a")
     app.ask("b")
 
-    answer = app.take(app.application.remove_all_allocations(app.now_ns, leaving=False))
+    answer = app.take(app.application.allocations.remove_all(app.now_ns, leaving=False))
 
     assert ((10, 0, 0), ApplicationState.RUNNING, False) == (app.sums(), app.state, answer.ended)
 
@@ -284,7 +284,7 @@ def test_an_application_whose_rm_released_everything_has_an_hour_to_come_back() 
     """It is Completing, but longer than after its last allocation; then it completes as others do."""
     app = DrivenApplication()
     app.run("a")
-    app.take(app.application.remove_all_allocations(app.now_ns, leaving=False))
+    app.take(app.application.allocations.remove_all(app.now_ns, leaving=False))
 
     app.fire(TimerKind.STATE)
 
@@ -365,7 +365,7 @@ def test_an_application_that_ran_leaves_a_summary() -> None:
     driven = DrivenApplication()
     driven.gang("p")
     driven.run("a", "victim")
-    assert driven.application.mark_preempted("victim")
+    assert driven.application.allocations.mark_preempted("victim")
     driven.wait(2)
     for key in ("p", "a", "victim"):
         driven.end(key)
@@ -393,7 +393,7 @@ def test_an_application_that_never_ran_leaves_no_summary() -> None:
     """There is nothing to tell."""
     driven = DrivenApplication()
     driven.ask("a")
-    driven.take(driven.application.remove_ask("a", driven.now_ns))
+    driven.take(driven.application.asks.remove("a", driven.now_ns))
     driven.fire(TimerKind.STATE)
 
     assert driven.application.finish(driven.now_ns).summary is None

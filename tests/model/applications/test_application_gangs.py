@@ -61,7 +61,7 @@ def test_recovered_placeholders_count_as_if_they_were_asked_for() -> None:
     app = DrivenApplication(announced=TWENTY)
     for key in ("p1", "p2"):
         ask = an_ask(key, task_group_name="g", placeholder=True)
-        app.take(app.application.recover(an_allocation(ask=ask), app.now_ns))
+        app.take(app.application.allocations.recover(an_allocation(ask=ask), app.now_ns))
 
     assert ["Accepted", "Running"] == app.states
     assert [{"taskGroupName": "g", "count": 2, "minResource": {"memory": 10}}] == groups_of(app)
@@ -110,7 +110,7 @@ def test_a_running_gang_releases_the_placeholders_it_has_not_used() -> None:
     """Those on their way out are left alone, and the application goes on."""
     app = DrivenApplication(announced=a_resource(memory=30))
     app.gang("p1", "p2", "p3")
-    app.application.mark_preempted("p2")
+    app.application.allocations.mark_preempted("p2")
     app.ask("member", group="g")
     app.swap("member", "p3")
 
@@ -125,7 +125,7 @@ def half_a_gang(*, hard: bool) -> DrivenApplication:
     app.gang("p1")
     app.ask("p2", group="g", placeholder=True)
     app.ask("member", group="g")
-    app.take(app.application.try_reserve("p2", "node", app.now_ns, required=False))
+    app.take(app.application.reservations.try_add("p2", "node", app.now_ns, required=False))
     answer = app.fire(TimerKind.PLACEHOLDER)
     assert ["p1", "p2", "member"] == [record.ask.allocation_key for record in answer.asks]
     assert ["p2"] == [reservation.allocation_key for reservation in answer.reservations]
@@ -188,9 +188,9 @@ def test_a_swap_begins_with_the_member_no_longer_waiting() -> None:
 
     app.swap("m", "p", "other")
 
-    swap = app.application.swap_of("p")
+    swap = app.application.swaps.of("p")
     assert swap is not None
-    assert ("m", "other", "p") == (swap.allocation_key, swap.node_id, app.application.swap_onto("m"))
+    assert ("m", "other", "p") == (swap.allocation_key, swap.node_id, app.application.swaps.onto("m"))
     assert ((0, 0, 10), ["p"]) == (app.sums(), app.keys())
 
 
@@ -249,15 +249,15 @@ def test_a_swap_is_declined_where_the_world_has_moved_on(why: str) -> None:
     if why == "placed":
         app.place("m")
     elif why == "unknown":
-        app.application.remove_ask("m", app.now_ns)
+        app.application.asks.remove("m", app.now_ns)
     elif why == "released":
-        app.application.mark_released("p")
+        app.application.allocations.mark_released("p")
     elif why == "preempted":
-        app.application.mark_preempted("p")
+        app.application.allocations.mark_preempted("p")
     before = app.sums()
 
     target = "gone" if why == "no placeholder" else "p"
-    assert app.application.begin_swap(real, target) is None
+    assert app.application.swaps.begin(real, target) is None
     assert before == app.sums()
 
 
@@ -269,7 +269,7 @@ def test_a_swap_is_confirmed_once() -> None:
     app.swap("m", "p1")
     app.confirm("p1")
 
-    again = [app.application.end_swap(key, TIMEOUT, app.now_ns) for key in ("p1", "p2")]
+    again = [app.application.swaps.end(key, TIMEOUT, app.now_ns) for key in ("p1", "p2")]
 
     assert [None, None] == again
 
@@ -281,15 +281,15 @@ def test_a_swap_that_is_given_up_leaves_the_placeholder_on_its_way_out() -> None
     app.ask("m", group="g")
     app.swap("m", "p1")
 
-    real = app.application.cancel_swap("p1")
-    app.take(app.application.displace("m"))
+    real = app.application.swaps.cancel("p1")
+    app.take(app.application.asks.displace("m"))
 
     assert real is not None
-    assert ("m", "", (10, 0, 20)) == (real.allocation_key, app.application.swap_onto("m"), app.sums())
-    offer = app.application.next_swap(SwapWalk())
+    assert ("m", "", (10, 0, 20)) == (real.allocation_key, app.application.swaps.onto("m"), app.sums())
+    offer = app.application.swaps.next(SwapWalk())
     assert offer is not None
     assert "p2" == offer.placeholder.allocation_key
-    assert app.application.cancel_swap("p1") is None
+    assert app.application.swaps.cancel("p1") is None
 
 
 def test_a_member_that_is_removed_during_its_swap_is_placed_all_the_same() -> None:
@@ -299,10 +299,10 @@ def test_a_member_that_is_removed_during_its_swap_is_placed_all_the_same() -> No
     app.ask("m", group="g")
     app.swap("m", "p1")
 
-    app.take(app.application.remove_ask("m", app.now_ns))
+    app.take(app.application.asks.remove("m", app.now_ns))
     app.confirm("p1")
 
-    assert ((0, 10, 10), None) == (app.sums(), app.application.ask_record("m"))
+    assert ((0, 10, 10), None) == (app.sums(), app.application.asks.record("m"))
 
 
 def test_all_allocations_that_go_take_their_swaps_along() -> None:
@@ -312,7 +312,7 @@ def test_all_allocations_that_go_take_their_swaps_along() -> None:
     app.ask("m", group="g")
     app.swap("m", "p1", "other")
 
-    answer = app.take(app.application.remove_all_allocations(app.now_ns, leaving=True))
+    answer = app.take(app.application.allocations.remove_all(app.now_ns, leaving=True))
 
     assert [("m", "other")] == [(swap.allocation_key, swap.node_id) for swap in answer.swaps]
     assert (0, 0, 0) == app.sums()

@@ -55,7 +55,7 @@ class GangStory:
         return "app" in self.h.state.seats
 
     def placed(self) -> list[Placed]:
-        return list(self.h.application().allocations())
+        return list(self.h.application().allocations.all())
 
     def step(self) -> None:
         """Let one thing happen."""
@@ -95,13 +95,13 @@ class GangStory:
     def _end(self) -> None:
         """Have the RM end something, in any way and perhaps twice."""
         application = self.h.application()
-        known = [record.ask for record in application.waiting_asks()]
+        known = [record.ask for record in application.asks.waiting()]
         known += [entry.allocation.ask for entry in self.placed()]
         if not known:
             return
         ask = self._draw.choice(known)
         termination = self._draw.choice(list(TerminationType))
-        waits = application.allocation(ask.allocation_key) is None
+        waits = application.allocations.get(ask.allocation_key) is None
         for _ in range(self._draw.randint(1, 2)):
             self.h.release(ask.allocation_key, termination=termination)
         if ask.placeholder and waits and termination is not TerminationType.TIMEOUT:
@@ -134,8 +134,8 @@ def test_every_placeholder_is_counted_once(seed: int) -> None:
         if not story.goes_on:
             return
         held = [entry.allocation.ask for entry in story.placed()]
-        held += [record.ask for record in story.h.application().waiting_asks()]
-        for name, group in story.h.application()._task_groups.by_name.items():
+        held += [record.ask for record in story.h.application().asks.waiting()]
+        for name, group in story.h.application()._core.task_groups.by_name.items():
             left = sum(ask.placeholder and ask.task_group_name == name for ask in held)
             counted = left + group.replaced + group.timed_out + story.taken_back[name]
             assert (story.asked[name], story.asked[name]) == (group.count, counted)
@@ -151,4 +151,4 @@ def test_no_member_is_lost(seed: int) -> None:
         if not story.goes_on:
             return
 
-        assert [] == sorted(key for key in story.members if not story.h.application().knows(key))
+        assert [] == sorted(key for key in story.members if not story.h.application().asks.knows(key))

@@ -60,7 +60,7 @@ def test_the_key_of_what_has_timed_out_can_be_used_again() -> None:
     h.ask("a")
 
     assert 1 == h.settle()
-    assert {"a", "stays"} == {entry.allocation.allocation_key for entry in h.application().allocations()}
+    assert {"a", "stays"} == {entry.allocation.allocation_key for entry in h.application().allocations.all()}
 
 
 def test_an_ask_does_not_expire_while_it_waits() -> None:
@@ -119,12 +119,12 @@ def test_what_ends_before_its_time_is_not_ended_again() -> None:
 def test_what_is_on_its_way_out_is_not_asked_for_twice() -> None:
     """A victim of preemption ends as a victim."""
     h = placed("a")
-    assert h.application().mark_preempted("a")
+    assert h.application().allocations.mark_preempted("a")
 
     h.advance(10)
 
     assert [] == h.releases
-    h.application().unmark_preempted("a")
+    h.application().allocations.unmark_preempted("a")
 
 
 def test_a_resize_does_not_begin_the_time_anew() -> None:

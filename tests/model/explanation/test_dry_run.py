@@ -317,7 +317,7 @@ def test_an_ask_is_told_its_place_among_the_others(priority: int, place: int) ->
     assert run.ask.place is not None
     told = run.ask.place.number
     h.ask("ask", priority=priority)
-    keys = [record.ask.allocation_key for record in h.application().waiting_asks()]
+    keys = [record.ask.allocation_key for record in h.application().asks.waiting()]
     assert keys.index("ask") + 1 == told
     assert place == told
 

@@ -47,17 +47,17 @@ def test_all_victims_are_marked() -> None:
     scene = a_scene()
 
     assert mark_all([scene.victim("v1"), scene.victim("v2")]) is None
-    assert scene.application("root.b").is_preempted("v1")
-    assert scene.application("root.b").is_preempted("v2")
+    assert scene.application("root.b").allocations.is_preempted("v1")
+    assert scene.application("root.b").allocations.is_preempted("v2")
 
 
 def test_one_that_cannot_be_marked_leaves_all_unmarked() -> None:
     """The RM has been asked to end it already, for something else."""
     scene = a_scene()
-    scene.application("root.b").mark_released("v2")
+    scene.application("root.b").allocations.mark_released("v2")
 
     assert mark_all([scene.victim("v1"), scene.victim("v2")]) == scene.victim("v2")
-    assert not scene.application("root.b").is_preempted("v1")
+    assert not scene.application("root.b").allocations.is_preempted("v1")
 
 
 def test_victims_are_counted_in_every_queue_above_until_they_are_gone() -> None:

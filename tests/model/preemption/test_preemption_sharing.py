@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.model.builders import FakePredicates, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.applications.application import Application
+from licorne.model.applications.asks import ApplicationAsks
 
 if TYPE_CHECKING:
     from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
@@ -34,16 +34,16 @@ class Walks:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.tried = 0
-        plain = Application.next_candidate
+        plain = ApplicationAsks.next_candidate
 
         def counted(
-            application: Application, walk: AskWalk, failed: FailedTry | None = None
+            asks: ApplicationAsks, walk: AskWalk, failed: FailedTry | None = None
         ) -> Candidate | None:
-            candidate = plain(application, walk, failed)
+            candidate = plain(asks, walk, failed)
             self.tried += candidate is not None
             return candidate
 
-        patch.setattr(Application, "next_candidate", counted)
+        patch.setattr(ApplicationAsks, "next_candidate", counted)
 
 
 def tries_after_a_change(backlog: int, queues: str, walks: Walks) -> int:
@@ -152,11 +152,11 @@ class Story:
         return next((leaf for leaf in LEAVES if leaf in self.scene.state.seats and self._has(leaf, key)), "")
 
     def _has(self, leaf: str, key: str) -> bool:
-        return self.scene.application(leaf).allocation(key) is not None
+        return self.scene.application(leaf).allocations.get(key) is not None
 
     def _runs(self, key: str) -> bool:
         leaf = self._leaf(key)
-        return bool(leaf) and not self.scene.application(leaf).is_preempted(key)
+        return bool(leaf) and not self.scene.application(leaf).allocations.is_preempted(key)
 
     def decisions(self) -> list[object]:
         """Return all that was decided so far."""

@@ -152,8 +152,8 @@ def test_what_shares_no_type_with_the_ask_stays() -> None:
 def test_what_is_on_its_way_out_is_not_chosen() -> None:
     """The RM has been asked to end it for something else: its room is not counted on."""
     scene = a_full_node()
-    scene.application("root.b").mark_released("v4")
-    scene.application("root.b").mark_preempted("v3")
+    scene.application("root.b").allocations.mark_released("v4")
+    scene.application("root.b").allocations.mark_preempted("v3")
     needs_node(scene)
 
     assert ["v2"] == scene.preempted

@@ -116,8 +116,8 @@ def test_the_victims_of_an_application_are_its_free_allocations() -> None:
     scene.nodes("n1", capacity=a_resource(memory=100))
     scene.runs("free", "preempted", "released")
     scene.runs("bound", required_node="n1")
-    scene.application("root.b").mark_preempted("preempted")
-    scene.application("root.b").mark_released("released")
+    scene.application("root.b").allocations.mark_preempted("preempted")
+    scene.application("root.b").allocations.mark_released("released")
 
     assert ["free"] == keys(list(victims_of(scene.seat("root.b"))))
 

@@ -29,7 +29,7 @@ def a_partition(*keys: str, queues: str = "- name: leaf") -> Harness:
 
 
 def record_of(h: Harness, key: str) -> object:
-    return h.application().ask_record(key)
+    return h.application().asks.record(key)
 
 
 # ---------------------------------------------------------------------------------------- rejections
@@ -150,7 +150,7 @@ def test_the_age_of_an_ask_is_a_tag(tag: str, seconds: int) -> None:
 
     h.ask("a", tags={"creationTime": tag})
 
-    record = h.application().ask_record("a")
+    record = h.application().asks.record("a")
     assert record is not None
     assert START_NS + seconds * SECOND_NS == record.ask.created_at_ns
 
@@ -162,7 +162,7 @@ def test_a_known_ask_is_resized() -> None:
 
     h.ask("a", resource=TWENTY, priority=9)
 
-    record = h.application().ask_record("a")
+    record = h.application().asks.record("a")
     assert record is not None
     assert (TWENTY, 3, TWENTY) == (record.ask.resource, record.ask.priority, h.queue().pending)
 

@@ -314,7 +314,7 @@ def test_a_placement_that_breaks_half_way_is_taken_back(what: str) -> None:
     if what == "node":
         node.node._allocations = None  # type: ignore[assignment] # on purpose
     else:
-        h.application()._pending = EMPTY
+        h.application()._core.pending = EMPTY
 
     with pytest.raises((AssertionError, TypeError)):
         h.partition.cycle()

@@ -8,7 +8,7 @@ import pytest
 from support.model.builders import START_NS, TEN, FakePredicates, a_resource
 from support.model.harness import Harness
 
-from licorne.model.applications.application import Application
+from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import AllocationPlaced, NodeAction
 from licorne.model.values.object_state import ObjectState
@@ -51,7 +51,7 @@ def with_asks(*keys: str, nodes: tuple[str, ...] = ("one",)) -> Harness:
 
 
 def log_of(h: Harness, key: str) -> dict[str, list[int]]:
-    record = h.application().ask_record(key)
+    record = h.application().asks.record(key)
     assert record is not None
     return record.log or {}
 
@@ -387,17 +387,17 @@ def test_only_the_application_changes_a_walk(monkeypatch: pytest.MonkeyPatch) ->
     """What came of an ask is said with the next question: nothing else has two sides that write it."""
     left: dict[str, object] = {}
     questions = []
-    plain = Application.next_candidate
+    plain = ApplicationAsks.next_candidate
 
-    def watched(application: Application, walk: AskWalk, failed: FailedTry | None = None) -> Candidate | None:
+    def watched(asks: ApplicationAsks, walk: AskWalk, failed: FailedTry | None = None) -> Candidate | None:
         if walk.current is not None:
             questions.append(walk.current)
             assert left == fields_of(walk)
-        candidate = plain(application, walk, failed)
+        candidate = plain(asks, walk, failed)
         left.update(fields_of(walk))
         return candidate
 
-    monkeypatch.setattr(Application, "next_candidate", watched)
+    monkeypatch.setattr(ApplicationAsks, "next_candidate", watched)
     h = a_partition("one", predicates=FakePredicates({("a", "one"): "no", ("b", "one"): "no"}))
     h.submit()
     h.ask("a", "b", "c")

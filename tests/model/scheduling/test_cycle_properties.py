@@ -102,8 +102,8 @@ class RandomPartition:
         rows = []
         for name, seat in self.h.state.seats.items():
             application = seat.application
-            keys = dict.fromkeys(entry.allocation.allocation_key for entry in application.allocations())
-            keys.update(dict.fromkeys(record.ask.allocation_key for record in application.waiting_asks()))
+            keys = dict.fromkeys(entry.allocation.allocation_key for entry in application.allocations.all())
+            keys.update(dict.fromkeys(record.ask.allocation_key for record in application.asks.waiting()))
             rows += [(name, key) for key in keys]
         return self.rng.choice(rows) if rows else None
 

@@ -246,7 +246,7 @@ def test_a_required_node_with_room_that_the_predicates_refuse_is_not_called_full
     h.ask("daemon", required_node="one")
     h.settle()
 
-    (refusal,) = h.application().refusals()
+    (refusal,) = h.application().asks.refusals()
 
     assert (RefusalReason.PREDICATES, "one", "taint") == (refusal.reason, refusal.subject, refusal.detail)
     assert h.partition.next_look_ns() == refusal.until_ns == h.clock.now_ns() + SECOND_NS

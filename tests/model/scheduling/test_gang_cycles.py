@@ -33,7 +33,7 @@ def a_gang(*placeholders: str, announced: int = 0, room: int = 100, style: str =
 
 def group(h: Harness) -> tuple[int, int, int]:
     """Return how many placeholders the group has had, how many were replaced, how many ended unused."""
-    counts = h.application()._task_groups.by_name["g"]
+    counts = h.application()._core.task_groups.by_name["g"]
     return counts.count, counts.replaced, counts.timed_out
 
 
@@ -160,7 +160,7 @@ def test_a_swap_of_a_soft_gang_outlives_the_timeout(termination: TerminationType
     h.cycle()
     h.advance(61)
     assert [("p1", REPLACED), ("p2", TIMEOUT)] == h.releases
-    assert h.application().knows("m")
+    assert h.application().asks.knows("m")
 
     h.release("p1", termination=termination)
     h.release("p2", termination=TIMEOUT)
@@ -248,7 +248,7 @@ def a_swap_between_nodes() -> Harness:
 def test_a_placeholder_that_is_a_victim_takes_no_part_in_swaps() -> None:
     """Its end is somebody else's room already."""
     h = a_gang("p1", "p2")
-    assert h.application().mark_preempted("p1")
+    assert h.application().allocations.mark_preempted("p1")
     h.ask("m", task_group_name="g")
     h.cycle()
 

@@ -21,7 +21,7 @@ def a_scene(queues: str = "- name: leaf", *, nodes: int = 1) -> Harness:
 
 
 def log_of(h: Harness, key: str) -> dict[str, list[int]] | None:
-    record = h.application().ask_record(key)
+    record = h.application().asks.record(key)
     assert record is not None
     return record.log
 
@@ -59,7 +59,7 @@ def test_a_leaf_in_which_an_ask_was_passed_over_does_not_rest() -> None:
     h.judged = {"a"}
     assert CycleOutcome.NOTHING is h.cycle()
     assert h.queue().seats.rest is None
-    assert () == h.application().refusals()
+    assert () == h.application().asks.refusals()
 
     h.judged = ()
     assert CycleOutcome.RESULT is h.cycle()

@@ -267,7 +267,7 @@ def test_a_confirmation_that_comes_twice_is_ignored() -> None:
 
     assert ["m"] == [entry.allocation.allocation_key for entry in h.heard(AllocationPlaced)]
     assert (2, 1) == (h.state.placed.allocations, h.state.placed.placeholders)
-    assert {"p2", "m"} == {entry.allocation.allocation_key for entry in h.application().allocations()}
+    assert {"p2", "m"} == {entry.allocation.allocation_key for entry in h.application().allocations.all()}
 
 
 def test_a_confirmation_without_a_swap_ends_the_placeholder() -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.model.builders import TEN, a_resource
 from support.model.harness import FakePredicates, Harness
 
-from licorne.model.applications.application import Application
+from licorne.model.applications.allocations import ApplicationAllocations
 from licorne.model.limits.user_limits import UserLimits
 from licorne.model.nodes.node import Node
 from licorne.model.nodes.order import NodeOrder
@@ -145,7 +145,7 @@ def test_swaps_go_first() -> None:
 def test_reserved_asks_go_first() -> None:
     """A reservation is for who has the partition alone."""
     h = waiting()
-    record = h.application("app-a").ask_record("ask-a")
+    record = h.application("app-a").asks.record("ask-a")
     node = h.state.nodes.get("one")
     assert record is not None
     assert node is not None
@@ -200,7 +200,7 @@ STEPS: Final = [
     pytest.param(queue_quota, "try_charge", lambda leaf, _: leaf, id="a queue"),
     pytest.param(NodeOrder, "take_first_fit", decline, id="the order of the nodes"),
     pytest.param(Node, "try_add", decline, id="the node"),
-    pytest.param(Application, "try_place", decline, id="the application"),
+    pytest.param(ApplicationAllocations, "try_place", decline, id="the application"),
 ]
 
 
@@ -220,7 +220,7 @@ def test_where_a_step_declines_nothing_has_happened(
     assert {"ask-a": "one"} == h.placements
 
 
-@pytest.mark.parametrize("owner", [Node, Application])
+@pytest.mark.parametrize("owner", [Node, ApplicationAllocations])
 def test_where_a_step_breaks_nothing_has_happened(monkeypatch: pytest.MonkeyPatch, owner: type) -> None:
     """What the error says is somebody else's concern."""
     h = waiting()

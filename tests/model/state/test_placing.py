@@ -29,7 +29,7 @@ def waiting(*keys: str, queues: str = "- name: leaf") -> Harness:
 
 
 def ask_of(h: Harness, key: str) -> Ask:
-    record = h.application().ask_record(key)
+    record = h.application().asks.record(key)
     assert record is not None
     return record.ask
 
@@ -172,7 +172,7 @@ def test_a_node_that_is_reserved_declines() -> None:
     reserve(h, "a", "one")
 
     assert not reserve(h, "b", "one")
-    assert (1, "") == (h.state.reservations, h.application()._reservations.node_of("b"))
+    assert (1, "") == (h.state.reservations, h.application()._core.reservations.node_of("b"))
 
 
 def test_a_node_that_is_too_small_declines() -> None:
@@ -213,7 +213,7 @@ def test_ordinary_reservations_yield_to_a_required_node() -> None:
     h.ask("c", application_id="other")
     reserve(h, "b", "two")
     seat = h.seat("other")
-    record = seat.application.ask_record("c")
+    record = seat.application.asks.record("c")
     assert record is not None
     placing.reserve(h.state, seat, record.ask, node_of(h, "one"), required=False)
 

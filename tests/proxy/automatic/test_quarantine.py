@@ -25,7 +25,7 @@ def break_one(scheduler: Scheduler, name: str) -> None:
     def break_it(actor: object) -> None:
         entity = getattr(actor, "entity", None)
         if isinstance(entity, Application) and entity.application_id == name:
-            entity._pending = EMPTY
+            entity._core.pending = EMPTY
         elif isinstance(entity, Node) and entity.node_id == name:
             entity._allocations = None  # type: ignore[assignment] # on purpose
 

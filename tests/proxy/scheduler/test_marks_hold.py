@@ -88,8 +88,8 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
         dry_run(scheduler, partition, ask=si.Allocation(allocationKey="new", applicationID=application_id))
     dry_run(scheduler, partition, application=si.AddApplicationRequest(applicationID="new"))
     for seat in partition._state.seats.values():
-        seat.application.refusals()
-        seat.application.swap_onto("anything")
+        seat.application.asks.refusals()
+        seat.application.swaps.onto("anything")
 
 
 def dry_run(

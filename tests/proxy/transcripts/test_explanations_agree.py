@@ -39,7 +39,7 @@ def check_explanations(seed: int) -> int:
         for name, seat in partition._state.seats.items():
             explanation = partition.reports.explain(name)
             assert explanation is not None
-            refusals = seat.application.refusals()
+            refusals = seat.application.asks.refusals()
             for ask in explanation.waiting:
                 count += 1
                 blockers = (*explanation.blockers, *ask.blockers)

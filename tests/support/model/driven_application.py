@@ -51,14 +51,14 @@ class DrivenApplication:
 
     def add(self, *asks: Ask) -> tuple[Ask, ...]:
         """Add asks that were made before; return those whose keys are known."""
-        answer, known = self.application.add_asks(asks, self.now_ns)
+        answer, known = self.application.asks.add(asks, self.now_ns)
         self.take(answer)
         return known
 
     def place(self, *keys: str, node_id: str = "node") -> None:
         """Place asks that wait."""
         for key in keys:
-            self.take(self.application.try_place(self.allocation(key, node_id), self.now_ns))
+            self.take(self.application.allocations.try_place(self.allocation(key, node_id), self.now_ns))
 
     def run(self, *keys: str) -> None:
         """Add real asks and place them."""
@@ -72,16 +72,16 @@ class DrivenApplication:
 
     def end(self, key: str, termination: TerminationType = TerminationType.STOPPED_BY_RM) -> Answer:
         """End an allocation."""
-        return self.take(self.application.remove_allocation(key, termination, self.now_ns))
+        return self.take(self.application.allocations.remove(key, termination, self.now_ns))
 
     def swap(self, member: str, placeholder: str, node_id: str = "node") -> Answer:
         """Begin a swap."""
-        return self.take(self.application.begin_swap(self.allocation(member, node_id), placeholder))
+        return self.take(self.application.swaps.begin(self.allocation(member, node_id), placeholder))
 
     def confirm(self, placeholder: str) -> Answer:
         """Complete a swap."""
         replaced = TerminationType.PLACEHOLDER_REPLACED
-        return self.take(self.application.end_swap(placeholder, replaced, self.now_ns))
+        return self.take(self.application.swaps.end(placeholder, replaced, self.now_ns))
 
     def fire(self, kind: TimerKind) -> Answer:
         """Let the timer of a kind that was set last come due."""
@@ -95,7 +95,7 @@ class DrivenApplication:
 
     def allocation(self, key: str, node_id: str = "node") -> Allocation:
         """Make the allocation of a known ask."""
-        record = self.application.ask_record(key)
+        record = self.application.asks.record(key)
         assert record is not None, f"ask {key} is unknown"
         return Allocation(record.ask, node_id, self.now_ns)
 
@@ -133,4 +133,4 @@ class DrivenApplication:
 
     def keys(self) -> list[str]:
         """Return the keys of the allocations."""
-        return [placed.allocation.allocation_key for placed in self.application.allocations()]
+        return [placed.allocation.allocation_key for placed in self.application.allocations.all()]

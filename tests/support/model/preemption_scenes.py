@@ -138,12 +138,12 @@ class Scene(Harness):
 
     def waits_with(self, key: str, queue: str = "root.a") -> list[str]:
         """Return the texts that were noted on an ask that waits."""
-        record = self.application(queue).ask_record(key)
+        record = self.application(queue).asks.record(key)
         assert record is not None, f"{key} does not wait"
         return sorted(record.log or {})
 
     def victim(self, key: str, queue: str = "root.b") -> Victim:
         """Return an allocation as a possible victim."""
-        allocation = self.application(queue).allocation(key)
+        allocation = self.application(queue).allocations.get(key)
         assert allocation is not None, f"{key} does not run"
         return Victim(allocation, self.seat(queue))

@@ -240,7 +240,7 @@ def test_a_leaf_rests_until_the_delay_is_over() -> None:
     scene = a_full_cluster()
     scene.asks("p1")
     scene.settle()
-    record = scene.application("root.a").ask_record("p1")
+    record = scene.application("root.a").asks.record("p1")
     assert record is not None
 
     assert record.ask.created_at_ns + 10 * SECOND_NS == scene.partition.next_look_ns()
@@ -521,7 +521,7 @@ class Slipping(FakePredicates):
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | None:
-        self.scene.application("root.b").mark_released("v8")
+        self.scene.application("root.b").allocations.mark_released("v8")
         return super().preemption_index(allocation_key, node_id, victim_keys, start_index)
 
 
@@ -533,10 +533,10 @@ def test_a_victim_that_slips_away_spoils_the_whole_plan() -> None:
     wait(scene)
 
     assert [] == scene.preempted
-    assert not scene.application("root.b").is_preempted("v9")
+    assert not scene.application("root.b").allocations.is_preempted("v9")
     assert "Victims picked earlier were released at the final stage" in scene.waits_with("p1")
 
 
 def _checked(scene: Scene, key: str) -> bool:
-    record = scene.application("root.a").ask_record(key)
+    record = scene.application("root.a").asks.record(key)
     return record is not None and record.preemption_checked_ns is not None

@@ -130,7 +130,7 @@ def test_the_reservation_of_an_ask_that_is_owed_its_room_stays() -> None:
 def test_the_reservation_of_an_ask_that_has_preempted_never_yields() -> None:
     """Its victims went for it."""
     scene = with_a_reservation()
-    scene.application("root.a").note_preemption("old", scene.clock.now_ns(), triggered=True)
+    scene.application("root.a").asks.note_preemption("old", scene.clock.now_ns(), triggered=True)
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
     assert [] == yielding(scene, priority=1)

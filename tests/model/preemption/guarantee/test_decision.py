@@ -248,4 +248,4 @@ def test_a_decision_changes_nothing() -> None:
 
     assert first == second
     assert before == len(scene.announcements)
-    assert not scene.application("root.b").is_preempted("v9")
+    assert not scene.application("root.b").allocations.is_preempted("v9")

@@ -178,7 +178,7 @@ def test_what_shares_no_type_with_the_ask_is_no_victim() -> None:
     scene.runs("vcore", queue="root.p.b", resource=a_resource(vcore=1))
     scene.runs("bound", queue="root.p.b", required_node="n1")
     scene.runs("going", "v1", queue="root.p.b")
-    scene.application("root.p.b").mark_released("going")
+    scene.application("root.p.b").allocations.mark_released("going")
 
     assert ["v1"] == found(scene, "root.e", an_ask(resource=TEN))
 

@@ -176,7 +176,7 @@ def has_room(
     that had no room must get back what the ask takes.
     """
     seat = scene.seat(ASK_LEAF)
-    (waiting,) = seat.application.waiting_asks()
+    (waiting,) = seat.application.asks.waiting()
     asked = waiting.ask.resource
     on_node = [victim for victim in gone if victim.node_id == record.node_id]
     if not fits(add(scene.node(record.node_id).available, total(on_node)), asked):

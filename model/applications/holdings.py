@@ -1,0 +1,160 @@
+"""What an application has: its allocations, the swaps that are under way, and their sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from ..resources.combinations import component_wise_max, prune
+from ..resources.comparisons import equals
+from ..resources.resource import EMPTY, add, fits, subtract, take_away, total_of
+from ..resources.resource_seconds import TrackedResource
+from .placed import Placed
+
+if TYPE_CHECKING:
+    from ..resources.resource import Resource
+    from ..values.allocation import Allocation
+
+__all__ = ["Holdings", "less"]
+
+_SECOND_NS: Final = 1_000_000_000
+
+
+def less(total: Resource, part: Resource) -> Resource:
+    """Return a sum without one of its parts."""
+    left = take_away(total, part)
+    assert left is not None, f"{part!r} is no part of {total!r}: please report"
+    return left
+
+
+@final
+class Holdings:
+    """What is placed, swapping and counted of one application. Owned by the application."""
+
+    __slots__ = (
+        "allocated",
+        "most_used",
+        "placed",
+        "placeholder_allocated",
+        "swapping",
+        "used",
+        "used_placeholder",
+        "used_preempted",
+    )
+
+    def __init__(self) -> None:
+        self.placed: dict[str, Placed] = {}
+        self.swapping: dict[str, str] = {}
+        """Key of the real allocation -> key of the placeholder that it is to replace."""
+        self.allocated = EMPTY
+        self.placeholder_allocated = EMPTY
+        self.most_used = EMPTY
+        self.forget_usage()
+
+    def forget_usage(self) -> None:
+        """Forget what was used, and how long."""
+        self.used = TrackedResource()
+        self.used_preempted = TrackedResource()
+        self.used_placeholder = TrackedResource()
+
+    # ---------------------------------------------------------------------------------- allocations
+
+    def add(self, allocation: Allocation) -> None:
+        """Count an allocation."""
+        ask = allocation.ask
+        if ask.placeholder:
+            before = self.placeholder_allocated
+            used = self.placeholder_allocated = add(before, ask.resource)
+        else:
+            before = self.allocated
+            used = self.allocated = add(before, ask.resource)
+        most = self.most_used
+        # As long as nothing has ended, what is used is the most there was, and grows.
+        grows = most is before or fits(used, most)
+        self.most_used = used if grows else component_wise_max(most, used)
+        self.placed[ask.allocation_key] = Placed(allocation)
+
+    def end(self, allocation_key: str, now_ns: int) -> Allocation:
+        """Count an allocation no longer; return it."""
+        placed = self.placed.pop(allocation_key)
+        self._track(placed, now_ns)
+        ask = placed.allocation.ask
+        if ask.placeholder:
+            self.placeholder_allocated = less(self.placeholder_allocated, ask.resource)
+        else:
+            self.allocated = less(self.allocated, ask.resource)
+        return placed.allocation
+
+    def end_all(self, now_ns: int) -> None:
+        """Count nothing any longer."""
+        for placed in self.placed.values():
+            self._track(placed, now_ns)
+        self.placed.clear()
+        self.allocated = self.placeholder_allocated = EMPTY
+
+    def resize(self, placed: Placed, resource: Resource) -> None:
+        """Give an allocation another size."""
+        old = placed.allocation.ask.resource
+        placed.allocation = placed.allocation.resized(resource)
+        if placed.allocation.ask.placeholder:
+            self.placeholder_allocated = prune(add(subtract(self.placeholder_allocated, old), resource))
+        else:
+            self.allocated = prune(add(subtract(self.allocated, old), resource))
+
+    def release(self, allocation_key: str) -> bool:
+        """Note that the RM is asked to end an allocation; `False` if that is under way or it is a victim."""
+        placed = self.placed.get(allocation_key)
+        if placed is None or placed.is_leaving:
+            return False
+        placed.released = True
+        return True
+
+    def _track(self, placed: Placed, now_ns: int) -> None:
+        allocation = placed.allocation
+        if placed.preempted:
+            tracked = self.used_preempted
+        elif allocation.ask.placeholder:
+            tracked = self.used_placeholder
+        else:
+            tracked = self.used
+        seconds = max(0, now_ns - allocation.bound_at_ns) // _SECOND_NS
+        tracked.aggregate(allocation.instance_type, allocation.ask.resource, seconds)
+
+    # ---------------------------------------------------------------------------------------- swaps
+
+    def begin_swap(self, allocation: Allocation, placeholder: Placed) -> None:
+        """Let an allocation take the place of a placeholder once that has ended."""
+        placeholder.released = True
+        placeholder.swap = allocation
+        self.swapping[allocation.ask.allocation_key] = placeholder.allocation.ask.allocation_key
+
+    def take_swap(self, placeholder_key: str) -> Allocation | None:
+        """End a swap; return the allocation that was to take the place, `None` if no swap is under way."""
+        placed = self.placed.get(placeholder_key)
+        if placed is None or placed.swap is None:
+            return None
+        real, placed.swap = placed.swap, None
+        del self.swapping[real.ask.allocation_key]
+        return real
+
+    def drop_swaps(self) -> tuple[Allocation, ...]:
+        """Give up all swaps that are under way; return the allocations that hold room for them."""
+        swaps = []
+        for placeholder_key in tuple(self.swapping.values()):
+            real = self.take_swap(placeholder_key)
+            assert real is not None, f"the swap of {placeholder_key} is lost: please report"
+            swaps.append(real)
+        return tuple(swaps)
+
+    def validate(self, name: str) -> None:
+        """Assert that the sums agree with what they sum up, and that nothing is ended twice."""
+        asks = [entry.allocation.ask for entry in self.placed.values()]
+        real = total_of(ask.resource for ask in asks if not ask.placeholder)
+        assert equals(real, self.allocated), (
+            f"application {name}: allocated {self.allocated!r} is not the sum {real!r}"
+        )
+        held = total_of(ask.resource for ask in asks if ask.placeholder)
+        assert equals(held, self.placeholder_allocated), (
+            f"application {name}: placeholders {self.placeholder_allocated!r} are not the sum {held!r}"
+        )
+        for entry in self.placed.values():
+            assert not (entry.preempted and entry.released), f"{entry.allocation!r} is ended twice"
