@@ -7,7 +7,8 @@ changed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..configuration.queue_properties import SortPolicy
 from ..resources.priorities import INT32_MIN
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .seat import Rest, Seat, SeatKey
 
-__all__ = ["ChildKey", "ChildOrder", "SeatOrder", "child_key"]
+__all__ = ["ChildOrder", "SeatOrder", "child_key"]
 
-ChildKey: TypeAlias = "tuple[float | str, ...]"
+ChildKey: TypeAlias = "tuple[float, float, int, str]"
 
 
 def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> ChildKey:
@@ -42,12 +43,23 @@ def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> 
     return (share, priority, waiting, child.name)
 
 
+class _ChildEntry(NamedTuple):
+    """The place of a child, which belongs to its parent's order: the child may be another thread's."""
+
+    child: Queue
+    order: ChildKey
+
+
+_CHILD: Final = attrgetter("child")
+
+
 @final
 class ChildOrder:
     """The children of a parent queue that have something waiting."""
 
     def __init__(self) -> None:
-        self._children: OrderedList[Queue] = OrderedList()
+        self._in_order: OrderedList[_ChildEntry] = OrderedList()
+        self._entries: dict[str, _ChildEntry] = {}
         self.stale: dict[str, Queue] = {}
         """Children that changed since they were given their places: most change often between walks."""
         self.version = -1
@@ -55,7 +67,7 @@ class ChildOrder:
 
     def __iter__(self) -> Iterator[Queue]:
         """Walk the children in order; the walk must end before the order changes."""
-        return iter(self._children)
+        return map(_CHILD, self._in_order)
 
     def bring_up_to_date(self, parent: Queue, version: int, place: Callable[[Queue, Queue], None]) -> None:
         """Give those a place that have changed, or all if the limits have."""
@@ -67,19 +79,21 @@ class ChildOrder:
                 place(parent, child)
             self.stale.clear()
 
-    def place(self, child: Queue, order: ChildKey) -> None:
-        """Give a child its place, an empty one where nothing waits."""
-        if child.order == order:
-            return
-        if child.order:
-            self._children.remove(child)
-        child.order = order
-        if order:
-            self._children.add(child)
+    def place(self, child: Queue, order: ChildKey | None) -> None:
+        """Give a child its place, `None` for one with nothing waiting."""
+        old = self._entries.get(child.name)
+        if old is not None:
+            if old.order == order:
+                return
+            self._in_order.remove(old)
+            del self._entries[child.name]
+        if order is not None:
+            entry = self._entries[child.name] = _ChildEntry(child, order)
+            self._in_order.add(entry)
 
     def names(self) -> list[str]:
         """Return the names of the children that are in the order, in order."""
-        return [child.name for child in self._children]
+        return [child.name for child in self]
 
 
 @final

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from ..configuration.schema import Position
     from ..resources.resource import Resource
-    from .order import ChildKey
     from .seat import Seat
     from .template import QueueTemplate
 
@@ -78,8 +77,6 @@ class Queue:
         """Applications that are Accepted and have placeholders placed: they count as running."""
         self.priority = INT32_MIN
         """The highest priority of what waits here, before the queue's own policy."""
-        self.order: ChildKey = ()
-        """Its place among its siblings, empty while nothing waits in it."""
         self.child_order = ChildOrder()
         self.seats = SeatOrder()
         self.quota_preemption_due_ns: int | None = None

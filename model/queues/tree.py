@@ -218,7 +218,7 @@ class QueueTree:
                 continue
             del parent.children[queue.name]
             del self._by_path[queue.path]
-            parent.child_order.place(queue, ())
+            parent.child_order.place(queue, None)
             parent.child_order.stale.pop(queue.name, None)
             self._fair_max.pop(queue.path, None)
             self.refresh(parent)
@@ -244,7 +244,7 @@ class QueueTree:
     def _place(self, parent: Queue, child: Queue) -> None:
         waits = strictly_greater_than_zero(child.pending) and child.state is not ObjectState.STOPPED
         if not waits:
-            parent.child_order.place(child, ())
+            parent.child_order.place(child, None)
             return
         key = child_key(child, self._fair_maximum(child), by_priority=parent.settings.priority_sorting)
         parent.child_order.place(child, key)

@@ -104,8 +104,8 @@ def test_children_take_their_places_and_leave_them() -> None:
     first = order.names()
 
     order.place(children["b"], (0.9, 0.0, 0, "b"))
-    order.place(children["c"], ())
-    order.place(children["c"], ())
+    order.place(children["c"], None)
+    order.place(children["c"], None)
 
     assert (["b", "c", "a"], ["a", "b"]) == (first, order.names())
     assert [children["a"], children["b"]] == list(order)
