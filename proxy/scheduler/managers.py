@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..si.api import ResourceManagerCallback
     from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
+    from .incarnations import Incarnations
     from .outbox import Outbox
 
 __all__ = ["Manager", "Managers"]
@@ -95,6 +96,8 @@ class Managers:
         extra: ExtraConfigurations,
         failures: CallbackFailures,
         *,
+        clock: VirtualClock | RealClock,
+        incarnations: Incarnations,
         reservations_on: bool,
     ) -> None:
         self._engine = engine
@@ -103,11 +106,9 @@ class Managers:
         self._outbox = outbox
         self._reservations_on = reservations_on
         self._table: Mapping[str, Manager] = {}
-        self._incarnations: dict[str, Partition] = {}
-        """Partitions by a name that is never used again: a timer does not outlive its partition."""
-        self._made = 0
+        self._clock = clock
+        self._incarnations = incarnations
         self.inside = Inside()
-        self.clock: VirtualClock | RealClock
 
     # -------------------------------------------------------------------------------------- the table
 
@@ -189,20 +190,12 @@ class Managers:
             with suppress(RequestError):  # It has ended meanwhile.
                 self._engine.tell(partition, "on_timer", LookAgain())
 
-    def fire(self, incarnation: str, action: TimerAction) -> None:
-        """Tell a partition that a timer is due; one that is gone has no use for it."""
-        partition = self._incarnations.get(incarnation)
-        if partition is not None:
-            with suppress(RequestError):  # It has ended meanwhile.
-                self._engine.tell(partition, "on_timer", action)
-
     # ---------------------------------------------------------------------------------- partitions
 
     def make(self, manager: Manager, name: str, config: PartitionConfig) -> Partition:
         """Make a partition for an RM that registers or is registered."""
-        clock, rm_id = self.clock, manager.rm_id
-        self._made += 1
-        incarnation = f"{name}#{self._made}"
+        clock, rm_id = self._clock, manager.rm_id
+        incarnation = self._incarnations.new_name(name)
 
         def call_at(due_ns: int, action: TimerAction) -> None:
             clock.call_at(due_ns, incarnation, action)
@@ -227,14 +220,12 @@ class Managers:
         partition = self._engine.adopt_partition(
             Partition(name, rm_id, config, self._engine.surround(around))
         )
-        self._incarnations[incarnation] = partition
+        self._incarnations.enter(incarnation, partition)
         return partition
 
     @excludes()
     def retire(self, partition: Partition) -> None:
         """Stop a partition that is no longer in the table; late requests hear that it has ended."""
-        for name, known in list(self._incarnations.items()):
-            if known is partition:
-                del self._incarnations[name]
-                self.clock.forget(name)
+        for incarnation in self._incarnations.leave(partition):
+            self._clock.forget(incarnation)
         self._engine.retire(partition)

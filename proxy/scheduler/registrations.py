@@ -8,7 +8,7 @@ then is logged, since the change has happened.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, final
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
     from ...actors.log import Log
     from ...model.cluster import Cluster, Reconfigured
+    from ...model.configuration.extra import ExtraConfig
     from ...model.configuration.schema import PartitionConfig, SchedulerConfig
     from ...model.partition import Partition
     from ...model.values.messages import Registration
-    from ..resolvers.partition_resolvers import PartitionResolver, ResolverMaker
+    from ..resolvers.partition_resolvers import Outlook, PartitionResolver, ResolverMaker
     from ..si.api import ResourceManagerCallback
     from .extra_configurations import ExtraConfigurations
     from .managers import Manager, Managers
@@ -73,13 +74,15 @@ class Registrations:
             RequestError: the registration is refused, and nothing has changed.
         """
         rm_id = registration.rm_id
-        change = self._begin(registration.configuration, registration.extra_configuration)
+        settings = self._read(registration.configuration, registration.extra_configuration)
         joining: Manager | None = None
+        change: _Change | None = None
         try:
             with self._lock:
                 self._check_running()
                 leaver = self._managers.find(rm_id)
-                joining = change.manager = self._managers.join(rm_id, callback)
+                joining = self._managers.join(rm_id, callback)
+                change = self._change(settings, joining)
                 with _refusing("registration of RM"):
                     done = self._cluster.register(registration, change)
         except BaseException:
@@ -95,11 +98,12 @@ class Registrations:
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
-        change = self._begin(configuration, extra_configuration)
+        settings = self._read(configuration, extra_configuration)
+        change: _Change | None = None
         try:
             with self._lock:
                 self._check_running()
-                change.manager = self._managers.find(rm_id)
+                change = self._change(settings, self._managers.find(rm_id))
                 with _refusing("update of configuration"):
                     done = self._cluster.update_configuration(rm_id, configuration, change)
         except BaseException:
@@ -113,19 +117,17 @@ class Registrations:
         with self._lock:
             pass
 
-    def _begin(self, configuration: str, extra_configuration: Mapping[str, str]) -> _Change:
-        """Read what is beside the queues; no lock is held."""
-        return _Change(
-            self._managers,
-            self._extra,
-            self._resolver_maker,
-            configuration=configuration,
-            extra_configuration=extra_configuration,
-        )
+    def _read(self, configuration: str, extra_configuration: Mapping[str, str]) -> _Settings:
+        """Read what is beside the queues, also from files; no lock is held."""
+        outlook = self._resolver_maker.look(configuration)
+        return _Settings(outlook, *parse_extra_config(extra_configuration))
 
-    def _abandon(self, change: _Change, joining: Manager | None) -> None:
+    def _change(self, settings: _Settings, manager: Manager | None) -> _Change:
+        return _Change(self._managers, self._extra, self._resolver_maker, settings, manager)
+
+    def _abandon(self, change: _Change | None, joining: Manager | None) -> None:
         """End what was made for a change that does not happen."""
-        for partition in change.dropped:
+        for partition in () if change is None else change.dropped:
             self._attempt(partial(self._managers.retire, partition))
         if joining is not None:
             self._attempt(joining.cancel)
@@ -138,7 +140,7 @@ class Registrations:
             self._attempt(partial(self._managers.retire, partition))
         if leaver is not None:
             self._attempt(leaver.close)  # Not under the lock: its callback may be waiting for that.
-        self._attempt(partial(self._extra.warn, change.rm_id, done.warnings, change.warnings))
+        self._attempt(partial(self._extra.warn, change.rm_id, done.warnings, change.settings.warnings))
 
     def _attempt(self, step: Callable[[], object]) -> None:
         """Do one of the last steps; the next one is done whatever comes of it."""
@@ -159,26 +161,36 @@ def _refusing(what: str) -> Iterator[None]:
         raise RequestError(f"{what} failed: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What a registration or reload says beside its queues, as it was read."""
+
+    outlook: Outlook
+    extra: ExtraConfig
+    warnings: tuple[str, ...]
+
+
 @final
 class _Change:
-    """One registration or reload: what makes its partitions, and enters them in the tables."""
+    """One registration or reload: what makes its partitions, and enters them in the tables.
+
+    The manager has its partitions of before, if it has any. There is none where an RM that is not known is
+    to be changed, which the cluster refuses before it needs one.
+    """
 
     def __init__(
         self,
         managers: Managers,
         extra_configurations: ExtraConfigurations,
         resolver_maker: ResolverMaker,
-        *,
-        configuration: str,
-        extra_configuration: Mapping[str, str],
+        settings: _Settings,
+        manager: Manager | None,
     ) -> None:
         self._managers = managers
         self._extra_configurations = extra_configurations
         self._resolver_maker = resolver_maker
-        self._outlook = resolver_maker.look(configuration)  # Files, under no lock.
-        self._extra, self.warnings = parse_extra_config(extra_configuration)
-        self.manager: Manager | None = None
-        """The RM, with its partitions of before if it has any; set before the change is begun."""
+        self.settings = settings
+        self._manager = manager
         self._resolvers: Mapping[str, PartitionResolver] | None = None
         self.dropped: list[Partition] = []
         """Partitions that were made and are not wanted."""
@@ -195,7 +207,9 @@ class _Change:
             ConfigurationError: one cannot be made.
         """
         manager = self._known()
-        self._resolvers = self._resolver_maker.make(manager.rm_id, config, manager.resolvers, self._outlook)
+        self._resolvers = self._resolver_maker.make(
+            manager.rm_id, config, manager.resolvers, self.settings.outlook
+        )
 
     def make(self, name: str, config: PartitionConfig) -> Partition:
         """Make a partition for the RM."""
@@ -207,7 +221,7 @@ class _Change:
         resolvers = manager.resolvers if self._resolvers is None else self._resolvers
         entered = replace(manager, partitions=partitions, resolvers=resolvers)
         before = self._extra_configurations.of(manager.rm_id)
-        self._extra_configurations.replace(manager.rm_id, self._extra)
+        self._extra_configurations.replace(manager.rm_id, self.settings.extra)
         try:
             self._managers.enter(entered)
         except BaseException:
@@ -219,5 +233,5 @@ class _Change:
         self.dropped.append(partition)
 
     def _known(self) -> Manager:
-        assert self.manager is not None, "the change of an RM that is not known: please report"
-        return self.manager
+        assert self._manager is not None, "the change of an RM that is not known: please report"
+        return self._manager

@@ -21,6 +21,7 @@ from .callback_failures import CallbackFailures
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine
 from .extra_configurations import ExtraConfigurations
+from .incarnations import Incarnations
 from .managers import Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
 from .outbox import Outbox
@@ -100,18 +101,20 @@ class Scheduler(Stepping, QuestionSide):
             log=self._extra.log("core.actors"),
         )
         self._outbox = Outbox() if self.stepped else None
+        incarnations = Incarnations(self._engine)
+        fire = incarnations.fire
+        self._clock: VirtualClock | RealClock = (
+            VirtualClock(fire) if self.stepped else RealClock(fire, self._extra.log("core.scheduler"))
+        )
         self._managers = Managers(
             self._engine,
             self._outbox,
             self._extra,
             CallbackFailures(on_error),
+            clock=self._clock,
+            incarnations=incarnations,
             reservations_on=flag_of(os.environ.get("DISABLE_RESERVATION", "")) is not True,
         )
-        fire = self._managers.fire
-        self._clock: VirtualClock | RealClock = (
-            VirtualClock(fire) if self.stepped else RealClock(fire, self._extra.log("core.scheduler"))
-        )
-        self._managers.clock = self._clock
         self._reader = reading.RequestReader()
         self._stopped = False
         self._cluster = self._engine.adopt_cluster(Cluster())

@@ -170,7 +170,7 @@ def check_timers(scheduler: Scheduler) -> None:
     Raises:
         ContractError: something does.
     """
-    incarnations = scheduler._managers._incarnations
+    incarnations = scheduler._managers._incarnations._partitions
     waiting: Counter[tuple[str, TimerKey]] = Counter()
     for _, _, incarnation, action in scheduler._clock._due:
         if incarnation not in incarnations:

@@ -1,0 +1,48 @@
+"""The partitions of a scheduler, each by a name that is never used again: no timer outlives its partition."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, final
+
+from ...model.errors import RequestError
+
+if TYPE_CHECKING:
+    from ...actors.engine import Engine
+    from ...model.partition import Partition
+    from ...model.state.surroundings import TimerAction
+
+__all__ = ["Incarnations"]
+
+
+@final
+class Incarnations:
+    """Tells partitions what their timers are due for."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._partitions: dict[str, Partition] = {}
+        self._named = 0
+
+    def new_name(self, partition_name: str) -> str:
+        """Return the name of a partition that is about to be made."""
+        self._named += 1
+        return f"{partition_name}#{self._named}"
+
+    def enter(self, incarnation: str, partition: Partition) -> None:
+        """Have a partition told from now on."""
+        self._partitions[incarnation] = partition
+
+    def leave(self, partition: Partition) -> list[str]:
+        """Have a partition told no more, and return its names."""
+        names = [name for name, known in list(self._partitions.items()) if known is partition]
+        for name in names:
+            del self._partitions[name]
+        return names
+
+    def fire(self, incarnation: str, action: TimerAction) -> None:
+        """Tell a partition that a timer is due; one that is gone has no use for it."""
+        partition = self._partitions.get(incarnation)
+        if partition is not None:
+            with suppress(RequestError):  # It has ended meanwhile.
+                self._engine.tell(partition, "on_timer", action)
