@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from figure import Figure, figures_table
 from rich.table import Table
 
-from licorne.proxy.bench.engine import Engine
+from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import figures_from_json
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
@@ -119,8 +119,8 @@ def comparisons(runs: Sequence[Figures]) -> Iterator[Figure]:
             if workload == flat and (engine, reference) in ratios:
                 subject = f"{flat} / {reference} ({engine.value})"
                 yield Figure(subject, ratio / ratios[engine, reference], "x", wanted_min=quotient_min)
-        if engine is Engine.ACTORS and (Engine.DIRECT, workload) in ratios:
-            quotient = ratio / ratios[Engine.DIRECT, workload]
+        if engine is EngineKind.ACTORS and (EngineKind.DIRECT, workload) in ratios:
+            quotient = ratio / ratios[EngineKind.DIRECT, workload]
             yield Figure(f"actors / direct ({workload})", quotient, "x", wanted_min=_ACTORS_TO_DIRECT_MIN)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
-from .problems import Finding
+from .problems import RuleFinding
 from .schema import (
     ChildTemplateConfig,
     FilterConfig,
@@ -58,7 +58,7 @@ def has_root(document: PartitionDocument) -> bool:
     return len(queues) == 1 and queues[0].name.lower() == ROOT
 
 
-def build_partition(document: PartitionDocument, findings: list[Finding]) -> PartitionConfig:
+def build_partition(document: PartitionDocument, findings: list[RuleFinding]) -> PartitionConfig:
     """Build one partition; unparsable quantities are appended to the findings."""
     policy, preemption = document.nodesortpolicy, document.preemption
     limits = tuple(_limit(limit, findings) for limit in document.limits)
@@ -80,7 +80,7 @@ def build_partition(document: PartitionDocument, findings: list[Finding]) -> Par
 
 
 def parse_resource(
-    texts: Mapping[str, str], positions: Mapping[str, Position], prefix: str, findings: list[Finding]
+    texts: Mapping[str, str], positions: Mapping[str, Position], prefix: str, findings: list[RuleFinding]
 ) -> Resource:
     """Parse the entries of a resource one by one; those that are no quantities are noted and left out.
 
@@ -95,7 +95,7 @@ def parse_resource(
         try:
             quantities[name] = parse_vcore(text) if name == _VCORE else parse_quantity(text)
         except QuantityError as error:
-            findings.append(Finding(positions[f"{prefix}.{name}"], f"{error}{_suffix_hint(text)}"))
+            findings.append(RuleFinding(positions[f"{prefix}.{name}"], f"{error}{_suffix_hint(text)}"))
     return Resource(quantities) if quantities else EMPTY
 
 
@@ -110,7 +110,7 @@ def _suffix_hint(text: str) -> str:
 
 
 def _root(
-    document: PartitionDocument, limits: tuple[LimitConfig, ...], findings: list[Finding]
+    document: PartitionDocument, limits: tuple[LimitConfig, ...], findings: list[RuleFinding]
 ) -> QueueConfig:
     """Return the root queue, made where it is not written, with the limits of the partition."""
     queues = tuple(_queue(queue, findings) for queue in document.queues or ())
@@ -121,7 +121,7 @@ def _root(
     return QueueConfig(name=ROOT, parent=True, queues=queues, limits=limits, position=position)
 
 
-def _queue(document: QueueDocument, findings: list[Finding]) -> QueueConfig:
+def _queue(document: QueueDocument, findings: list[RuleFinding]) -> QueueConfig:
     """Build a queue and all below it."""
     positions = _queue_positions(document)
     guaranteed, maximum = document.resources.guaranteed or {}, document.resources.max or {}
@@ -165,7 +165,7 @@ def _template(document: ChildTemplateDocument) -> ChildTemplateConfig:
     )
 
 
-def _limit(document: LimitDocument, findings: list[Finding]) -> LimitConfig:
+def _limit(document: LimitDocument, findings: list[RuleFinding]) -> LimitConfig:
     positions = document.positions()
     return LimitConfig(
         description=document.limit,

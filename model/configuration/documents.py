@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from .problems import Finding
+from .problems import RuleFinding
 from .schema import NOWHERE, Position
 from .text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from .text.scalars import ScalarError, kind_of, read_count, read_flag, read_number, read_text
@@ -48,7 +48,7 @@ _Value = TypeVar("_Value")
 class Reading:
     """What one reading notes besides the models: warnings, and which keys each mapping may have."""
 
-    warnings: list[Finding] = field(default_factory=list)
+    warnings: list[RuleFinding] = field(default_factory=list)
     known_keys: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -79,7 +79,7 @@ def _noted(
     """Read a node by a reader that may also warn."""
     read, warning = _read(reader, value)
     if warning and isinstance(value, ScalarNode):
-        _reading(info).warnings.append(Finding(value.position, warning))
+        _reading(info).warnings.append(RuleFinding(value.position, warning))
     return read
 
 

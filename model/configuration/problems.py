@@ -10,13 +10,13 @@ from ..errors import LicorneError, shortened
 if TYPE_CHECKING:
     from .schema import Position
 
-__all__ = ["ConfigurationError", "Finding", "Problem"]
+__all__ = ["ConfigurationError", "Problem", "RuleFinding"]
 
 _DOCUMENT: Final = "document"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleFinding:
     """What one rule has to say about one place of the configuration."""
 
     position: Position
@@ -34,7 +34,7 @@ class Problem:
     text: str
 
     @classmethod
-    def of(cls, finding: Finding, source: str) -> Problem:
+    def of(cls, finding: RuleFinding, source: str) -> Problem:
         """Make the problem that a finding is in a source; what has no path of its own is the document."""
         position = finding.position
         path = shortened(position.path or _DOCUMENT)

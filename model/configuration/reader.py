@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from .building import build_partition
 from .checksum import checksum
-from .problems import ConfigurationError, Finding, Problem
+from .problems import ConfigurationError, Problem, RuleFinding
 from .rules.all_rules import validate_documents, validate_partition
 from .rules.placement_warnings import rule_effects, unusable_rules
 from .rules.queue_warnings import queue_effects
@@ -84,8 +84,8 @@ def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[s
         source: The name of the file, for messages.
         node_types: The resource types that nodes have, if that is known; they are no spelling errors.
     """
-    errors: list[Finding] = []
-    warnings: list[Finding] = []
+    errors: list[RuleFinding] = []
+    warnings: list[RuleFinding] = []
     partitions = _read(text, errors, warnings)
     warnings.extend(type_effects(partitions, node_types))
     told = _problems(warnings, source)
@@ -101,7 +101,7 @@ def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOU
     return _problems(findings, source)
 
 
-def _read(text: str, errors: list[Finding], warnings: list[Finding]) -> tuple[PartitionConfig, ...]:
+def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> tuple[PartitionConfig, ...]:
     """Read the partitions as far as they can be read, and apply all rules to that."""
     node = compose(text, errors)
     if node is None and errors:
@@ -123,16 +123,16 @@ def _read(text: str, errors: list[Finding], warnings: list[Finding]) -> tuple[Pa
     return partitions
 
 
-def _resolver_is_known(partition: PartitionConfig) -> Iterator[Finding]:
+def _resolver_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Warn of a resolver of users and groups that does not exist: the default takes its place."""
     resolver = partition.user_group_resolver
     if resolver and resolver not in _RESOLVERS:
         position = partition.positions["usergroupresolver.type"]
         text = f"the user group resolver {resolver!r} is not known, the default is used"
-        yield Finding(position, f"{text}{did_you_mean(resolver, _RESOLVERS)}")
+        yield RuleFinding(position, f"{text}{did_you_mean(resolver, _RESOLVERS)}")
 
 
-def _problems(findings: Iterable[Finding], source: str) -> tuple[Problem, ...]:
+def _problems(findings: Iterable[RuleFinding], source: str) -> tuple[Problem, ...]:
     """Return each finding once, in order of the file."""
     problems = dict.fromkeys(Problem.of(finding, source) for finding in findings)
     return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .usage_tree import UsageTree
 
-__all__ = ["Account", "Link", "SavedLimits"]
+__all__ = ["Link", "SavedLimits", "UserAccount"]
 
 
 @final
@@ -38,7 +38,7 @@ class Link:
 
 
 @final
-class Account:
+class UserAccount:
     """One user: the usage tree, and the link of each application that was looked at."""
 
     __slots__ = ("links", "tree")
@@ -47,9 +47,9 @@ class Account:
         self.tree = tree
         self.links: dict[str, Link] = {}
 
-    def copy(self) -> Account:
+    def copy(self) -> UserAccount:
         """Return an account that changes for itself."""
-        account = Account(self.tree.copy())
+        account = UserAccount(self.tree.copy())
         account.links = {name: link.copy() for name, link in self.links.items()}
         return account
 
@@ -60,7 +60,7 @@ class SavedLimits:
     """The limits of a partition at one moment, and what they had been used for."""
 
     limits: Limits
-    users: Mapping[str, Account]
+    users: Mapping[str, UserAccount]
     groups: Mapping[str, UsageTree]
 
     def uses(self) -> Mapping[str, tuple[Resource, tuple[str, ...], tuple[str, ...]]]:

@@ -18,7 +18,7 @@ from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from .limits import Limits
 from .usage_tree import UsageTree
-from .user_accounts import Account, Link, SavedLimits
+from .user_accounts import Link, SavedLimits, UserAccount
 
 if TYPE_CHECKING:
     from ..configuration.schema import QueueConfig
@@ -42,7 +42,7 @@ class UserLimits:
 
     def __init__(self) -> None:
         self._limits = Limits({})
-        self._users: dict[str, Account] = {}
+        self._users: dict[str, UserAccount] = {}
         self._groups: dict[str, UsageTree] = {}
 
     # ---------------------------------------------------------------------------- the configuration
@@ -56,7 +56,7 @@ class UserLimits:
         """
         limits = self._limits = Limits.of(root)
         for name in limits.named("user"):
-            self._users.setdefault(name, Account(UsageTree("user", name, limits)))
+            self._users.setdefault(name, UserAccount(UsageTree("user", name, limits)))
         for name in limits.named("group"):
             self._groups.setdefault(name, UsageTree("group", name, limits))
         for account in self._users.values():
@@ -300,12 +300,12 @@ class UserLimits:
 
     # -------------------------------------------------------------------------------------- inside
 
-    def _open(self, queue_path: str, application_id: str, user: User) -> tuple[Account, Link]:
+    def _open(self, queue_path: str, application_id: str, user: User) -> tuple[UserAccount, Link]:
         """Return the account of a user and the link of the application, new ones at the first look."""
         account = self._users.get(user.name)
         if account is None:
             tree = UsageTree("user", user.name, self._limits)
-            account = self._users[user.name] = Account(tree)
+            account = self._users[user.name] = UserAccount(tree)
         link = account.links.get(application_id)
         if link is None:
             group = self._limits.group_of(queue_path, user.groups)
@@ -313,7 +313,7 @@ class UserLimits:
         return account, link
 
     def _take_off(
-        self, account: Account, queue_path: str, application_id: str, resource: Resource, *, ends: bool
+        self, account: UserAccount, queue_path: str, application_id: str, resource: Resource, *, ends: bool
     ) -> None:
         """Count less for the user and the group, and the application no longer as running if it ends."""
         account.tree.decrease(queue_path, application_id, resource, remove_application=ends)
@@ -347,7 +347,7 @@ class UserLimits:
                     self._groups[link.group].increase(link.queue_path, application_id, link.usage)
 
 
-def _is_kept(account: Account) -> bool:
+def _is_kept(account: UserAccount) -> bool:
     """Tell whether a user is still listed.
 
     A user of whom nothing is left but the root goes at once, even while applications wait, as in the

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from .placement import PlacementRules
-from .requests import Placed, PlacementRefusal, PlacementRequest, QueueFacts, QueueLookup, RuleOutcome
+from .requests import (
+    PlacementQueue,
+    PlacementRefusal,
+    PlacementRequest,
+    QueueChoice,
+    QueueLookup,
+    RuleOutcome,
+)
 from .rules import PlacementRulesError
 
 __all__ = [
-    "Placed",
+    "PlacementQueue",
     "PlacementRefusal",
     "PlacementRequest",
     "PlacementRules",
     "PlacementRulesError",
-    "QueueFacts",
+    "QueueChoice",
     "QueueLookup",
     "RuleOutcome",
 ]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..configuration.schema import RuleConfig
 from .queue_names import DEFAULT_QUEUE, RECOVERY_QUEUE
-from .requests import Placed, PlacementRefusal, RuleOutcome
-from .rules import RECOVERY_RULE, Failure, Found, PlacementRulesError, build_rule
+from .requests import PlacementRefusal, QueueChoice, RuleOutcome
+from .rules import RECOVERY_RULE, Found, PlacementRulesError, RuleRefusal, build_rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ class PlacementRules:
         built = (build_rule(rule) for rule in rules or _RULES_BY_DEFAULT)
         self._rules: tuple[PlacementRule, ...] = (*built, RECOVERY_RULE)
 
-    def place(self, request: PlacementRequest, queues: QueueLookup) -> Placed | PlacementRefusal:
+    def place(self, request: PlacementRequest, queues: QueueLookup) -> QueueChoice | PlacementRefusal:
         """Decide where an application goes; nothing is created."""
         tried: list[RuleOutcome] = []
         for number, rule in enumerate(self._rules):
@@ -56,8 +56,8 @@ class PlacementRules:
                 why = _obstacle(path, request, queues)
                 if why is None:
                     tried.append(RuleOutcome(rule.name, number, f"it leads to queue {path}", rule.position))
-                    return Placed(path, tuple(tried))
-            elif isinstance(outcome, Failure):
+                    return QueueChoice(path, tuple(tried))
+            elif isinstance(outcome, RuleRefusal):
                 tried.append(RuleOutcome(rule.name, number, outcome.reason, rule.position))
                 return PlacementRefusal(outcome.reason, tuple(tried))
             else:
@@ -83,13 +83,13 @@ def usable_rules(rules: Sequence[RuleConfig]) -> PlacementRules:
 
 def _last_resort(
     request: PlacementRequest, queues: QueueLookup, tried: list[RuleOutcome]
-) -> Placed | PlacementRefusal:
+) -> QueueChoice | PlacementRefusal:
     """Place an application that no rule found a place for in the default queue, if that can be."""
     if queues.find(DEFAULT_QUEUE) is not None:
         why = _obstacle(DEFAULT_QUEUE, request, queues)
         tried.append(RuleOutcome("default queue", len(tried), why or "it takes what no rule places"))
         if why is None:
-            return Placed(DEFAULT_QUEUE, tuple(tried))
+            return QueueChoice(DEFAULT_QUEUE, tuple(tried))
     return PlacementRefusal(_NO_RULE_MATCHED, tuple(tried))
 
 

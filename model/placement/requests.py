@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from ..values.users import User
 
 __all__ = [
-    "Placed",
+    "PlacementQueue",
     "PlacementRefusal",
     "PlacementRequest",
-    "QueueFacts",
+    "QueueChoice",
     "QueueLookup",
     "RuleOutcome",
 ]
@@ -42,7 +42,7 @@ class PlacementRequest:
         return next((value for key, value in self.tags.items() if key.lower() == name), "")
 
 
-class QueueFacts(Protocol):
+class PlacementQueue(Protocol):
     """What placement looks at in an existing queue."""
 
     @property
@@ -61,7 +61,7 @@ class QueueFacts(Protocol):
 class QueueLookup(Protocol):
     """The queues of a partition, as far as placement needs them."""
 
-    def find(self, path: str) -> QueueFacts | None:
+    def find(self, path: str) -> PlacementQueue | None:
         """Return the queue with this lower-case path, `None` if there is none."""
 
     def submit_allowed(self, path: str, user: User) -> bool:
@@ -80,7 +80,7 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class QueueChoice:
     """The queue for the application: a lower-case path, of a leaf or of a queue that is to be created.
 
     `tried` are the rules that were asked, last the one that found the queue; no part of comparisons.

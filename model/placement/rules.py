@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RECOVERY_RULE",
-    "Failure",
     "Found",
     "NoMatch",
     "Outcome",
     "PlacementRule",
     "PlacementRulesError",
     "QueueRule",
+    "RuleRefusal",
     "build_rule",
 ]
 
@@ -70,13 +70,13 @@ class NoMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RuleRefusal:
     """The application is refused, and no other rule is tried."""
 
     reason: str
 
 
-Outcome: TypeAlias = Found | NoMatch | Failure
+Outcome: TypeAlias = Found | NoMatch | RuleRefusal
 
 
 class PlacementRule(Protocol):
@@ -139,7 +139,7 @@ class QueueRule:
             return NoMatch(f"the filter does not let user {request.user.name} through")
         branch = self.branch(text)
         if branch is None:
-            return Failure(QUEUE_NAME_RULE)
+            return RuleRefusal(QUEUE_NAME_RULE)
         parent = Found("") if branch.qualified else self._parent(request, queues)
         if not isinstance(parent, Found):
             return parent
@@ -159,7 +159,7 @@ class QueueRule:
             case Found(path):
                 facts = queues.find(path.lower())
                 if facts is not None and facts.is_leaf:
-                    return Failure(f"parent rule returned a leaf queue: {path}")
+                    return RuleRefusal(f"parent rule returned a leaf queue: {path}")
         return outcome
 
     def view(self) -> Document:

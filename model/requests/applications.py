@@ -28,7 +28,7 @@ from .user_resolution import resolve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..placement.requests import Placed, RuleOutcome
+    from ..placement.requests import QueueChoice, RuleOutcome
     from ..queues.queue import Queue
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
@@ -112,7 +112,7 @@ class Decided(NamedTuple):
     """The user of an application, and the queue that it goes to, which may have to be created."""
 
     user: User
-    placed: Placed
+    placed: QueueChoice
 
 
 def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided | Refused:

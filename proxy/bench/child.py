@@ -15,7 +15,7 @@ from loguru import logger
 
 from ...model.errors import LicorneError
 from .driver import SelfRunning, Stepped
-from .engine import Engine
+from .engine import EngineKind
 from .figures import Figures, figures_to_json
 from .gauges import Gauges
 from .measurement import measure
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from .figures import Measurement
     from .light import Light
-    from .workloads import Workload
+    from .workloads import BenchWorkload
 
 __all__ = ["MeasureOn", "light_if_installed", "main", "measure_on_fresh_scheduler", "run_workload"]
 
-MeasureOn: TypeAlias = "Callable[[Workload, Engine, Gauges], Measurement]"
+MeasureOn: TypeAlias = "Callable[[BenchWorkload, EngineKind, Gauges], Measurement]"
 
 _LIGHT_RUNS: Final = 3
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     logger.enable("licorne")
     try:
         figures = run_workload(
-            workload_named(name), Engine(engine), Gauges(), light_if_installed(), measure_on
+            workload_named(name), EngineKind(engine), Gauges(), light_if_installed(), measure_on
         )
     except LicorneError as error:
         sys.stderr.write(f"{error}\n")
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run_workload(
-    workload: Workload, engine: Engine, gauges: Gauges, light: Light | None, measure_on: MeasureOn
+    workload: BenchWorkload, engine: EngineKind, gauges: Gauges, light: Light | None, measure_on: MeasureOn
 ) -> Figures:
     """Run the light, the workload, and the light again.
 
@@ -101,14 +101,14 @@ def light_if_installed() -> Light | None:
 
 
 def measure_on_fresh_scheduler(
-    workload: Workload, engine: Engine, gauges: Gauges, threads: int | None = None
+    workload: BenchWorkload, engine: EngineKind, gauges: Gauges, threads: int | None = None
 ) -> Measurement:
     """Measure one workload on a scheduler that is made for it, and stopped afterwards."""
     # The facade imports the whole package; the rest of this module can be used and tested without it.
     from licorne import Scheduler  # noqa: PLC0415 - see above
 
     with Scheduler(engine=engine.value, threads=threads) as scheduler:
-        driver = Stepped(scheduler, gauges) if engine is Engine.DIRECT else SelfRunning(scheduler, gauges)
+        driver = Stepped(scheduler, gauges) if engine is EngineKind.DIRECT else SelfRunning(scheduler, gauges)
         return measure(workload, driver, gauges)
 
 

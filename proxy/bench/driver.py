@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .gauges import Gauges
     from .recorder import Goal, Recorder
 
-__all__ = ["Driver", "SelfRunning", "Stepped", "SteppedAPI"]
+__all__ = ["BenchDriver", "SelfRunning", "Stepped", "SteppedAPI"]
 
 # The slowest workload of the recorded core needs 70 s; ten times that is no measurement any more.
 _WAIT_SECONDS_MAX: Final = 700.0
@@ -25,7 +25,7 @@ class SteppedAPI(SchedulerAPI, Protocol):
         """Do all that can be done now; callbacks come from inside this call."""
 
 
-class Driver(Protocol):
+class BenchDriver(Protocol):
     """What the measuring code needs besides the scheduler's own API."""
 
     @property

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Engine"]
+__all__ = ["EngineKind"]
 
 
-class Engine(StrEnum):
+class EngineKind(StrEnum):
     """How the scheduler that is measured runs."""
 
     ACTORS = "actors"

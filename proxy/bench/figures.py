@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from .engine import Engine  # noqa: TC001 - pydantic reads the annotations
+from .engine import EngineKind  # noqa: TC001 - pydantic reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ class Figures:
     """A measurement, with the light of the same process before and after it."""
 
     workload: str
-    engine: Engine
+    engine: EngineKind
     light_before_per_second: float | None
     light_after_per_second: float | None
     """`None` where what the light is made of is not installed."""

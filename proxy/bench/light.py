@@ -44,7 +44,7 @@ class _Queue:
 
 
 @dataclass(slots=True)
-class _Node:
+class _LightNode:
     node_id: str
     capacity: dict[str, int]
     allocated: dict[str, int]
@@ -117,7 +117,7 @@ class Light:
         self._queues = [_Queue(dict(_QUEUE_MAXIMUM), {"memory": 0, "vcore": 0}) for _ in range(_QUEUE_LEVELS)]
         self._applications = {name: _Application({"memory": 0, "vcore": 0}, {}) for name in ("a", "b")}
         self._nodes = {
-            name: _Node(name, dict(_NODE_CAPACITY), {"memory": 0, "vcore": 0}, {}, 0.0)
+            name: _LightNode(name, dict(_NODE_CAPACITY), {"memory": 0, "vcore": 0}, {}, 0.0)
             for name in (f"node-{number:05d}" for number in range(self._node_count))
         }
         self._node_order = SortedList((node.share, node.node_id) for node in self._nodes.values())
@@ -131,7 +131,7 @@ class Light:
         for queue in self._queues:
             _charge(queue.allocated, resource)
 
-    def _take_node(self, resource: dict[str, int]) -> _Node:
+    def _take_node(self, resource: dict[str, int]) -> _LightNode:
         """Charge the node that is used least, and give it its new place in the order."""
         order = self._node_order
         entry = order[0]

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..si import si_pb2 as si
-    from .driver import Driver
+    from .driver import BenchDriver
     from .gauges import Gauges
-    from .workloads import Placement, Workload
+    from .workloads import BenchWorkload, Placement
 
 __all__ = ["measure"]
 
@@ -47,7 +47,7 @@ _FREED_NODES: Final = 9
 _MEMORY_COUNT_MIN: Final = 50
 
 
-def measure(workload: Workload, driver: Driver, gauges: Gauges) -> Measurement:
+def measure(workload: BenchWorkload, driver: BenchDriver, gauges: Gauges) -> Measurement:
     """Run a workload on a scheduler that was just made, and return all figures but the light.
 
     Raises:
@@ -104,7 +104,7 @@ class _Asks:
 class _Run:
     """One workload on its way: what has been sent, and what must have come back by now."""
 
-    def __init__(self, workload: Workload, driver: Driver, gauges: Gauges) -> None:
+    def __init__(self, workload: BenchWorkload, driver: BenchDriver, gauges: Gauges) -> None:
         self.workload = workload
         self.driver = driver
         self.gauges = gauges
@@ -274,7 +274,7 @@ def _waiting_cpu_share(run: _Run) -> float:
     return cpu / (run.gauges.clock_seconds() - start)
 
 
-def _freed_placements(workload: Workload) -> list[Placement]:
+def _freed_placements(workload: BenchWorkload) -> list[Placement]:
     """Return allocations that fill a node alone, spread over the cluster."""
     placements = list(workload.placements())
     return placements[:: max(1, len(placements) // _FREED_NODES)][:_FREED_NODES]

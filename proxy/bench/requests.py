@@ -13,12 +13,12 @@ import yaml
 
 from ..si import si_pb2 as si
 from ..si.constants import ALLOC_TYPE_DEFAULT, CPU, FOREIGN, MEMORY
-from .workloads import Application
+from .workloads import BenchApplication
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .workloads import Placement, Queue, Size, Workload
+    from .workloads import BenchQueue, BenchWorkload, Placement, Size
 
 __all__ = [
     "RM_ID",
@@ -41,7 +41,7 @@ _USER: Final = "bench"
 _EXTRA_CONFIGURATION: Final = {"event.trackingEnabled": "true", "log.level": "warn"}
 
 
-def configuration_text(workload: Workload) -> str:
+def configuration_text(workload: BenchWorkload) -> str:
     """Return the queue configuration as YAML."""
     partition: dict[str, object] = {"name": _PARTITION}
     if workload.node_sort_policy is not None:
@@ -51,7 +51,7 @@ def configuration_text(workload: Workload) -> str:
     return yaml.safe_dump({"partitions": [partition]}, sort_keys=False)
 
 
-def _queue_entry(queue: Queue) -> dict[str, object]:
+def _queue_entry(queue: BenchQueue) -> dict[str, object]:
     entry: dict[str, object] = {"name": queue.name}
     resources = {
         name: _quantities(size)
@@ -72,7 +72,7 @@ def _quantities(size: Size) -> Mapping[str, str]:
     return {MEMORY: str(size.memory), CPU: f"{size.vcore_milli}m"}
 
 
-def registration_request(workload: Workload) -> si.RegisterResourceManagerRequest:
+def registration_request(workload: BenchWorkload) -> si.RegisterResourceManagerRequest:
     """Return the registration of the resource manager with the workload's queues."""
     return si.RegisterResourceManagerRequest(
         rmID=RM_ID,
@@ -88,7 +88,7 @@ def node_id(number: int) -> str:
     return f"node-{number:05d}"
 
 
-def node_request(workload: Workload) -> si.NodeRequest:
+def node_request(workload: BenchWorkload) -> si.NodeRequest:
     """Return the creation of all nodes."""
     request = si.NodeRequest(rmID=RM_ID)
     for number in range(workload.node_count):
@@ -97,20 +97,20 @@ def node_request(workload: Workload) -> si.NodeRequest:
     return request
 
 
-def application_request(workload: Workload) -> si.ApplicationRequest:
+def application_request(workload: BenchWorkload) -> si.ApplicationRequest:
     """Return the submission of all applications."""
     return _submission(workload.applications())
 
 
-def mark_request(workload: Workload) -> si.ApplicationRequest:
+def mark_request(workload: BenchWorkload) -> si.ApplicationRequest:
     """Return the submission of one more application, which never asks for anything.
 
     A scheduler takes requests in order, so its acceptance says that all that was sent before is in.
     """
-    return _submission((Application("mark", workload.leaf_paths()[0]),))
+    return _submission((BenchApplication("mark", workload.leaf_paths()[0]),))
 
 
-def _submission(applications: Iterable[Application]) -> si.ApplicationRequest:
+def _submission(applications: Iterable[BenchApplication]) -> si.ApplicationRequest:
     request = si.ApplicationRequest(rmID=RM_ID)
     for application in applications:
         request.new.add(
@@ -122,7 +122,7 @@ def _submission(applications: Iterable[Application]) -> si.ApplicationRequest:
     return request
 
 
-def placement_request(workload: Workload) -> si.AllocationRequest:
+def placement_request(workload: BenchWorkload) -> si.AllocationRequest:
     """Return what the nodes hold before the first ask: foreign allocations first, then the others.
 
     Foreign allocations are not answered. Because they go first, the answer to the last of the others says
@@ -149,12 +149,12 @@ def _add_placement(request: si.AllocationRequest, placement: Placement) -> None:
         allocation.applicationID = placement.application_id
 
 
-def ask_requests(workload: Workload, wave: int) -> list[si.AllocationRequest]:
+def ask_requests(workload: BenchWorkload, wave: int) -> list[si.AllocationRequest]:
     """Return the asks of one wave, counted from 0: one request an application."""
     return [_ask_request(workload, application, wave) for application in workload.applications()]
 
 
-def _ask_request(workload: Workload, application: Application, wave: int) -> si.AllocationRequest:
+def _ask_request(workload: BenchWorkload, application: BenchApplication, wave: int) -> si.AllocationRequest:
     request = si.AllocationRequest(rmID=RM_ID)
     sizes = workload.ask_sizes
     for number in range(workload.asks_per_wave):

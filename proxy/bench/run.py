@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from .engine import Engine
+from .engine import EngineKind
 from .errors import BenchError
 from .figures import figures_from_json, median_figures
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .figures import Figures
-    from .workloads import Workload
+    from .workloads import BenchWorkload
 
 __all__ = ["run_all", "run_in_process_of_its_own"]
 
@@ -24,12 +24,12 @@ _PROCESS_SECONDS_MAX: Final = 3_600
 
 
 def run_all(
-    workloads: Sequence[Workload],
-    engines: Sequence[Engine],
+    workloads: Sequence[BenchWorkload],
+    engines: Sequence[EngineKind],
     *,
     repeat: int,
     threads: int | None = None,
-    run: Callable[[Workload, Engine], Figures] | None = None,
+    run: Callable[[BenchWorkload, EngineKind], Figures] | None = None,
 ) -> Iterator[Figures]:
     """Give the figures of every workload on every engine, each as soon as it is done.
 
@@ -50,14 +50,16 @@ def run_all(
             yield median_figures([run_once(workload, engine) for _ in range(repeat)])
 
 
-def run_in_process_of_its_own(workload: Workload, engine: Engine, threads: int | None = None) -> Figures:
+def run_in_process_of_its_own(
+    workload: BenchWorkload, engine: EngineKind, threads: int | None = None
+) -> Figures:
     """Run a workload once in a fresh interpreter; `threads` are those of the engine `threads`, if it is that.
 
     Raises:
         BenchError: the process failed; the message ends with what it wrote last.
     """
     command = [sys.executable, "-m", "licorne.proxy.bench.child", workload.name, engine.value]
-    if threads is not None and engine is Engine.THREADS:
+    if threads is not None and engine is EngineKind.THREADS:
         command.append(str(threads))
     try:
         done = subprocess.run(  # noqa: S603 - our own module, with names from our own tables

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_NAMES",
     "WORKLOADS",
-    "Application",
+    "BenchApplication",
+    "BenchQueue",
+    "BenchWorkload",
     "Course",
     "NodeFill",
     "Placement",
-    "Queue",
     "Size",
-    "Workload",
     "workload_named",
 ]
 
@@ -44,14 +44,14 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class BenchQueue:
     """A queue of the configuration; without children it is a leaf."""
 
     name: str
     guaranteed: Size | None = None
     maximum: Size | None = None
     application_sort_policy: str | None = None
-    children: tuple[Queue, ...] = ()
+    children: tuple[BenchQueue, ...] = ()
 
 
 class NodeFill(Enum):
@@ -76,7 +76,7 @@ class Course(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class BenchApplication:
     """An application and the leaf it is submitted to."""
 
     application_id: str
@@ -94,13 +94,13 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class BenchWorkload:
     """One cluster and what is asked of it."""
 
     name: str
     node_count: int
     node_size: Size
-    queues: tuple[Queue, ...]
+    queues: tuple[BenchQueue, ...]
     applications_per_leaf: int
     asks_per_wave: int
     ask_sizes: tuple[Size, ...]
@@ -108,10 +108,10 @@ class Workload:
     node_fill: NodeFill = NodeFill.EMPTY
     course: Course = Course.PLACE
 
-    def applications(self) -> tuple[Application, ...]:
+    def applications(self) -> tuple[BenchApplication, ...]:
         """Return the applications, leaf by leaf."""
         return tuple(
-            Application(f"{path}-{number:03d}", path)
+            BenchApplication(f"{path}-{number:03d}", path)
             for path in self.leaf_paths()
             for number in range(self.applications_per_leaf)
         )
@@ -146,7 +146,7 @@ class Workload:
         return self.application_count * self.asks_per_wave * self.wave_count
 
 
-def _leaf_paths(queue: Queue, parent_path: str) -> Iterator[str]:
+def _leaf_paths(queue: BenchQueue, parent_path: str) -> Iterator[str]:
     path = f"{parent_path}.{queue.name}"
     if not queue.children:
         yield path
@@ -170,16 +170,16 @@ def _pieces(fill: NodeFill, number: int, node_size: Size) -> tuple[tuple[Size, b
 _UNIT: Final = Size(10, 1)
 _FIVE_SIZES: Final = (Size(10, 1), Size(20, 2), Size(30, 3), Size(40, 4), Size(50, 5))
 _TWO_QUEUES: Final = (
-    Queue(name="a", guaranteed=Size(100_000, 10_000_000)),
-    Queue(name="b", guaranteed=Size(1_000_000, 10_000_000)),
+    BenchQueue(name="a", guaranteed=Size(100_000, 10_000_000)),
+    BenchQueue(name="b", guaranteed=Size(1_000_000, 10_000_000)),
 )
 _TEN_PARENTS: Final = tuple(
-    Queue(
+    BenchQueue(
         name=f"p{parent}",
         guaranteed=Size(15_000, 1_500),
         maximum=Size(35_000, 3_500),
         children=tuple(
-            Queue(name=f"q{leaf}", guaranteed=Size(1_500, 150), maximum=Size(3_500, 350))
+            BenchQueue(name=f"q{leaf}", guaranteed=Size(1_500, 150), maximum=Size(3_500, 350))
             for leaf in range(10)
         ),
     )
@@ -187,15 +187,15 @@ _TEN_PARENTS: Final = tuple(
 )
 
 
-def _leaves(count: int, application_sort_policy: str | None = None) -> tuple[Queue, ...]:
+def _leaves(count: int, application_sort_policy: str | None = None) -> tuple[BenchQueue, ...]:
     return tuple(
-        Queue(name=f"q{number:02d}", application_sort_policy=application_sort_policy)
+        BenchQueue(name=f"q{number:02d}", application_sort_policy=application_sort_policy)
         for number in range(count)
     )
 
 
-def _two_applications(name: str, node_count: int, node_size: Size, ask_count: int) -> Workload:
-    return Workload(
+def _two_applications(name: str, node_count: int, node_size: Size, ask_count: int) -> BenchWorkload:
+    return BenchWorkload(
         name=name,
         node_count=node_count,
         node_size=node_size,
@@ -206,20 +206,20 @@ def _two_applications(name: str, node_count: int, node_size: Size, ask_count: in
     )
 
 
-def _just_enough_room(node_count: int) -> Workload:
+def _just_enough_room(node_count: int) -> BenchWorkload:
     units = 10_000 // node_count + 1
     return _two_applications(f"u{node_count}", node_count, Size(10 * units, units), 5_000)
 
 
 def _many_applications(
     name: str,
-    queues: tuple[Queue, ...],
+    queues: tuple[BenchQueue, ...],
     *,
     applications_per_leaf: int,
     node_count: int = 1_000,
     ask_count: int = 10,
-) -> Workload:
-    return Workload(
+) -> BenchWorkload:
+    return BenchWorkload(
         name=name,
         node_count=node_count,
         node_size=Size(400, 40),
@@ -230,8 +230,8 @@ def _many_applications(
     )
 
 
-def _nearly_full(name: str, node_sort_policy: str) -> Workload:
-    return Workload(
+def _nearly_full(name: str, node_sort_policy: str) -> BenchWorkload:
+    return BenchWorkload(
         name=name,
         node_count=2_000,
         node_size=Size(600, 60),
@@ -246,8 +246,8 @@ def _nearly_full(name: str, node_sort_policy: str) -> Workload:
 
 def _thousand_nodes(
     name: str, course: Course, *, applications_per_leaf: int, node_fill: NodeFill = NodeFill.EMPTY
-) -> Workload:
-    return Workload(
+) -> BenchWorkload:
+    return BenchWorkload(
         name=name,
         node_count=1_000,
         node_size=Size(100, 10),
@@ -260,7 +260,7 @@ def _thousand_nodes(
     )
 
 
-WORKLOADS: Final[tuple[Workload, ...]] = (
+WORKLOADS: Final[tuple[BenchWorkload, ...]] = (
     _just_enough_room(500),
     _just_enough_room(1_000),
     _just_enough_room(2_000),
@@ -282,7 +282,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
 DEFAULT_NAMES: Final = ("u500", "u1000", "u5000", "a", "a_fifo", "b", "c")
 
 
-def workload_named(name: str) -> Workload:
+def workload_named(name: str) -> BenchWorkload:
     """Return the workload of that name.
 
     Raises:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..bench.engine import Engine
+from ..bench.engine import EngineKind
 from ..bench.errors import BenchError, UnknownWorkloadError
 from ..bench.workloads import DEFAULT_NAMES, WORKLOADS, workload_named
 from ..terminal.bad_input import ends_on, say
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..bench.figures import Figures
-    from ..bench.workloads import Workload
+    from ..bench.workloads import BenchWorkload
 
 __all__ = ["bench"]
 
 _NAMES = " ".join(workload.name for workload in WORKLOADS)
 
 
-def _engine(value: str | Engine) -> Engine:
+def _engine(value: str | EngineKind) -> EngineKind:
     """Return the engine of that name."""
     try:
-        return Engine(value)
+        return EngineKind(value)
     except ValueError:
-        names = ", ".join(engine.value for engine in Engine)
+        names = ", ".join(engine.value for engine in EngineKind)
         raise typer.BadParameter(
             f"{value!r} is unknown, there are {names}", param_hint="'--engine'"
         ) from None
@@ -42,8 +42,8 @@ def bench(
     ] = None,
     *,
     engine: Annotated[
-        Engine, typer.Option(metavar="NAME", parser=_engine, help="The engine to run on.")
-    ] = Engine.ACTORS,
+        EngineKind, typer.Option(metavar="NAME", parser=_engine, help="The engine to run on.")
+    ] = EngineKind.ACTORS,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -66,13 +66,13 @@ def bench(
 ) -> None:
     """Measure how fast the scheduler is, in units of what this machine allows."""
     chosen = _chosen(workloads or [], all_workloads=all_workloads)
-    engines = list(Engine) if all_engines else [engine]
-    if threads is not None and Engine.THREADS not in engines:
+    engines = list(EngineKind) if all_engines else [engine]
+    if threads is not None and EngineKind.THREADS not in engines:
         raise typer.BadParameter(f"--threads is for the engine threads, not for {engine.value}")
     _report(_run(chosen, engines, repeat, threads), as_json=as_json)
 
 
-def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[Workload]:
+def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[BenchWorkload]:
     if all_workloads and names:
         raise typer.BadParameter(f"--all runs every workload; leave out {' '.join(names)}")
     if all_workloads:
@@ -84,7 +84,7 @@ def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[Workload]:
 
 
 def _run(
-    workloads: Sequence[Workload], engines: Sequence[Engine], repeat: int, threads: int | None
+    workloads: Sequence[BenchWorkload], engines: Sequence[EngineKind], repeat: int, threads: int | None
 ) -> list[Figures]:
     from ..bench.run import run_all
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ...model.values.documents import Document
     from ..explanation.stage import StageOptions
-    from ..explanation.text import Line
+    from ..explanation.text import TextLine
     from ..explanation.words import Where
     from ..scheduler.scheduler import Scheduler
 
@@ -51,7 +51,7 @@ class Moment:
         self,
         ask: Callable[[Scheduler], T],
         document_of: Callable[[T, Where], Document],
-        lines_of: Callable[[T, Where], Iterable[Line]],
+        lines_of: Callable[[T, Where], Iterable[TextLine]],
     ) -> None:
         """Play the input up to the moment, ask the scheduler, and print its answer."""
         from ..explanation.stage import stage_for

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...model.values.documents import Document
-    from ..explanation.stage import Stage
-    from ..explanation.text import Line
+    from ..explanation.stage import PlayedInput
+    from ..explanation.text import TextLine
 
 __all__ = ["moment_document", "print_document", "print_lines"]
 
 
-def print_lines(stage: Stage, lines: Iterable[Line]) -> None:
+def print_lines(stage: PlayedInput, lines: Iterable[TextLine]) -> None:
     """Print lines below the moment that they are about."""
     console = output_console()
     played = f", after line {stage.line}" if stage.line is not None else ""
@@ -35,6 +35,6 @@ def print_document(document: Document) -> None:
     write_line(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def moment_document(stage: Stage) -> Document:
+def moment_document(stage: PlayedInput) -> Document:
     """Return the moment as a document."""
     return {"elapsed": stage.elapsed_ns, "line": stage.line}

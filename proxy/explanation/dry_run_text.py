@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...model.resources.quantity_texts import resource_text
 from .documents import blocker_document, nodes_document, place_document, rule_document
-from .text import Line, blocker_lines, node_lines, rule_lines
+from .text import TextLine, blocker_lines, node_lines, rule_lines
 from .words import place_line
 
 if TYPE_CHECKING:
@@ -19,30 +19,32 @@ if TYPE_CHECKING:
 __all__ = ["dry_run_document", "dry_run_lines"]
 
 
-def dry_run_lines(run: DryRun, where: Where) -> Iterator[Line]:
+def dry_run_lines(run: DryRun, where: Where) -> Iterator[TextLine]:
     """Write where an application, and an ask of it, would go."""
     kind = "new application" if run.is_new else "application"
     group = f", group {run.limit_group}" if run.limit_group else ""
     user = f" of user {run.user.name}" if run.user.name else ""
-    yield Line(f"{kind} {run.application_id}{user}{group} in {run.partition}", style="bold")
+    yield TextLine(f"{kind} {run.application_id}{user}{group} in {run.partition}", style="bold")
     yield from rule_lines(run.rules, where)
     if run.rejection:
-        yield Line(f"rejected: {run.rejection}", 1, "red")
+        yield TextLine(f"rejected: {run.rejection}", 1, "red")
         return
     made = f" (made for it: {', '.join(run.creates)})" if run.creates else ""
-    yield Line(f"queue: {run.queue_path}{made}", 1, "green")
+    yield TextLine(f"queue: {run.queue_path}{made}", 1, "green")
     if run.place is not None:
-        yield Line(place_line(run.place, where), 1)
+        yield TextLine(place_line(run.place, where), 1)
     yield from blocker_lines(run.blockers, where, run.time_ns, 1)
     ask = run.ask
     if ask is None:
         return
-    yield Line(f"ask {ask.allocation_key}: {resource_text(ask.resource)}; priority {ask.priority}", 0, "bold")
+    yield TextLine(
+        f"ask {ask.allocation_key}: {resource_text(ask.resource)}; priority {ask.priority}", 0, "bold"
+    )
     if ask.place is not None:
-        yield Line(place_line(ask.place, where), 1)
+        yield TextLine(place_line(ask.place, where), 1)
     yield from blocker_lines(ask.blockers, where, run.time_ns, 1)
     if run.node_id:
-        yield Line(f"node: {run.node_id}", 1, "green")
+        yield TextLine(f"node: {run.node_id}", 1, "green")
     if ask.nodes is not None:
         yield from node_lines(ask.nodes, 1)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..transcripts.transcript import Line
     from .words import Where
 
-__all__ = ["Stage", "StageOptions", "moment_ns", "stage_for"]
+__all__ = ["PlayedInput", "StageOptions", "moment_ns", "stage_for"]
 
 _FIRST_PARTITION: Final = "partitions[0]"
 
@@ -81,7 +81,7 @@ def moment_ns(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PlayedInput:
     """A scheduler at a moment.
 
     `elapsed_ns` is the virtual time since the start, `line` the last line of a transcript that was played.
@@ -94,7 +94,7 @@ class Stage:
 
 
 @contextmanager
-def stage_for(options: StageOptions) -> Iterator[Stage]:
+def stage_for(options: StageOptions) -> Iterator[PlayedInput]:
     """Play an input up to a moment; the scheduler ends with the context.
 
     Raises:
@@ -129,7 +129,7 @@ class _Replayed:
         configuration = None if given is None else given.text
         self._replay = Replay(scheduler, lambda _: None, configuration=configuration)
 
-    def play(self) -> Stage:
+    def play(self) -> PlayedInput:
         """Replay the lines up to the moment."""
         options, scheduler = self._options, self._replay.scheduler
         last = self._lines[-1].number if self._lines else 0
@@ -146,7 +146,7 @@ class _Replayed:
             if not whole:
                 break
         elapsed_ns = scheduler.now_ns() - EPOCH_2000_NS
-        return Stage(scheduler, elapsed_ns, played, self._where)
+        return PlayedInput(scheduler, elapsed_ns, played, self._where)
 
     def _part(self, line: Line) -> tuple[bool, Line | None]:
         """Return whether a line ends before the moment does, and what of it is to be played."""
@@ -179,7 +179,7 @@ class _Replayed:
 # --------------------------------------------------------------------------------------- simulations
 
 
-def _simulated(options: StageOptions, core: SchedulerCore, given: GivenQueues | None) -> Stage:
+def _simulated(options: StageOptions, core: SchedulerCore, given: GivenQueues | None) -> PlayedInput:
     """Simulate a workload up to the moment."""
     work = load_input(options.input)
     if given is not None:
@@ -191,7 +191,7 @@ def _simulated(options: StageOptions, core: SchedulerCore, given: GivenQueues | 
     manager = SimulatedRM(work, core, books, text)
     driver = Driver(core, manager, books, progress=NoProgress(), stopwatch=lambda: 0.0)
     driver.run(until_ns=options.at_ns)
-    return Stage(core.scheduler, core.now_ns() - origin_ns, None, _place_finder(options))
+    return PlayedInput(core.scheduler, core.now_ns() - origin_ns, None, _place_finder(options))
 
 
 def _place_finder(options: StageOptions) -> Where:

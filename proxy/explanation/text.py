@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from ...model.state.preemption_log import PreemptionRecord
     from .words import Where
 
-__all__ = ["Line", "blocker_lines", "lines_of", "node_lines", "rule_lines"]
+__all__ = ["TextLine", "blocker_lines", "lines_of", "node_lines", "rule_lines"]
 
 _NAMES_MAX = 5
 """How many asks of one answer are named."""
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line; the style is one of rich, the depth how far it is indented."""
 
     text: str
@@ -33,19 +33,19 @@ class Line(NamedTuple):
     style: str = ""
 
 
-def lines_of(explanation: Explanation, where: Where) -> Iterator[Line]:
+def lines_of(explanation: Explanation, where: Where) -> Iterator[TextLine]:
     """Write an explanation."""
-    yield Line(_headline(explanation), style="bold")
+    yield TextLine(_headline(explanation), style="bold")
     if explanation.rejection:
-        yield Line(f"rejected: {explanation.rejection}", 1, "red")
+        yield TextLine(f"rejected: {explanation.rejection}", 1, "red")
     yield from rule_lines(explanation.rules, where)
     yield from blocker_lines(explanation.blockers, where, explanation.time_ns, 1)
     if explanation.is_draining:
-        yield Line(
+        yield TextLine(
             f"queue {explanation.queue_path} is draining: what it has goes on, nothing new comes in", 1
         )
     for place in explanation.places:
-        yield Line(place_line(place, where), 1)
+        yield TextLine(place_line(place, where), 1)
     yield from _gang_lines(explanation)
     yield from _waiting_lines(explanation, where)
     yield from _other_asks(explanation)
@@ -66,46 +66,46 @@ def _headline(explanation: Explanation) -> str:
     )
 
 
-def rule_lines(rules: Sequence[RuleOutcome], where: Where) -> Iterator[Line]:
+def rule_lines(rules: Sequence[RuleOutcome], where: Where) -> Iterator[TextLine]:
     """Write what each placement rule said."""
     for rule in rules:
         place = place_of(rule.position, where)
-        yield Line(f"rule {rule.number} {rule.rule}: {rule.why}" + (f" ({place})" if place else ""), 1)
+        yield TextLine(f"rule {rule.number} {rule.rule}: {rule.why}" + (f" ({place})" if place else ""), 1)
 
 
-def blocker_lines(blockers: Iterable[Blocker], where: Where, now_ns: int, depth: int) -> Iterator[Line]:
+def blocker_lines(blockers: Iterable[Blocker], where: Where, now_ns: int, depth: int) -> Iterator[TextLine]:
     """Write what stands in the way, with the numbers and what would have to change."""
     for blocker in blockers:
         place = ""
         if not blocker.lacks and blocker.position is not None:
             place = where(blocker.position)
-        yield Line(what_blocks(blocker, now_ns) + (f" ({place})" if place else ""), depth, "yellow")
+        yield TextLine(what_blocks(blocker, now_ns) + (f" ({place})" if place else ""), depth, "yellow")
         for lack in blocker.lacks:
-            yield Line(lack_line(lack, where), depth + 1)
+            yield TextLine(lack_line(lack, where), depth + 1)
         for change in changes_of(blocker, now_ns):
-            yield Line(f"to change: {change}", depth + 1, "green")
+            yield TextLine(f"to change: {change}", depth + 1, "green")
 
 
-def node_lines(nodes: NodeSummary, depth: int) -> Iterator[Line]:
+def node_lines(nodes: NodeSummary, depth: int) -> Iterator[TextLine]:
     """Write what the nodes say."""
     for tally in nodes.tallies:
-        yield Line(f"nodes: {tally_line(tally, nodes)}", depth)
+        yield TextLine(f"nodes: {tally_line(tally, nodes)}", depth)
     if nodes.with_room:
-        yield Line(f"nodes: {nodes.with_room} of {nodes.total} with room, first {nodes.first}", depth)
+        yield TextLine(f"nodes: {nodes.with_room} of {nodes.total} with room, first {nodes.first}", depth)
     if nodes.nearest is not None and not nodes.with_room:
-        yield Line(miss_line(nodes.nearest), depth)
+        yield TextLine(miss_line(nodes.nearest), depth)
 
 
-def _gang_lines(explanation: Explanation) -> Iterator[Line]:
+def _gang_lines(explanation: Explanation) -> Iterator[TextLine]:
     gang = explanation.gang
     if gang is None:
         return
     style = "Hard" if gang.hard else "Soft"
     text = f"gang ({style}): {resource_text(gang.placed)} placed of {resource_text(gang.announced)} announced"
-    yield Line(text, 1)
+    yield TextLine(text, 1)
     for group in gang.task_groups:
         placeholders = counted(group.placeholders, "placeholder")
-        yield Line(
+        yield TextLine(
             f"task group {group.name}: {placeholders}, {group.waiting} waiting, {group.placed} placed, "
             f"{group.replaced} replaced, {group.ended} ended",
             2,
@@ -115,17 +115,17 @@ def _gang_lines(explanation: Explanation) -> Iterator[Line]:
 # --------------------------------------------------------------------------------------------- asks
 
 
-def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[Line]:
+def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[TextLine]:
     """Write the asks that wait; neighbours with the same answer share one."""
     for _, group in groupby(explanation.waiting, key=_answer):
         asks = list(group)
-        yield Line(_ask_headline(asks, explanation), 0, "bold")
+        yield TextLine(_ask_headline(asks, explanation), 0, "bold")
         ask = asks[0]
         nothing = not ask.blockers and not explanation.blockers
         if nothing:
-            yield Line("nothing stands in its way: it is placed when its turn comes", 1, "green")
+            yield TextLine("nothing stands in its way: it is placed when its turn comes", 1, "green")
         if ask.reserved_node:
-            yield Line(f"node {ask.reserved_node} is reserved for it", 1)
+            yield TextLine(f"node {ask.reserved_node} is reserved for it", 1)
         yield from blocker_lines(ask.blockers, where, explanation.time_ns, 1)
         if ask.nodes is not None:
             yield from node_lines(ask.nodes, 1)
@@ -133,7 +133,7 @@ def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[Line]:
             times = "once" if noted.count == 1 else f"{noted.count} times"
             ago = duration_text(explanation.time_ns - noted.last_ns)
             whose = f" on {ask.allocation_key}" if len(asks) > 1 else ""
-            yield Line(f"noted{whose} {times}, last {ago} ago: {noted.text}", 1, "dim")
+            yield TextLine(f"noted{whose} {times}, last {ago} ago: {noted.text}", 1, "dim")
 
 
 def _answer(ask: AskExplanation) -> tuple[object, ...]:
@@ -166,7 +166,7 @@ def _ask_headline(asks: list[AskExplanation], explanation: Explanation) -> str:
     return f"{names}{more} {verb} for {age}: {'; '.join(parts)}"
 
 
-def _other_asks(explanation: Explanation) -> Iterator[Line]:
+def _other_asks(explanation: Explanation) -> Iterator[TextLine]:
     """Write what does not wait, by what has become of it."""
     for status in AskStatus:
         asks = [ask for ask in explanation.asks if ask.status is status]
@@ -174,19 +174,19 @@ def _other_asks(explanation: Explanation) -> Iterator[Line]:
             continue
         names = [f"{ask.allocation_key} on {ask.node_id}" for ask in asks[:_NAMES_MAX]]
         more = f" and {len(asks) - _NAMES_MAX} more" if len(asks) > _NAMES_MAX else ""
-        yield Line(f"{status.value}: {', '.join(names)}{more}", 0, "bold")
+        yield TextLine(f"{status.value}: {', '.join(names)}{more}", 0, "bold")
 
 
 # --------------------------------------------------------------------------------------- preemptions
 
 
-def _preemption_lines(explanation: Explanation) -> Iterator[Line]:
+def _preemption_lines(explanation: Explanation) -> Iterator[TextLine]:
     for record in explanation.preemptions:
-        yield Line(_preemption_headline(record, explanation), 0, "bold")
+        yield TextLine(_preemption_headline(record, explanation), 0, "bold")
         for text in record.explain():
-            yield Line(text, 1)
+            yield TextLine(text, 1)
     if explanation.loops:
-        yield Line(f"preemptions that repeat one that came to nothing: {explanation.loops}", 0, "red")
+        yield TextLine(f"preemptions that repeat one that came to nothing: {explanation.loops}", 0, "red")
 
 
 def _preemption_headline(record: PreemptionRecord, explanation: Explanation) -> str:

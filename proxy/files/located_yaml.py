@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...model.configuration.problems import ConfigurationError, Finding, Problem
+from ...model.configuration.problems import ConfigurationError, Problem, RuleFinding
 from ...model.configuration.schema import Position
 from ...model.configuration.text.composing import compose
 from ...model.configuration.text.nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
@@ -38,7 +38,7 @@ class LocatedYaml:
     positions: dict[str, Position]
     key_positions: dict[str, Position]
 
-    def finding(self, way: Iterable[int | str], text: str, *, at_key: bool = False) -> Finding:
+    def finding(self, way: Iterable[int | str], text: str, *, at_key: bool = False) -> RuleFinding:
         """Return a finding about the value at the end of a way, or about its key."""
         path = ""
         for step in way:
@@ -47,9 +47,9 @@ class LocatedYaml:
         if not at_key or path not in self.key_positions:
             return finding
         position = self.key_positions[path]
-        return Finding(Position(position.line, position.column, path), text)
+        return RuleFinding(Position(position.line, position.column, path), text)
 
-    def finding_at(self, path: str, text: str) -> Finding:
+    def finding_at(self, path: str, text: str) -> RuleFinding:
         """Return a finding about the value with a path.
 
         What is missing stands nowhere: the place is then the nearest mapping or list around it.
@@ -59,13 +59,13 @@ class LocatedYaml:
             shorter = _WITH_LAST_STEP.fullmatch(around)
             around = shorter[1] if shorter is not None else ""
         position = self.positions.get(around, Position(1, 1))
-        return Finding(Position(position.line, position.column, path), text)
+        return RuleFinding(Position(position.line, position.column, path), text)
 
-    def error(self, findings: Iterable[Finding]) -> ConfigurationError:
+    def error(self, findings: Iterable[RuleFinding]) -> ConfigurationError:
         """Return the error that carries findings, in order of the file."""
         return ConfigurationError(self.problems(findings))
 
-    def problems(self, findings: Iterable[Finding]) -> tuple[Problem, ...]:
+    def problems(self, findings: Iterable[RuleFinding]) -> tuple[Problem, ...]:
         """Return findings with the name of the file, in its order."""
         ordered = sorted(findings, key=lambda finding: (finding.position.line, finding.position.column))
         return tuple(Problem.of(finding, str(self.path)) for finding in ordered)
@@ -78,7 +78,7 @@ def read_located_yaml(path: Path) -> LocatedYaml:
         InputError: The file cannot be read.
         ConfigurationError: It is no YAML, or a key stands twice; all that is wrong is told.
     """
-    findings: list[Finding] = []
+    findings: list[RuleFinding] = []
     top = compose(read_text(path), findings)
     located = LocatedYaml(path, None, {}, {})
     if findings:

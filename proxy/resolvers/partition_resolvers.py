@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from ...model.configuration.problems import ConfigurationError, Finding, Problem
+from ...model.configuration.problems import ConfigurationError, Problem, RuleFinding
 from ...model.configuration.reader import DEFAULT_SOURCE
 from ...model.values.messages import full_partition_name
 from .cached import CachedResolver
@@ -133,7 +133,7 @@ def _problems(partition: PartitionConfig, error: ResolverSettingsError) -> list[
     kind = partition.user_group_resolver
     return [
         Problem.of(
-            Finding(position, f"the user group resolver {kind!r} cannot be used: {text}"), DEFAULT_SOURCE
+            RuleFinding(position, f"the user group resolver {kind!r} cannot be used: {text}"), DEFAULT_SOURCE
         )
         for text in error.problems
     ]

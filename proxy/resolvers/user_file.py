@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ...model.configuration.problems import Finding
+    from ...model.configuration.problems import RuleFinding
     from ..files.located_yaml import LocatedYaml, YamlValue
 
 __all__ = ["read_users"]
@@ -26,7 +26,7 @@ def read_users(path: Path) -> StaticResolver:
     """
     located = read_located_yaml(path)
     groups: dict[str, list[str]] = {}
-    findings: list[Finding] = []
+    findings: list[RuleFinding] = []
     if not isinstance(located.value, dict):
         raise located.error([located.finding([], "users with lists of groups are wanted")])
     for user, value in located.value.items():
@@ -40,7 +40,7 @@ def read_users(path: Path) -> StaticResolver:
     return StaticResolver(groups)
 
 
-def _no_names(located: LocatedYaml, user: str, groups: list[YamlValue]) -> Iterator[Finding]:
+def _no_names(located: LocatedYaml, user: str, groups: list[YamlValue]) -> Iterator[RuleFinding]:
     """Yield the groups that are no names."""
     for index, name in enumerate(groups):
         if not isinstance(name, str) or not name:

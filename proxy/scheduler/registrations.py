@@ -76,7 +76,7 @@ class Registrations:
         rm_id = registration.rm_id
         settings = self._read(registration.configuration, registration.extra_configuration)
         joining: Manager | None = None
-        change: _Change | None = None
+        change: _Transaction | None = None
         try:
             with self._lock:
                 self._check_running()
@@ -99,7 +99,7 @@ class Registrations:
             RequestError: the configuration is refused, and nothing has changed.
         """
         settings = self._read(configuration, extra_configuration)
-        change: _Change | None = None
+        change: _Transaction | None = None
         try:
             with self._lock:
                 self._check_running()
@@ -122,17 +122,17 @@ class Registrations:
         outlook = self._resolver_maker.look(configuration)
         return _Settings(outlook, *parse_extra_config(extra_configuration))
 
-    def _change(self, settings: _Settings, manager: Manager | None) -> _Change:
-        return _Change(self._managers, self._extra, self._resolver_maker, settings, manager)
+    def _change(self, settings: _Settings, manager: Manager | None) -> _Transaction:
+        return _Transaction(self._managers, self._extra, self._resolver_maker, settings, manager)
 
-    def _abandon(self, change: _Change | None, joining: Manager | None) -> None:
+    def _abandon(self, change: _Transaction | None, joining: Manager | None) -> None:
         """End what was made for a change that does not happen."""
         for partition in () if change is None else change.dropped:
             self._attempt(partial(self._managers.retire, partition))
         if joining is not None:
             self._attempt(joining.cancel)
 
-    def _finish(self, change: _Change, done: Reconfigured, leaver: Manager | None) -> None:
+    def _finish(self, change: _Transaction, done: Reconfigured, leaver: Manager | None) -> None:
         """End what a change has replaced, and say what is odd about it."""
         for partition in done.ended:
             self._attempt(partition.shut_down)
@@ -171,7 +171,7 @@ class _Settings:
 
 
 @final
-class _Change:
+class _Transaction:
     """One registration or reload: what makes its partitions, and enters them in the tables.
 
     The manager has its partitions of before, if it has any. There is none where an RM that is not known is

@@ -9,11 +9,11 @@ from ..si import si_pb2 as si
 if TYPE_CHECKING:
     from ..si.api import SchedulerAPI
 
-__all__ = ["Outbox"]
+__all__ = ["PendingRequests"]
 
 
 @final
-class Outbox:
+class PendingRequests:
     """The messages of one resource manager on their way to the scheduler, in order within each kind.
 
     A callback only adds: the scheduler is never called from inside its own callback.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .accounts import Account
     from .workloads.workload import SimulatedApplication, SimulatedTask
 
-__all__ = ["ApplicationState", "Stage", "Work"]
+__all__ = ["Stage", "SubmittedApplication", "Work"]
 
 
 class Stage(Enum):
@@ -28,7 +28,7 @@ class Stage(Enum):
 
 
 @dataclass(slots=True)
-class ApplicationState:
+class SubmittedApplication:
     """One application and its account; `held` are the keys of the tasks that are held back.
 
     `reason` is why it is over.

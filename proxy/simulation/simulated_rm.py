@@ -21,9 +21,9 @@ from .accounts import Owner
 from .agenda import Agenda
 from .books import AskEntry
 from .callback_guard import CallbackGuard
-from .outbox import Outbox
+from .outbox import PendingRequests
 from .reasons import without_names
-from .rm_state import ApplicationState, Stage, Work
+from .rm_state import Stage, SubmittedApplication, Work
 from .si_messages import (
     ask_message,
     new_application_message,
@@ -66,10 +66,10 @@ class SimulatedRM(ResourceManager):
         self._tasks_total = workload.task_count()
         self._steps_done = 0
         self._nodes = {node.node_id: node for node in workload.nodes}
-        self._applications: dict[str, ApplicationState] = {}
+        self._applications: dict[str, SubmittedApplication] = {}
         self._work: dict[str, Work] = {}
         self._agenda = Agenda(workload)
-        self._outbox = Outbox(core.api, RM_ID)
+        self._outbox = PendingRequests(core.api, RM_ID)
         self._guard = CallbackGuard(self)
 
     # ----------------------------------------------------------------------------------- traffic
@@ -194,7 +194,7 @@ class SimulatedRM(ResourceManager):
         )
         self._outbox.add_ask(message)
 
-    def _accepted(self, state: ApplicationState) -> None:
+    def _accepted(self, state: SubmittedApplication) -> None:
         """Count an application where it was placed, and ask for its tasks, or the placeholders of a gang."""
         found = self._core.queue_and_user(state.application.application_id, RM_ID)
         if found is not None:
@@ -212,14 +212,14 @@ class SimulatedRM(ResourceManager):
                 self._work[placeholder_key] = work
                 self._send_ask(placeholder_key, work, entry)
 
-    def _ask_for_held(self, state: ApplicationState) -> None:
+    def _ask_for_held(self, state: SubmittedApplication) -> None:
         """Ask for everything that was held back."""
         state.stage = Stage.OPEN
         held, state.held = state.held, []
         for key in held:
             self._send_ask(key, self._work[key], self._books.waiting[key])
 
-    def _over(self, state: ApplicationState, reason: str) -> None:
+    def _over(self, state: SubmittedApplication, reason: str) -> None:
         """Give up everything of an application that waits."""
         if state.stage is Stage.OVER:
             return
@@ -289,7 +289,7 @@ class SimulatedRM(ResourceManager):
         self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
 
 
-def _opened(application: SimulatedApplication, accounts: Accounts) -> ApplicationState:
+def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedApplication:
     """Return the state of an application that is submitted now, with an account for what it asks for."""
     asked = Owner(queue=application.queue, user=application.user, groups=application.groups)
-    return ApplicationState(application, accounts.opened(asked))
+    return SubmittedApplication(application, accounts.opened(asked))

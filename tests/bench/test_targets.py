@@ -7,7 +7,7 @@ from figure import Figure
 from support.proxy.bench_fakes import some_figures
 from targets import QUOTED, comparisons, goals, main
 
-from licorne.proxy.bench.engine import Engine
+from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Backlog
 from licorne.proxy.bench.report import report_json
 from licorne.proxy.bench.workloads import WORKLOADS
@@ -41,7 +41,7 @@ def test_a_slower_machine_is_no_lack_of_flatness() -> None:
 
 def test_engines_are_not_mixed_in_a_comparison_of_workloads() -> None:
     """One engine on u500 and another on u5000 say nothing about flatness."""
-    runs = [some_figures("u500", engine=Engine.DIRECT), some_figures("u5000", engine=Engine.ACTORS)]
+    runs = [some_figures("u500", engine=EngineKind.DIRECT), some_figures("u5000", engine=EngineKind.ACTORS)]
 
     assert not list(comparisons(runs))
 
@@ -49,8 +49,8 @@ def test_engines_are_not_mixed_in_a_comparison_of_workloads() -> None:
 def test_actors_are_compared_with_direct() -> None:
     """They may take 1.25 times as long, which is 0.8 of the pace."""
     runs = [
-        some_figures("a", engine=Engine.ACTORS, pace=18_000.0),
-        some_figures("a", engine=Engine.DIRECT, pace=20_000.0),
+        some_figures("a", engine=EngineKind.ACTORS, pace=18_000.0),
+        some_figures("a", engine=EngineKind.DIRECT, pace=20_000.0),
     ]
 
     (comparison,) = comparisons(runs)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from ...resources.resource import Resource
     from ..documents import PartitionDocument
-    from ..problems import Finding
+    from ..problems import RuleFinding
     from ..schema import PartitionConfig, QueueConfig
 
 __all__ = ["validate_documents", "validate_partition"]
 
 
-def validate_documents(partitions: Sequence[PartitionDocument]) -> Iterator[Finding]:
+def validate_documents(partitions: Sequence[PartitionDocument]) -> Iterator[RuleFinding]:
     """Apply the rules about what is written before a configuration is made of it."""
     yield from validation_structure.partition_names_are_unique(partitions)
     for partition in partitions:
@@ -32,7 +32,7 @@ def validate_documents(partitions: Sequence[PartitionDocument]) -> Iterator[Find
         yield from validation_structure.root_has_no_resources(partition)
 
 
-def validate_partition(partition: PartitionConfig) -> list[Finding]:
+def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     """Apply the rules about one partition."""
     findings = list(validation_structure.limits_agree(partition))
     findings.extend(_queues(partition.root, 1))
@@ -44,7 +44,7 @@ def validate_partition(partition: PartitionConfig) -> list[Finding]:
     return findings
 
 
-def _queues(queue: QueueConfig, level: int) -> Iterator[Finding]:
+def _queues(queue: QueueConfig, level: int) -> Iterator[RuleFinding]:
     """Apply the rules about single queues to a queue and all below it."""
     yield from validation_queues.access_lists_are_readable(queue)
     yield from _limits(queue)
@@ -56,7 +56,7 @@ def _queues(queue: QueueConfig, level: int) -> Iterator[Finding]:
         yield from _queues(child, level + 1)
 
 
-def _limits(queue: QueueConfig) -> Iterator[Finding]:
+def _limits(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Apply the rules about the limits of one queue."""
     yield from validation_limits.limits_name_someone(queue)
     yield from validation_limits.limit_names_are_valid(queue)
@@ -69,7 +69,7 @@ def _limits(queue: QueueConfig) -> Iterator[Finding]:
     yield from validation_limits.limit_resources_fit_queue(queue)
 
 
-def _rules(partition: PartitionConfig) -> Iterator[Finding]:
+def _rules(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Apply the rules about placement rules."""
     for number, rule in enumerate(partition.placement_rules):
         yield from validation_placement.rule_names_are_valid(rule)
@@ -82,7 +82,7 @@ def _levels(
     queue: QueueConfig,
     resources: Mapping[tuple[str, str], Resource],
     applications: Mapping[tuple[str, str], int],
-    findings: list[Finding],
+    findings: list[RuleFinding],
 ) -> None:
     """Apply the rules about limits on different levels to a queue and all below it."""
     resources = validation_limit_levels.limit_resources_fit_levels_above(queue, resources, findings)

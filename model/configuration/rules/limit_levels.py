@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...resources.resource import Resource, component_wise_min, fits_undefined_unlimited
 from ...resources.texts import describe
 from ..names import WILDCARD
-from ..problems import Finding
+from ..problems import RuleFinding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ def _above(above: Mapping[tuple[str, str], _Limit], who: tuple[str, str]) -> tup
 
 
 def limit_resources_fit_levels_above(
-    queue: QueueConfig, above: Mapping[tuple[str, str], Resource], findings: list[Finding]
+    queue: QueueConfig, above: Mapping[tuple[str, str], Resource], findings: list[RuleFinding]
 ) -> Mapping[tuple[str, str], Resource]:
     """Refuse resources beyond those a queue above allows to the same user or group.
 
@@ -51,14 +51,14 @@ def limit_resources_fit_levels_above(
                 kind, name = who
                 own = f"{kind} {name} max resource {describe(limit.max_resources)} of queue {queue.name}"
                 text = _too_much(own, "maximum resource", describe(bound), by_wildcard=by_wildcard)
-                findings.append(Finding(limit.positions.get("maxresources", limit.position), text))
+                findings.append(RuleFinding(limit.positions.get("maxresources", limit.position), text))
             lowest = above.get(who)
             allowed[who] = component_wise_min(limit.max_resources, lowest)
     return allowed
 
 
 def limit_applications_fit_levels_above(
-    queue: QueueConfig, above: Mapping[tuple[str, str], int], findings: list[Finding]
+    queue: QueueConfig, above: Mapping[tuple[str, str], int], findings: list[RuleFinding]
 ) -> Mapping[tuple[str, str], int]:
     """Refuse more applications than a queue above allows to the same user or group, or any number of them.
 
@@ -73,7 +73,7 @@ def limit_applications_fit_levels_above(
                 kind, name = who
                 own = f"{kind} {name} max applications {limit.max_applications} of queue {queue.name}"
                 text = _too_much(own, "max applications", str(bound), by_wildcard=by_wildcard)
-                findings.append(Finding(limit.positions.get("maxapplications", limit.position), text))
+                findings.append(RuleFinding(limit.positions.get("maxapplications", limit.position), text))
             allowed[who] = limit.max_applications
     return allowed
 

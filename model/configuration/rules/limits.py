@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
 from ..names import WILDCARD, is_group_name, is_user_name
-from ..problems import Finding
+from ..problems import RuleFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,38 +34,38 @@ def _names(limit: LimitConfig, key: str) -> list[tuple[str, Position]]:
     return [(name, limit.positions.get(f"{key}[{i}]", limit.position)) for i, name in enumerate(names)]
 
 
-def limits_name_someone(queue: QueueConfig) -> Iterator[Finding]:
+def limits_name_someone(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a limit for nobody."""
     for limit in queue.limits:
         if not limit.users and not limit.groups:
-            yield Finding(
+            yield RuleFinding(
                 limit.position, f"empty user and group lists defined in limit {limit.description!r}"
             )
 
 
-def limit_names_are_valid(queue: QueueConfig) -> Iterator[Finding]:
+def limit_names_are_valid(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse what cannot be the name of a user or group."""
     for limit in queue.limits:
         for name, position in _names(limit, "users"):
             if name != WILDCARD and not is_user_name(name):
-                yield Finding(position, f"invalid limit user name {name!r} in limit definition")
+                yield RuleFinding(position, f"invalid limit user name {name!r} in limit definition")
         for name, position in _names(limit, "groups"):
             if name != WILDCARD and not is_group_name(name):
-                yield Finding(position, f"invalid limit group name {name!r} in limit definition")
+                yield RuleFinding(position, f"invalid limit group name {name!r} in limit definition")
 
 
-def limits_name_each_once(queue: QueueConfig) -> Iterator[Finding]:
+def limits_name_each_once(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a second limit for the same user or group in one queue; `*` counts as a name."""
     for kind, key in _KINDS:
         seen: set[str] = set()
         for limit in queue.limits:
             for name, position in _names(limit, key):
                 if name in seen:
-                    yield Finding(position, f"duplicated {kind} name {name!r}, already exists")
+                    yield RuleFinding(position, f"duplicated {kind} name {name!r}, already exists")
                 seen.add(name)
 
 
-def wildcards_come_last(queue: QueueConfig) -> Iterator[Finding]:
+def wildcards_come_last(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a named user or group after the wildcard."""
     for kind, key in _KINDS:
         after_wildcard = False
@@ -73,11 +73,11 @@ def wildcards_come_last(queue: QueueConfig) -> Iterator[Finding]:
             for name, position in _names(limit, key):
                 if after_wildcard and name != WILDCARD:
                     text = f"should not set no wildcard {kind} {name} after wildcard {kind} limit"
-                    yield Finding(position, text)
+                    yield RuleFinding(position, text)
                 after_wildcard = after_wildcard or name == WILDCARD
 
 
-def wildcard_group_is_not_alone(queue: QueueConfig) -> Iterator[Finding]:
+def wildcard_group_is_not_alone(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse the wildcard group in a queue whose limits have named no group before."""
     for limit in queue.limits:
         names = _names(limit, "groups")
@@ -86,31 +86,31 @@ def wildcard_group_is_not_alone(queue: QueueConfig) -> Iterator[Finding]:
                 "should not specify only one group limit that is using the wildcard. "
                 "There must be at least one limit with a group name defined"
             )
-            yield Finding(names[0][1], text)
+            yield RuleFinding(names[0][1], text)
         if names:
             return
 
 
-def limit_resources_are_positive(queue: QueueConfig) -> Iterator[Finding]:
+def limit_resources_are_positive(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse resources that are all zero; some of them may be."""
     for limit in queue.limits:
         all_readable = len(limit.max_resources) == len(limit.max_resources_texts)
         if limit.max_resources and all_readable and not strictly_greater_than_zero(limit.max_resources):
             text = f"MaxResources should be greater than zero in {limit.description!r} limit"
-            yield Finding(limit.positions.get("maxresources", limit.position), text)
+            yield RuleFinding(limit.positions.get("maxresources", limit.position), text)
 
 
-def limits_limit_something(queue: QueueConfig) -> Iterator[Finding]:
+def limits_limit_something(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a limit with neither resources nor a number of applications."""
     for limit in queue.limits:
         if limit.max_applications == 0 and not (limit.max_resources_texts or limit.max_resources):
             where = ("maxapplications", "maxresources")
             position = next((limit.positions[key] for key in where if key in limit.positions), limit.position)
             text = f"invalid resource combination for limit {limit.description} all resource limits are null"
-            yield Finding(position, text)
+            yield RuleFinding(position, text)
 
 
-def limit_applications_fit_queue(queue: QueueConfig) -> Iterator[Finding]:
+def limit_applications_fit_queue(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse more applications than the queue may have."""
     for limit in queue.limits:
         if 0 < queue.max_applications < limit.max_applications:
@@ -118,10 +118,10 @@ def limit_applications_fit_queue(queue: QueueConfig) -> Iterator[Finding]:
                 f"invalid MaxApplications settings for limit {limit.description}: {limit.max_applications} "
                 f"exceed the current queue MaxApplications {queue.max_applications}"
             )
-            yield Finding(limit.positions.get("maxapplications", limit.position), text)
+            yield RuleFinding(limit.positions.get("maxapplications", limit.position), text)
 
 
-def limit_resources_fit_queue(queue: QueueConfig) -> Iterator[Finding]:
+def limit_resources_fit_queue(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse resources beyond the maximum of the queue; the root queue has none."""
     for limit in queue.limits:
         if not fits_undefined_unlimited(queue.max, limit.max_resources):
@@ -129,4 +129,4 @@ def limit_resources_fit_queue(queue: QueueConfig) -> Iterator[Finding]:
                 f"invalid MaxResources settings for limit {limit.description}: they exceed the current queue "
                 "MaxResources"
             )
-            yield Finding(limit.positions.get("maxresources", limit.position), text)
+            yield RuleFinding(limit.positions.get("maxresources", limit.position), text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..problems import Finding
+from ..problems import RuleFinding
 from ..words import did_you_mean
 
 if TYPE_CHECKING:
@@ -17,17 +17,17 @@ __all__ = ["node_policy_is_known", "node_weights_are_not_negative"]
 _POLICIES: Final = ("fair", "binpacking")
 
 
-def node_policy_is_known(partition: PartitionConfig) -> Iterator[Finding]:
+def node_policy_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Refuse a policy other than `fair` and `binpacking`, spelled so; the empty text means `fair`."""
     policy = partition.node_sort_policy.type
     if policy and policy not in _POLICIES:
         position = partition.positions["nodesortpolicy.type"]
-        yield Finding(position, f"undefined policy: {policy}{did_you_mean(policy, _POLICIES)}")
+        yield RuleFinding(position, f"undefined policy: {policy}{did_you_mean(policy, _POLICIES)}")
 
 
-def node_weights_are_not_negative(partition: PartitionConfig) -> Iterator[Finding]:
+def node_weights_are_not_negative(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Refuse negative weights of resource types."""
     for name, weight in partition.node_sort_policy.resource_weights.items():
         if weight < 0:
             position = partition.positions[f"nodesortpolicy.resourceweights.{name}"]
-            yield Finding(position, f"negative resource weight for {name} is not allowed: {weight:g}")
+            yield RuleFinding(position, f"negative resource weight for {name} is not allowed: {weight:g}")

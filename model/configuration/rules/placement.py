@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..names import is_group_name, is_rule_name, is_user_name
 from ..patterns import PatternError, compile_pattern, is_pattern
-from ..problems import Finding
+from ..problems import RuleFinding
 from ..words import did_you_mean
 
 if TYPE_CHECKING:
@@ -41,24 +41,24 @@ def is_fixed(rule: RuleConfig) -> bool:
     return rule.name.lower() == _FIXED
 
 
-def rule_names_are_valid(rule: RuleConfig) -> Iterator[Finding]:
+def rule_names_are_valid(rule: RuleConfig) -> Iterator[RuleFinding]:
     """Refuse names of rules that are no identifiers; whether there is such a rule is another matter."""
     for link in chain(rule):
         if not is_rule_name(link.name):
             position = link.positions.get("name", link.position)
-            yield Finding(position, f"invalid rule name {link.name!r}, a name must be a valid identifier")
+            yield RuleFinding(position, f"invalid rule name {link.name!r}, a name must be a valid identifier")
 
 
-def filter_types_are_known(rule: RuleConfig) -> Iterator[Finding]:
+def filter_types_are_known(rule: RuleConfig) -> Iterator[RuleFinding]:
     """Refuse filters that neither allow nor deny."""
     for link in chain(rule):
         kind = link.filter.type
         if kind and kind.lower() not in _FILTER_TYPES:
             text = f"invalid rule filter type {kind}, filter type must be either '', allow or deny"
-            yield Finding(link.positions["filter.type"], f"{text}{did_you_mean(kind, _FILTER_TYPES)}")
+            yield RuleFinding(link.positions["filter.type"], f"{text}{did_you_mean(kind, _FILTER_TYPES)}")
 
 
-def filter_entries_are_readable(rule: RuleConfig) -> Iterator[Finding]:
+def filter_entries_are_readable(rule: RuleConfig) -> Iterator[RuleFinding]:
     """Refuse a single entry that is neither a name nor a regular expression.
 
     Entries of longer lists are names, and those that cannot be are passed over.
@@ -70,21 +70,21 @@ def filter_entries_are_readable(rule: RuleConfig) -> Iterator[Finding]:
 
 def _single_entry(
     kind: str, entries: tuple[str, ...], is_name: Callable[[str], bool], positions: Mapping[str, Position]
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     if len(entries) != 1 or is_name(entries[0]):
         return
     text = f"invalid rule filter {kind} list is not a proper list or regexp: {entries[0]!r}"
     position = positions[f"filter.{kind}s[0]"]
     if not is_pattern(entries[0]):
-        yield Finding(position, text)
+        yield RuleFinding(position, text)
         return
     try:
         compile_pattern(entries[0])
     except PatternError as error:
-        yield Finding(position, f"{text}: {error}")
+        yield RuleFinding(position, f"{text}: {error}")
 
 
-def fixed_queues_exist(number: int, rule: RuleConfig, root: QueueConfig) -> Iterator[Finding]:
+def fixed_queues_exist(number: int, rule: RuleConfig, root: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a rule whose fixed part leads where no application can go.
 
     The fixed part is what the outermost rules of the chain say, as far as they are fixed; it is looked up in
@@ -101,7 +101,7 @@ def fixed_queues_exist(number: int, rule: RuleConfig, root: QueueConfig) -> Iter
     for link in fixed[1:]:
         if link.value.startswith(_ROOT):
             position = link.positions.get("value", link.position)
-            yield Finding(position, f"illegal fully qualified 'fixed' rule with value {link.value}")
+            yield RuleFinding(position, f"illegal fully qualified 'fixed' rule with value {link.value}")
             return
     if not fixed:
         return
@@ -111,7 +111,7 @@ def fixed_queues_exist(number: int, rule: RuleConfig, root: QueueConfig) -> Iter
     if problem:
         names = "->".join(link.name for link in links)
         position = fixed[-1].positions.get("value", fixed[-1].position)
-        yield Finding(position, f"placement rule no. #{number} ({names}) {problem}")
+        yield RuleFinding(position, f"placement rule no. #{number} ({names}) {problem}")
 
 
 def _leading_fixed(links: list[RuleConfig]) -> list[RuleConfig]:

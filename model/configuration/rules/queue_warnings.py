@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...resources.comparisons import is_zero
 from ..access_control import AccessControlError, AccessControlList
-from ..problems import Finding
+from ..problems import RuleFinding
 from ..queue_properties import (
     APPLICATION_SORT_POLICY,
     PREEMPTION_DELAY,
@@ -33,12 +33,12 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 _LEAF_ONLY: Final = (APPLICATION_SORT_POLICY, PREEMPTION_DELAY)
 
 
-def queue_effects(partition: PartitionConfig) -> Iterator[Finding]:
+def queue_effects(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Yield the warnings about all queues of a partition."""
     yield from _walk(partition.root, partition.preemption)
 
 
-def _walk(queue: QueueConfig, preemption: PreemptionConfig) -> Iterator[Finding]:
+def _walk(queue: QueueConfig, preemption: PreemptionConfig) -> Iterator[RuleFinding]:
     yield from names_in_access_lists_match(queue)
     yield from zero_resources_limit(queue)
     yield from template_is_used(queue)
@@ -52,7 +52,7 @@ def _walk(queue: QueueConfig, preemption: PreemptionConfig) -> Iterator[Finding]
         yield from _walk(child, preemption)
 
 
-def names_in_access_lists_match(queue: QueueConfig) -> Iterator[Finding]:
+def names_in_access_lists_match(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Warn of names in access lists that no user or group can have."""
     for key, text in (("adminacl", queue.admin_acl), ("submitacl", queue.submit_acl)):
         try:
@@ -61,42 +61,42 @@ def names_in_access_lists_match(queue: QueueConfig) -> Iterator[Finding]:
             continue  # an error, not a warning
         if ignored:
             names = ", ".join(repr(name) for name in ignored)
-            yield Finding(
+            yield RuleFinding(
                 queue.positions.get(key, queue.position), f"{names} in the ACL {text!r} can match nobody"
             )
 
 
-def zero_resources_limit(queue: QueueConfig) -> Iterator[Finding]:
+def zero_resources_limit(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Warn of resources that are all zero: they count as not set, a maximum too."""
     for key, resource in (("guaranteed", queue.guaranteed), ("max", queue.max)):
         if len(resource) and is_zero(resource):
             position = queue.positions.get(key, queue.position)
-            yield Finding(position, f"{key} is zero for all resources, which counts as not set")
+            yield RuleFinding(position, f"{key} is zero for all resources, which counts as not set")
 
 
-def template_is_used(queue: QueueConfig) -> Iterator[Finding]:
+def template_is_used(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Warn of a template at a leaf, which has no queues below it."""
     template = queue.child_template
     if template is not None and queue.is_leaf and not template.is_empty:
-        yield Finding(template.position, f"childtemplate has no effect: queue {queue.name} is a leaf")
+        yield RuleFinding(template.position, f"childtemplate has no effect: queue {queue.name} is a leaf")
 
 
 def properties_are_readable(
     properties: Mapping[str, str], positions: Mapping[str, Position], fallback: Position
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Warn of properties that nobody knows, and of values that are not used."""
     for name, text in properties.items():
         position = positions.get(f"properties.{name}", fallback)
         if name not in PROPERTIES:
-            yield Finding(position, f"the property {name!r} is not known{did_you_mean(name, PROPERTIES)}")
+            yield RuleFinding(position, f"the property {name!r} is not known{did_you_mean(name, PROPERTIES)}")
         elif not reads(name, text):
             hint = did_you_mean(text, _WORDS.get(name, ()))
-            yield Finding(position, f"{text!r} is no value of {name}, the default is used{hint}")
+            yield RuleFinding(position, f"{text!r} is no value of {name}, the default is used{hint}")
         elif name == APPLICATION_SORT_POLICY and text == "stateaware":
-            yield Finding(position, "stateaware is served as fifo: write 'fifo'")
+            yield RuleFinding(position, "stateaware is served as fifo: write 'fifo'")
 
 
-def leaf_properties_reach_leaves(queue: QueueConfig) -> Iterator[Finding]:
+def leaf_properties_reach_leaves(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Warn of properties of leaves at a parent without queues in the configuration: none inherits them."""
     if queue.is_leaf or queue.queues:
         return
@@ -104,12 +104,12 @@ def leaf_properties_reach_leaves(queue: QueueConfig) -> Iterator[Finding]:
         if name in queue.properties:
             position = queue.positions.get(f"properties.{name}", queue.position)
             text = f"{name} has no effect at a parent without configured queues; did you mean childtemplate?"
-            yield Finding(position, text)
+            yield RuleFinding(position, text)
 
 
 def preemption_properties_are_switched_on(
     queue: QueueConfig, preemption: PreemptionConfig
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Warn of properties of preemption in a partition where it is off."""
     off: list[tuple[str, str]] = []
     if preemption.enabled is False:
@@ -119,4 +119,4 @@ def preemption_properties_are_switched_on(
     for name, switch in off:
         if name in queue.properties:
             position = queue.positions.get(f"properties.{name}", queue.position)
-            yield Finding(position, f"{name} has no effect: {switch} is not true for the partition")
+            yield RuleFinding(position, f"{name} has no effect: {switch} is not true for the partition")

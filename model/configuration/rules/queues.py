@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..access_control import AccessControlError, AccessControlList
 from ..building import parse_resource
 from ..names import QUEUE_NAME_RULE, is_queue_name
-from ..problems import Finding
+from ..problems import RuleFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,23 +23,25 @@ __all__ = [
 ]
 
 
-def access_lists_are_readable(queue: QueueConfig) -> Iterator[Finding]:
+def access_lists_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse access lists of more than two parts."""
     for key, text in (("adminacl", queue.admin_acl), ("submitacl", queue.submit_acl)):
         try:
             AccessControlList.parse(text)
         except AccessControlError as error:
-            yield Finding(queue.positions.get(key, queue.position), str(error))
+            yield RuleFinding(queue.positions.get(key, queue.position), str(error))
 
 
-def child_names_are_valid(queue: QueueConfig) -> Iterator[Finding]:
+def child_names_are_valid(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse names of children that cannot be names of queues."""
     for child in queue.queues:
         if not is_queue_name(child.name):
-            yield Finding(child.positions.get("name", child.position), f"{QUEUE_NAME_RULE}: {child.name!r}")
+            yield RuleFinding(
+                child.positions.get("name", child.position), f"{QUEUE_NAME_RULE}: {child.name!r}"
+            )
 
 
-def child_names_are_unique(queue: QueueConfig, level: int) -> Iterator[Finding]:
+def child_names_are_unique(queue: QueueConfig, level: int) -> Iterator[RuleFinding]:
     """Refuse a second child of one name, whatever the case.
 
     Args:
@@ -51,11 +53,11 @@ def child_names_are_unique(queue: QueueConfig, level: int) -> Iterator[Finding]:
         name = child.name.lower()
         if name in seen and name:
             position = child.positions.get("name", child.position)
-            yield Finding(position, f"duplicate child name found with name {name!r}, level {level}")
+            yield RuleFinding(position, f"duplicate child name found with name {name!r}, level {level}")
         seen.add(name)
 
 
-def application_maxima_fit(queue: QueueConfig) -> Iterator[Finding]:
+def application_maxima_fit(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse children that may have more applications than their parent, or any number of them.
 
     A parent without a maximum allows any, and does not hand down that of its own parent.
@@ -65,20 +67,20 @@ def application_maxima_fit(queue: QueueConfig) -> Iterator[Finding]:
     for child in queue.queues:
         position = child.positions.get("maxapplications", child.position)
         if child.max_applications == 0:
-            yield Finding(
+            yield RuleFinding(
                 position,
                 "maxApplications is either undefined or zero, which is not allowed when parent queue's "
                 f"maxApplications is defined ({queue.max_applications} for queue {queue.name})",
             )
         elif child.max_applications > queue.max_applications:
-            yield Finding(
+            yield RuleFinding(
                 position,
                 f"parent maxApplications must be larger than child maxApplications: {queue.max_applications} "
                 f"for queue {queue.name}, {child.max_applications} for queue {child.name}",
             )
 
 
-def template_resources_are_readable(queue: QueueConfig) -> Iterator[Finding]:
+def template_resources_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a template of a parent with quantities that no dynamic queue could be given.
 
     A leaf has no queues below it, so its template is never read.
@@ -86,7 +88,7 @@ def template_resources_are_readable(queue: QueueConfig) -> Iterator[Finding]:
     template = queue.child_template
     if template is None or queue.is_leaf:
         return
-    findings: list[Finding] = []
+    findings: list[RuleFinding] = []
     parse_resource(template.guaranteed, template.positions, "guaranteed", findings)
     parse_resource(template.max, template.positions, "max", findings)
     yield from findings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from ..problems import Finding
+from ..problems import RuleFinding
 from ..words import did_you_mean
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _LIKENESS_MIN: Final = 0.75
 
 def type_effects(
     partitions: Collection[PartitionConfig], node_types: Collection[str] | None = None
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Warn of types that stand in one place only, and are not known but like one that is.
 
     Args:
@@ -41,7 +41,9 @@ def type_effects(
         (position,) = places[name]
         hint = _hint(name, known)
         if hint or node_types is not None:
-            yield Finding(position, f"the resource type {name!r} is not known{hint or ': no node has it'}")
+            yield RuleFinding(
+                position, f"the resource type {name!r} is not known{hint or ': no node has it'}"
+            )
 
 
 def _hint(name: str, known: Collection[str]) -> str:

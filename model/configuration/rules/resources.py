@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...resources.comparisons import is_zero
 from ...resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited
 from ...resources.texts import describe
-from ..problems import Finding
+from ..problems import RuleFinding
 
 if TYPE_CHECKING:
     from ...resources.resource import Resource
@@ -21,7 +21,7 @@ __all__ = ["resources_fit"]
 
 
 def resources_fit(
-    queue: QueueConfig, findings: list[Finding], *, parent_max: Resource | None = None
+    queue: QueueConfig, findings: list[RuleFinding], *, parent_max: Resource | None = None
 ) -> Resource:
     """Check the resources of a queue and of all below it.
 
@@ -48,7 +48,7 @@ def _place(queue: QueueConfig, key: str) -> Position:
     return queue.positions.get(key, queue.position)
 
 
-def _guaranteed_fits_max(queue: QueueConfig) -> list[Finding]:
+def _guaranteed_fits_max(queue: QueueConfig) -> list[RuleFinding]:
     """Refuse a guarantee above the maximum of the same queue."""
     if fits_undefined_unlimited(queue.max, queue.guaranteed):
         return []
@@ -56,10 +56,10 @@ def _guaranteed_fits_max(queue: QueueConfig) -> list[Finding]:
         f"guaranteed resource {describe(queue.guaranteed)} is larger than maximum resource "
         f"{describe(queue.max)} for queue {queue.name}"
     )
-    return [Finding(_place(queue, "guaranteed"), text)]
+    return [RuleFinding(_place(queue, "guaranteed"), text)]
 
 
-def _max_fits_parent(queue: QueueConfig, parent_max: Resource | None) -> list[Finding]:
+def _max_fits_parent(queue: QueueConfig, parent_max: Resource | None) -> list[RuleFinding]:
     """Refuse a maximum above that of a queue above."""
     if fits_undefined_unlimited(parent_max, queue.max):
         return []
@@ -67,10 +67,10 @@ def _max_fits_parent(queue: QueueConfig, parent_max: Resource | None) -> list[Fi
         f"max resource of parent {describe(parent_max)} is smaller than maximum resource "
         f"{describe(queue.max)} for queue {queue.name}"
     )
-    return [Finding(_place(queue, "max"), text)]
+    return [RuleFinding(_place(queue, "max"), text)]
 
 
-def _children_fit_guaranteed(queue: QueueConfig, wanted: Resource) -> list[Finding]:
+def _children_fit_guaranteed(queue: QueueConfig, wanted: Resource) -> list[RuleFinding]:
     """Refuse children that are guaranteed more together than their parent."""
     if fits_undefined_unlimited(queue.guaranteed, wanted):
         return []
@@ -78,10 +78,10 @@ def _children_fit_guaranteed(queue: QueueConfig, wanted: Resource) -> list[Findi
         f"guaranteed resource of parent {describe(queue.guaranteed)} is smaller than sum of guaranteed "
         f"resources {describe(wanted)} of the children for queue {queue.name}"
     )
-    return [Finding(_place(queue, "guaranteed"), text)]
+    return [RuleFinding(_place(queue, "guaranteed"), text)]
 
 
-def _children_fit_max(queue: QueueConfig, wanted: Resource, lowest: Resource) -> list[Finding]:
+def _children_fit_max(queue: QueueConfig, wanted: Resource, lowest: Resource) -> list[RuleFinding]:
     """Refuse children that are guaranteed more together than their parent may ever have."""
     if fits_undefined_unlimited(lowest, wanted):
         return []
@@ -89,4 +89,4 @@ def _children_fit_max(queue: QueueConfig, wanted: Resource, lowest: Resource) ->
         f"max resource {describe(lowest)} is smaller than sum of guaranteed resources {describe(wanted)} "
         f"of the children for queue {queue.name}"
     )
-    return [Finding(_place(queue, "max"), text)]
+    return [RuleFinding(_place(queue, "max"), text)]

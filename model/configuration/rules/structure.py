@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..building import ROOT, has_root, partition_name
-from ..problems import Finding
+from ..problems import RuleFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,25 +22,25 @@ __all__ = [
 ]
 
 
-def partition_names_are_unique(partitions: Sequence[PartitionDocument]) -> Iterator[Finding]:
+def partition_names_are_unique(partitions: Sequence[PartitionDocument]) -> Iterator[RuleFinding]:
     """Refuse a second partition of one name, whatever the case; without a name it is the default one."""
     seen: set[str] = set()
     for partition in partitions:
         name = partition_name(partition).lower()
         if name in seen:
             position = partition.positions(closed=("queues",)).get("name", partition.position)
-            yield Finding(position, f"duplicate partition name found with name {name}")
+            yield RuleFinding(position, f"duplicate partition name found with name {name}")
         seen.add(name)
 
 
-def queues_are_listed(partition: PartitionDocument) -> Iterator[Finding]:
+def queues_are_listed(partition: PartitionDocument) -> Iterator[RuleFinding]:
     """Refuse a partition without a list of queues; the list may be empty."""
     if partition.queues is None:
         position = partition.positions(closed=("limits",)).get("queues", partition.position)
-        yield Finding(position, "queue config is not set")
+        yield RuleFinding(position, "queue config is not set")
 
 
-def root_is_spelled_root(partition: PartitionDocument) -> Iterator[Finding]:
+def root_is_spelled_root(partition: PartitionDocument) -> Iterator[RuleFinding]:
     """Refuse a top queue called `Root` or `ROOT`.
 
     The recorded core's check lets it pass, and the partition cannot be made.
@@ -48,14 +48,14 @@ def root_is_spelled_root(partition: PartitionDocument) -> Iterator[Finding]:
     for queue in partition.queues or ():
         if has_root(partition) and queue.name != ROOT:
             position = queue.positions(closed=("queues",)).get("name", queue.position)
-            yield Finding(
+            yield RuleFinding(
                 position,
                 f"partition cannot be created without root queue: the top queue is called {queue.name!r}; "
                 f"did you mean {ROOT!r}?",
             )
 
 
-def root_has_no_resources(partition: PartitionDocument) -> Iterator[Finding]:
+def root_has_no_resources(partition: PartitionDocument) -> Iterator[RuleFinding]:
     """Refuse resources of the root queue, empty ones too: it has what the nodes have."""
     if not has_root(partition):
         return
@@ -64,11 +64,11 @@ def root_has_no_resources(partition: PartitionDocument) -> Iterator[Finding]:
         for key, resource in (("guaranteed", queue.resources.guaranteed), ("max", queue.resources.max)):
             if resource is not None:
                 position = positions[f"resources.{key}"]
-                yield Finding(position, "root queue must not have resource limits set")
+                yield RuleFinding(position, "root queue must not have resource limits set")
 
 
-def limits_agree(partition: PartitionConfig) -> Iterator[Finding]:
+def limits_agree(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Refuse limits at the partition that are not those of its root queue, when both have some."""
     if partition.limits and partition.limits != partition.root.limits:
         position = partition.positions["limits"]
-        yield Finding(position, "partition limits and root queue limits are not equivalent")
+        yield RuleFinding(position, "partition limits and root queue limits are not equivalent")

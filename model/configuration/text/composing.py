@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
 
-from ..problems import Finding
+from ..problems import RuleFinding
 from ..schema import Position
 from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from .scalars import plain_tag
@@ -48,7 +48,7 @@ _SCALAR_TAGS: Final = {
 }
 
 
-def compose(text: str, findings: list[Finding], *, parser: _Parser = _PARSER) -> Node | None:
+def compose(text: str, findings: list[RuleFinding], *, parser: _Parser = _PARSER) -> Node | None:
     """Compose the first document of a text.
 
     Args:
@@ -74,7 +74,7 @@ class _UnreadableError(Exception):
 
     def __init__(self, line: int, column: int, text: str) -> None:
         super().__init__(text)
-        self.finding = Finding(Position(line, column), text)
+        self.finding = RuleFinding(Position(line, column), text)
 
 
 def _events(text: str, parser: _Parser) -> Iterator[yaml.Event]:
@@ -115,7 +115,7 @@ class _OpenSequence:
     def path_of_next(self) -> str:
         return item_path(self.position.path, len(self.items))
 
-    def take(self, node: Node, findings: list[Finding]) -> None:  # noqa: ARG002 - as in _OpenMapping
+    def take(self, node: Node, findings: list[RuleFinding]) -> None:  # noqa: ARG002 - as in _OpenMapping
         self.items.append(node)
 
     def close(self) -> SequenceNode:
@@ -137,7 +137,7 @@ class _OpenMapping:
     def path_of_next(self) -> str:
         return self.position.path if self.key is None else key_path(self.position.path, self.key.text)
 
-    def take(self, node: Node, findings: list[Finding]) -> None:
+    def take(self, node: Node, findings: list[RuleFinding]) -> None:
         self.wants_key = not self.wants_key
         if not self.wants_key:
             self._take_key(node, findings)
@@ -150,24 +150,24 @@ class _OpenMapping:
         elif key.text not in self.entries:
             self.entries[key.text] = Entry(key.position, node)
 
-    def _take_key(self, node: Node, findings: list[Finding]) -> None:
+    def _take_key(self, node: Node, findings: list[RuleFinding]) -> None:
         if not isinstance(node, ScalarNode):
-            findings.append(Finding(node.position, "a key must be a text"))
+            findings.append(RuleFinding(node.position, "a key must be a text"))
             return
         self.key = node
         first = self.entries.get(node.text)
         if first is not None and node.tag is not ScalarTag.MERGE:
             where = f"first on line {first.key_position.line}"
             position = Position(node.position.line, node.position.column, self.path_of_next())
-            findings.append(Finding(position, f"the key {node.text!r} stands here twice, {where}"))
+            findings.append(RuleFinding(position, f"the key {node.text!r} stands here twice, {where}"))
 
-    def _merge(self, node: Node, findings: list[Finding]) -> None:
+    def _merge(self, node: Node, findings: list[RuleFinding]) -> None:
         sources = node.items if isinstance(node, SequenceNode) else (node,)
         for source in sources:
             if isinstance(source, MappingNode):
                 self.merged.append(source)
             else:
-                findings.append(Finding(source.position, "only a mapping can be merged with <<"))
+                findings.append(RuleFinding(source.position, "only a mapping can be merged with <<"))
 
     def close(self) -> MappingNode:
         for source in self.merged:
@@ -181,7 +181,7 @@ class _OpenMapping:
 class _Composer:
     """Puts nodes together from events; what is half done lies on a stack."""
 
-    def __init__(self, findings: list[Finding]) -> None:
+    def __init__(self, findings: list[RuleFinding]) -> None:
         self.top: Node | None = None
         self._findings = findings
         self._open: list[_OpenSequence | _OpenMapping] = []
@@ -225,14 +225,14 @@ class _Composer:
 
     def _explicit_tag(self, tag: str, position: Position) -> ScalarTag:
         if tag not in _SCALAR_TAGS:
-            self._findings.append(Finding(position, f"the tag {tag!r} is not known here"))
+            self._findings.append(RuleFinding(position, f"the tag {tag!r} is not known here"))
         return _SCALAR_TAGS.get(tag, ScalarTag.TEXT)
 
     def _begin(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent) -> None:
         position = self._position(event)
         is_sequence = isinstance(event, yaml.SequenceStartEvent)
         if event.tag not in {None, "!", f"{_PREFIX}seq" if is_sequence else f"{_PREFIX}map"}:
-            self._findings.append(Finding(position, f"the tag {event.tag!r} is not known here"))
+            self._findings.append(RuleFinding(position, f"the tag {event.tag!r} is not known here"))
         self._check_depth(1, position)
         if event.anchor is not None:
             self._anchors.pop(event.anchor, None)
@@ -247,7 +247,7 @@ class _Composer:
             text = f"the anchor {event.anchor!r} " + (
                 "contains itself" if inside else "is not defined before"
             )
-            self._findings.append(Finding(position, text))
+            self._findings.append(RuleFinding(position, text))
             return ScalarNode("", ScalarTag.NULL, position)
         self._aliased_nodes += node.size
         if self._aliased_nodes > ALIASED_NODES_MAX:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from ..documents import Reading, SchedulerDocument
-from ..problems import Finding
+from ..problems import RuleFinding
 from ..schema import NOWHERE, Position
 from ..words import did_you_mean
 from .nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, key_path
@@ -24,7 +24,9 @@ _UNKNOWN_KEY: Final = "extra_forbidden"
 _NOTHING: Final = ScalarNode("", ScalarTag.NULL, NOWHERE)
 
 
-def read_document(node: Node | None, errors: list[Finding], warnings: list[Finding]) -> SchedulerDocument:
+def read_document(
+    node: Node | None, errors: list[RuleFinding], warnings: list[RuleFinding]
+) -> SchedulerDocument:
     """Read the document that stands in a file.
 
     A value of the wrong kind is noted in `errors` and read as null, an unknown key is noted and left out. So
@@ -49,16 +51,16 @@ def read_document(node: Node | None, errors: list[Finding], warnings: list[Findi
     return document
 
 
-def _finding(top: Node, detail: ErrorDetails, reading: Reading) -> Finding:
+def _finding(top: Node, detail: ErrorDetails, reading: Reading) -> RuleFinding:
     """Find the place of an error and put it in words."""
     way = detail["loc"]
     if detail["type"] != _UNKNOWN_KEY:
-        return Finding(_follow(top, way).position, detail["msg"])
+        return RuleFinding(_follow(top, way).position, detail["msg"])
     owner, key = _follow(top, way[:-1]), str(way[-1])
     known = reading.known_keys.get(id(owner), ())
     where = owner.entries[key].key_position if isinstance(owner, MappingNode) else owner.position
     position = Position(where.line, where.column, key_path(owner.position.path, key))
-    return Finding(position, f"unknown key {key!r}{did_you_mean(key, known)}")
+    return RuleFinding(position, f"unknown key {key!r}{did_you_mean(key, known)}")
 
 
 def _follow(node: Node, way: Sequence[int | str]) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...resources.resource import fits
-from .ledger import Ledger, QueueFactsOf, covers
+from .ledger import ProjectedUsage, QueueFactsOf, covers
 from .node_solver import NodeRoom
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Owed:
         """Tell whether the leaf would be within its guarantee with so much more."""
         if self._known is None:
             facts = QueueFactsOf(self._leaf, self._spoken_for)(self._leaf)
-            self._known = (Ledger(facts).remaining(facts),)
+            self._known = (ProjectedUsage(facts).remaining(facts),)
         (remaining,) = self._known
         return covers(remaining, resource, resource)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ...resources.resource import Resource, add, fits
 from ..victims import Need, Victim, given_back, needed_only, queue_order
-from .ledger import Ledger, QueueFacts, covers, is_within
+from .ledger import ProjectedUsage, QueueFacts, covers, is_within
 from .node_choice import JudgedNode, NoNode, choose_node
 from .node_solver import NodeRoom, NodeSolver
 
@@ -138,7 +138,7 @@ def may_be_owed(leaf: QueueFacts, ask: Ask) -> bool:
 
     To a queue without a guarantee nothing is owed; and what the ask's own leaf uses does not become less.
     """
-    ledger = Ledger(leaf)
+    ledger = ProjectedUsage(leaf)
     own = ledger.own_remaining(leaf)
     if own is None:
         return ledger.remaining(leaf) is not None
@@ -147,7 +147,7 @@ def may_be_owed(leaf: QueueFacts, ask: Ask) -> bool:
 
 def _is_owed_if_all_go(view: PreemptionView) -> bool:
     """Tell whether the ask's queue can be within its guarantee with the ask, whoever goes."""
-    ledger = Ledger(view.leaf)
+    ledger = ProjectedUsage(view.leaf)
     asked = view.ask.resource
     if covers(ledger.remaining(view.leaf), asked, asked):
         return True
@@ -159,7 +159,7 @@ def _is_owed_if_all_go(view: PreemptionView) -> bool:
     return False
 
 
-def _asked_is_within(ledger: Ledger, view: PreemptionView) -> bool:
+def _asked_is_within(ledger: ProjectedUsage, view: PreemptionView) -> bool:
     """Tell whether the ask's queue is within its guarantee, for the types that are asked for."""
     remaining = ledger.remaining(view.leaf)
     if remaining is None:
@@ -175,7 +175,7 @@ def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | N
     if fits(given, view.lack):
         return ()
     asked = view.ask.resource
-    ledger = Ledger(view.leaf)
+    ledger = ProjectedUsage(view.leaf)
     for victim in on_node:
         ledger.take(view.pool.facts[victim.queue.path], victim.resource)
         ledger.put(view.leaf, victim.resource)
@@ -265,7 +265,7 @@ def _agrees(
 
 def _is_lawful(view: PreemptionView, victims: Sequence[Victim]) -> bool:
     """Look at the guarantees once more, with the ask in and all victims out."""
-    ledger = Ledger(view.leaf)
+    ledger = ProjectedUsage(view.leaf)
     for victim in victims:
         facts = view.pool.facts[victim.queue.path]
         if not ledger.keeps_guarantees(facts, victim.resource, view.ask.resource):

@@ -1,8 +1,8 @@
 """The arithmetic of guarantees, on a copy of the queues that may be changed at will.
 
-`QueueFacts` are what preemption needs to know of a queue, frozen when it looks. A `Ledger` is a disposable
-account on top of them: what would be used if this went and that came. Many ledgers share the same facts,
-so that each node can be tried on a fresh one at the cost of an empty dict.
+`QueueFacts` are what preemption needs to know of a queue, frozen when it looks. A `ProjectedUsage` lies on
+top of them, to be thrown away: what would be used if this went and that came. Many share the same facts, so
+that each node can be tried on a fresh one at the cost of an empty dict.
 
 What counts as used is what is allocated less what is being preempted already. A guarantee holds for its
 own types alone: of any other type nothing is guaranteed, and nothing is limited. Only types that are asked
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...queues.queue import Queue
     from ..claims import SpokenFor
 
-__all__ = ["Ledger", "QueueFacts", "QueueFactsOf", "covers", "is_within"]
+__all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "covers", "is_within"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,7 @@ def _protectors(queue: QueueFacts) -> Iterator[QueueFacts]:
 
 
 @final
-class Ledger:
+class ProjectedUsage:
     """What queues would use if some allocations went and others came; for one ask, to be thrown away."""
 
     def __init__(self, ask_leaf: QueueFacts) -> None:

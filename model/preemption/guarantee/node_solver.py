@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from ...resources.comparisons import equals_or_empty
 from ...resources.resource import add, fits, subtract_eliminating_negative
 from ..victims import Need, needed_only
-from .ledger import Ledger, covers
+from .ledger import ProjectedUsage, covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,7 +115,7 @@ class NodeSolver:
         above its guarantee no further victim is looked at.
         """
         asked = self._ask.resource
-        ledger = Ledger(self._ask_leaf)
+        ledger = ProjectedUsage(self._ask_leaf)
         available = room.available
         lack = subtract_eliminating_negative(asked, available)
         head: list[Victim] = []
@@ -140,7 +140,7 @@ class NodeSolver:
 
     def _lawful(self, victims: list[Victim]) -> list[Victim]:
         """Return those of the victims that may go one after the other without harm to a guarantee."""
-        ledger = Ledger(self._ask_leaf)
+        ledger = ProjectedUsage(self._ask_leaf)
         kept = []
         for victim in victims:
             facts = self._pool.facts[victim.queue.path]

@@ -16,7 +16,7 @@ from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
 from ..claims import NOTHING_SPOKEN_FOR
 from ..victims import queue_order, victims_of
-from .ledger import Ledger, QueueFacts, QueueFactsOf
+from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
 if TYPE_CHECKING:
     from ...queues.queue import Queue
@@ -81,7 +81,7 @@ class _Search:
         self.ask = ask
         self.facts_of = facts_of
         self.priorities = priorities
-        self.ledger = Ledger(facts_of(leaf))
+        self.ledger = ProjectedUsage(facts_of(leaf))
         self.victims: list[Victim] = []
         self.facts: dict[str, QueueFacts] = {}
         self._shares_type: dict[Resource, bool] = {}

@@ -8,7 +8,7 @@ from ...resources.quantity_texts import resource_text
 from ...state.preemption_log import PreemptionCause, PreemptionRecord
 from ..acts import victim_record
 from ..victims import described
-from .ledger import Ledger, QueueFacts
+from .ledger import ProjectedUsage, QueueFacts
 
 if TYPE_CHECKING:
     from ...queues.seat import Seat
@@ -67,7 +67,7 @@ def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:
 
 def _why(view: PreemptionView, victim: Victim, need: str) -> str:
     facts = view.pool.facts[victim.queue.path]
-    guaranteed = Ledger(view.leaf).remaining(facts) is not None
+    guaranteed = ProjectedUsage(view.leaf).remaining(facts) is not None
     protected = _with_guarantee(facts) if guaranteed else None
     excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)
     return f"{excess}; {described(victim)}; the willing go first, then the youngest, and {need}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-    from ....model.configuration.problems import Finding, Problem
+    from ....model.configuration.problems import Problem, RuleFinding
     from ...files.located_yaml import YamlValue
 
 __all__ = ["read_scenario"]
@@ -73,7 +73,7 @@ def _validated(located: LocatedYaml) -> ScenarioDocument:
         raise located.error(_finding(detail, located) for detail in details) from None
 
 
-def _finding(detail: ErrorDetails, located: LocatedYaml) -> Finding:
+def _finding(detail: ErrorDetails, located: LocatedYaml) -> RuleFinding:
     """Put one error in words, at its place."""
     way = detail["loc"]
     match detail["type"]:
@@ -96,7 +96,7 @@ def _known_keys(way: tuple[int | str, ...]) -> tuple[str, ...]:
     return tuple(model.model_fields)
 
 
-def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterator[Finding]:
+def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterator[RuleFinding]:
     """Yield what is wrong between parts that are right by themselves."""
     yield from _repeated(located, "nodes", "prefix", [nodes.prefix for nodes in document.nodes])
     yield from _repeated(located, "applications", "name", [one.name for one in document.applications])
@@ -110,14 +110,14 @@ def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterato
         yield located.finding(["applications"], f"there are {tasks:,} tasks, more than {_TASKS_MAX:,}")
 
 
-def _repeated(located: LocatedYaml, section: str, key: str, names: list[str]) -> Iterator[Finding]:
+def _repeated(located: LocatedYaml, section: str, key: str, names: list[str]) -> Iterator[RuleFinding]:
     """Yield the names that stand twice in a section."""
     for index, name in enumerate(names):
         if name in names[:index]:
             yield located.finding([section, index, key], f"the {key} {name!r} stands there twice")
 
 
-def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Iterator[Finding]:
+def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Iterator[RuleFinding]:
     """Yield the queues that would have to be a leaf and a parent; a configuration of its own may say more."""
     paths = {one.queue.lower() for one in document.applications}
     for index, one in enumerate(document.applications):
@@ -148,7 +148,7 @@ def _configuration(document: ScenarioDocument, located: LocatedYaml) -> tuple[st
     return text, tuple(InputNote(1, str(warning)) for warning in warnings)
 
 
-def _findings(problems: Iterable[Problem], located: LocatedYaml) -> list[Finding]:
+def _findings(problems: Iterable[Problem], located: LocatedYaml) -> list[RuleFinding]:
     """Return what was found in the queue YAML at the places of the scenario."""
     return [
         located.finding_at(problem.path.removeprefix("partitions[0]").removeprefix("."), problem.text)

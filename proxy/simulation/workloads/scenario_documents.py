@@ -138,13 +138,13 @@ _QueuePath: TypeAlias = Annotated[str, AfterValidator(_queue_path)]
 _Priority: TypeAlias = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
-class _Document(BaseModel):
+class _ScenarioMapping(BaseModel):
     """What all mappings of a scenario have in common."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class NodesDocument(_Document):
+class NodesDocument(_ScenarioMapping):
     """Equal nodes."""
 
     prefix: _Name
@@ -153,7 +153,7 @@ class NodesDocument(_Document):
     attributes: dict[str, str] = {}
 
 
-class TasksDocument(_Document):
+class TasksDocument(_ScenarioMapping):
     """Equal tasks of an application."""
 
     resources: _Resources
@@ -163,7 +163,7 @@ class TasksDocument(_Document):
     priority: _Priority = 0
 
 
-class ApplicationsDocument(_Document):
+class ApplicationsDocument(_ScenarioMapping):
     """Equal applications, one after the other."""
 
     name: _Name
@@ -177,7 +177,7 @@ class ApplicationsDocument(_Document):
     tasks: Annotated[list[TasksDocument], Field(min_length=1)]
 
 
-class ScenarioDocument(_Document):
+class ScenarioDocument(_ScenarioMapping):
     """The whole file; the parts of the queue configuration are checked by those who know them."""
 
     name: str = ""

@@ -12,10 +12,10 @@ from support.model.placement_fakes import FakeQueues, a_request
 from licorne.model.configuration.names import QUEUE_NAME_RULE
 from licorne.model.configuration.schema import FilterConfig, RuleConfig
 from licorne.model.placement import (
-    Placed,
     PlacementRefusal,
     PlacementRules,
     PlacementRulesError,
+    QueueChoice,
     RuleOutcome,
 )
 from licorne.model.values.users import User
@@ -40,7 +40,7 @@ def queues(
 
 def placed(
     *rules: RuleConfig, request: PlacementRequest, among: FakeQueues | None = None
-) -> Placed | PlacementRefusal:
+) -> QueueChoice | PlacementRefusal:
     return PlacementRules(rules).place(request, queues() if among is None else among)
 
 
@@ -53,7 +53,7 @@ def placed(
 )
 def test_without_rules_an_existing_leaf_can_be_named(queue_name: str, path: str) -> None:
     """The default rule takes the provided queue, whatever the case: placement/no-rules as recorded."""
-    assert Placed(path) == placed(request=a_request(queue_name))
+    assert QueueChoice(path) == placed(request=a_request(queue_name))
 
 
 @pytest.mark.parametrize("queue_name", ["ROOT.A", "root.p", "p.x", "root.none", "", "root", "root.a.b"])
@@ -70,12 +70,12 @@ def test_without_rules_no_other_queue_can_be_named(queue_name: str) -> None:
 
 def test_the_first_rule_that_finds_a_place_decides() -> None:
     """Later rules are not asked."""
-    assert Placed("root.p.x") == placed(PROVIDED, FIXED_A, request=a_request("root.p.x"))
+    assert QueueChoice("root.p.x") == placed(PROVIDED, FIXED_A, request=a_request("root.p.x"))
 
 
 def test_a_rule_without_match_leaves_it_to_the_next() -> None:
     """What one rule has nothing to say about is up to the next."""
-    assert Placed("root.a") == placed(PROVIDED, FIXED_A, request=a_request())
+    assert QueueChoice("root.a") == placed(PROVIDED, FIXED_A, request=a_request())
 
 
 def test_a_failure_ends_the_placement() -> None:
@@ -107,7 +107,7 @@ def test_filters_lead_to_different_queues() -> None:
     rules = RuleConfig(name="fixed", value="p.x", filter=only), FIXED_A
     users = User("bob", ("x",)), User("dan", ("x",)), User("dan", ("x", "ops")), User("bobby", ("devs",))
 
-    assert [Placed(f"root.{path}") for path in ("p.x", "a", "p.x", "a")] == [
+    assert [QueueChoice(f"root.{path}") for path in ("p.x", "a", "p.x", "a")] == [
         placed(*rules, request=a_request(user=user)) for user in users
     ]
 
@@ -119,7 +119,7 @@ def test_who_may_not_submit_goes_on_to_the_next_rule() -> None:
     """A queue that the user may not submit to is passed over."""
     among = queues(denied=("root.p.x",))
 
-    assert Placed("root.a") == placed(PROVIDED, FIXED_A, request=a_request("root.p.x"), among=among)
+    assert QueueChoice("root.a") == placed(PROVIDED, FIXED_A, request=a_request("root.p.x"), among=among)
 
 
 def test_a_draining_queue_is_passed_over() -> None:
@@ -135,7 +135,7 @@ def test_a_queue_may_be_created_below_the_deepest_that_exists() -> None:
     """The right to submit is looked up in the deepest existing queue, and nowhere else."""
     among = queues()
 
-    assert Placed("root.p.y.z") == placed(PROVIDED, request=a_request("root.p.y.Z"), among=among)
+    assert QueueChoice("root.p.y.z") == placed(PROVIDED, request=a_request("root.p.y.Z"), among=among)
     assert [("root.p", "bob")] == among.asked
 
 
@@ -150,14 +150,14 @@ def test_nothing_is_created_where_the_user_may_not_submit() -> None:
 
 def test_a_queue_below_a_leaf_is_left_to_its_creation() -> None:
     """Whether the deepest existing queue can have children is not asked here, as recorded."""
-    assert Placed("root.a.b") == placed(PROVIDED, request=a_request("root.a.b"))
+    assert QueueChoice("root.a.b") == placed(PROVIDED, request=a_request("root.a.b"))
 
 
 def test_a_fixed_value_that_begins_like_the_root_is_an_ordinary_name() -> None:
     """The recorded core crashes here; the queue is below the root like any other."""
     rule = RuleConfig(name="fixed", value="rootfoo", create=True)
 
-    assert Placed("root.rootfoo") == placed(rule, request=a_request())
+    assert QueueChoice("root.rootfoo") == placed(rule, request=a_request())
 
 
 # -------------------------------------------------------------------------- default and recovery queue
@@ -165,7 +165,9 @@ def test_a_fixed_value_that_begins_like_the_root_is_an_ordinary_name() -> None:
 
 def test_the_default_queue_is_the_last_resort() -> None:
     """When no rule finds a place, `root.default` is taken if it exists."""
-    assert Placed("root.default") == placed(request=a_request("none"), among=queues(extra=("root.default",)))
+    assert QueueChoice("root.default") == placed(
+        request=a_request("none"), among=queues(extra=("root.default",))
+    )
 
 
 def test_the_default_queue_is_open_to_who_may_submit() -> None:
@@ -183,12 +185,12 @@ def test_forced_applications_go_to_the_recovery_queue() -> None:
     """They go there rather than to the default queue, and no right is asked for."""
     among = queues(extra=("root.default",), denied=("root", "root.default"))
 
-    assert Placed("root.@recovery@") == placed(request=a_request("none", forced=True), among=among)
+    assert QueueChoice("root.@recovery@") == placed(request=a_request("none", forced=True), among=among)
 
 
 def test_forced_applications_go_by_the_rules_first() -> None:
     """Where a rule finds a place, a forced application is like others."""
-    assert Placed("root.a") == placed(request=a_request("root.a", forced=True))
+    assert QueueChoice("root.a") == placed(request=a_request("root.a", forced=True))
 
 
 @pytest.mark.parametrize("queue_name", ["root.@recovery@", "root.@Recovery@", "root.@recovery@.x"])

@@ -10,11 +10,11 @@ from licorne.model.configuration.schema import FilterConfig, Position, RuleConfi
 from licorne.model.errors import LicorneError
 from licorne.model.placement.rules import (
     RECOVERY_RULE,
-    Failure,
     Found,
     NoMatch,
     Outcome,
     PlacementRulesError,
+    RuleRefusal,
     build_rule,
 )
 from licorne.model.values.users import User
@@ -75,7 +75,7 @@ def test_without_a_provided_queue_there_is_no_match() -> None:
 @pytest.mark.parametrize("name", ["root.", "root..a", "root.a b", "a$", "x" * 65, "root." + "x" * 65])
 def test_a_provided_name_that_no_queue_can_have_is_a_failure(name: str) -> None:
     """A bad name ends the placement: later rules are not tried."""
-    assert Failure(QUEUE_NAME_RULE) == outcome(provided(), name)
+    assert RuleRefusal(QUEUE_NAME_RULE) == outcome(provided(), name)
 
 
 def test_a_path_skips_the_parent_rule() -> None:
@@ -111,7 +111,7 @@ def test_a_user_name_that_no_queue_can_have_is_a_failure() -> None:
     """A machine account has a dollar sign, and no queue can."""
     request = a_request(user=User("machine$"))
 
-    assert Failure(QUEUE_NAME_RULE) == build_rule(user()).place(request, QUEUES)
+    assert RuleRefusal(QUEUE_NAME_RULE) == build_rule(user()).place(request, QUEUES)
 
 
 # ---------------------------------------------------------------------------------------------- fixed
@@ -214,7 +214,7 @@ def test_parents_may_have_parents() -> None:
 
 def test_a_parent_that_is_a_leaf_is_a_failure() -> None:
     """Applications hold the place; the words are the recorded ones."""
-    assert Failure("parent rule returned a leaf queue: root.a") == outcome(user(parent=tag("t")), t="a")
+    assert RuleRefusal("parent rule returned a leaf queue: root.a") == outcome(user(parent=tag("t")), t="a")
 
 
 def test_a_parent_without_match_is_no_match() -> None:
@@ -224,7 +224,7 @@ def test_a_parent_without_match_is_no_match() -> None:
 
 def test_a_parent_that_fails_is_a_failure() -> None:
     """A bad name of a parent ends the placement."""
-    assert Failure(QUEUE_NAME_RULE) == outcome(user(parent=tag("t")), t="a$")
+    assert RuleRefusal(QUEUE_NAME_RULE) == outcome(user(parent=tag("t")), t="a$")
 
 
 def test_the_parent_has_its_own_create() -> None:

@@ -7,7 +7,7 @@ from support.proxy.bench_fakes import FakeClock, FakeScheduler, a_workload, fake
 
 from licorne.proxy.bench.child import light_if_installed, run_workload
 from licorne.proxy.bench.driver import Stepped
-from licorne.proxy.bench.engine import Engine
+from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.light import Light
 from licorne.proxy.bench.measurement import measure
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from licorne.proxy.bench.figures import Measurement
     from licorne.proxy.bench.gauges import Gauges
-    from licorne.proxy.bench.workloads import Workload
+    from licorne.proxy.bench.workloads import BenchWorkload
 
 
 class LoggingLight(Light):
@@ -40,11 +40,11 @@ def test_the_light_shines_before_and_after_the_workload() -> None:
     log: list[str] = []
     clock = FakeClock()
 
-    def measure_on(workload: Workload, engine: Engine, gauges: Gauges) -> Measurement:
+    def measure_on(workload: BenchWorkload, engine: EngineKind, gauges: Gauges) -> Measurement:
         log.append(f"{workload.name} on {engine.value}")
         return measure(workload, Stepped(FakeScheduler(clock), gauges), gauges)
 
-    figures = run_workload(a_workload(), Engine.DIRECT, fake_gauges(clock), LoggingLight(log), measure_on)
+    figures = run_workload(a_workload(), EngineKind.DIRECT, fake_gauges(clock), LoggingLight(log), measure_on)
 
     assert log == ["light, 3 runs", "tiny on direct", "light, 3 runs"]
     assert (figures.light_before_per_second, figures.light_after_per_second) == (50_000.0, 30_000.0)
@@ -58,11 +58,11 @@ def test_without_its_extra_a_workload_is_measured_without_the_light(monkeypatch:
     monkeypatch.setitem(sys.modules, "sortedcontainers", None)
     clock = FakeClock()
 
-    def measure_on(workload: Workload, _: Engine, gauges: Gauges) -> Measurement:
+    def measure_on(workload: BenchWorkload, _: EngineKind, gauges: Gauges) -> Measurement:
         return measure(workload, Stepped(FakeScheduler(clock), gauges), gauges)
 
     light = light_if_installed()
-    figures = run_workload(a_workload(), Engine.DIRECT, fake_gauges(clock), light, measure_on)
+    figures = run_workload(a_workload(), EngineKind.DIRECT, fake_gauges(clock), light, measure_on)
 
     assert (None, None, None) == (light, figures.light_per_second, figures.ratio_to_light)
     assert figures.measurement.nodes_per_second == 2.0

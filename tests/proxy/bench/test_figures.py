@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.proxy.bench_fakes import some_figures
 
-from licorne.proxy.bench.engine import Engine
+from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import (
     Backlog,
     Churn,
@@ -20,7 +20,7 @@ from licorne.proxy.bench.figures import (
 @pytest.mark.parametrize(
     "figures",
     [
-        some_figures(engine=Engine.DIRECT),
+        some_figures(engine=EngineKind.DIRECT),
         some_figures(
             pace=None, churn=Churn(per_second=1.5, latency_p50_seconds=0.1, latency_p99_seconds=0.3)
         ),
@@ -45,7 +45,7 @@ def test_the_ratio_is_taken_to_the_mean_of_the_light_before_and_after() -> None:
     """A machine that slows down meanwhile does so for both."""
     figures = Figures(
         workload="u500",
-        engine=Engine.ACTORS,
+        engine=EngineKind.ACTORS,
         light_before_per_second=50_000.0,
         light_after_per_second=30_000.0,
         measurement=some_figures(pace=10_000.0).measurement,

@@ -17,11 +17,11 @@ from licorne.proxy.bench.driver import SelfRunning, Stepped
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.figures import Churn, Measurement
 from licorne.proxy.bench.measurement import measure
-from licorne.proxy.bench.workloads import Course, NodeFill, Size, Workload
+from licorne.proxy.bench.workloads import BenchWorkload, Course, NodeFill, Size
 from licorne.proxy.si import si_pb2 as si
 
 
-def measured(workload: Workload, *, cpu_share: float = 0.0, peak_bytes: int = 0) -> Measurement:
+def measured(workload: BenchWorkload, *, cpu_share: float = 0.0, peak_bytes: int = 0) -> Measurement:
     """Measure a workload on the fake scheduler, stepped."""
     clock = FakeClock()
     gauges = fake_gauges(clock, cpu_share=cpu_share, peak_bytes=peak_bytes)

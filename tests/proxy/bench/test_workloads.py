@@ -8,11 +8,11 @@ from licorne.proxy.bench.errors import UnknownWorkloadError
 from licorne.proxy.bench.workloads import (
     DEFAULT_NAMES,
     WORKLOADS,
+    BenchQueue,
+    BenchWorkload,
     Course,
     NodeFill,
-    Queue,
     Size,
-    Workload,
     workload_named,
 )
 
@@ -39,7 +39,7 @@ TABLE = {
 }
 
 
-def asked_memory(workload: Workload) -> int:
+def asked_memory(workload: BenchWorkload) -> int:
     """Return the memory that all asks of one wave want."""
     sizes = [
         workload.ask_sizes[number % len(workload.ask_sizes)].memory
@@ -85,8 +85,8 @@ def test_every_ask_of_a_placing_workload_has_room(name: str) -> None:
 def test_two_applications_have_a_guaranteed_queue_each(name: str) -> None:
     """The queues root.a and root.b are guaranteed 100000/10000000 and 1000000/10000000."""
     expected = (
-        Queue(name="a", guaranteed=Size(100_000, 10_000_000)),
-        Queue(name="b", guaranteed=Size(1_000_000, 10_000_000)),
+        BenchQueue(name="a", guaranteed=Size(100_000, 10_000_000)),
+        BenchQueue(name="b", guaranteed=Size(1_000_000, 10_000_000)),
     )
 
     assert expected == workload_named(name).queues

@@ -11,16 +11,16 @@ from support.proxy.bench_fakes import some_figures
 from typer.testing import CliRunner
 
 from licorne.proxy.bench import run
-from licorne.proxy.bench.engine import Engine
+from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.figures import figures_to_json
-from licorne.proxy.bench.workloads import DEFAULT_NAMES, WORKLOADS, Workload
+from licorne.proxy.bench.workloads import DEFAULT_NAMES, WORKLOADS, BenchWorkload
 from licorne.proxy.commands.bench import bench
 
 if TYPE_CHECKING:
     from licorne.proxy.bench.figures import Figures
 
-Ran = list[tuple[str, Engine]]
+Ran = list[tuple[str, EngineKind]]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     """Let every workload be done at once, and return what was run."""
     log: Ran = []
 
-    def run_at_once(workload: Workload, engine: Engine, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
+    def run_at_once(workload: BenchWorkload, engine: EngineKind, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
         log.append((workload.name, engine))
         return some_figures(workload.name, engine=engine)
 
@@ -49,7 +49,7 @@ def test_without_names_the_default_workloads_run_on_actors(ran: Ran) -> None:
     status, _, _ = bench_command()
 
     assert status == 0
-    assert [(name, Engine.ACTORS) for name in DEFAULT_NAMES] == ran
+    assert [(name, EngineKind.ACTORS) for name in DEFAULT_NAMES] == ran
 
 
 def test_all_runs_every_workload(ran: Ran) -> None:
@@ -63,14 +63,14 @@ def test_named_workloads_run_on_the_engine_that_is_named(ran: Ran) -> None:
     """In the order of the command line."""
     bench_command("c", "a", "--engine", "direct")
 
-    assert ran == [("c", Engine.DIRECT), ("a", Engine.DIRECT)]
+    assert ran == [("c", EngineKind.DIRECT), ("a", EngineKind.DIRECT)]
 
 
 def test_all_engines_run_one_after_the_other(ran: Ran) -> None:
     """All are reported, so that they can be compared."""
     bench_command("a", "--all-engines")
 
-    assert ran == [("a", Engine.ACTORS), ("a", Engine.DIRECT), ("a", Engine.THREADS)]
+    assert ran == [("a", EngineKind.ACTORS), ("a", EngineKind.DIRECT), ("a", EngineKind.THREADS)]
 
 
 def test_the_number_of_threads_goes_to_the_engine_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_the_number_of_threads_goes_to_the_engine_threads(monkeypatch: pytest.Mo
 
     def done(command: list[str], **_: object) -> CompletedProcess[str]:
         commands.append(command[3:])
-        figures = some_figures("a", engine=Engine(command[4]))
+        figures = some_figures("a", engine=EngineKind(command[4]))
         return CompletedProcess(command, 0, figures_to_json(figures), "")
 
     monkeypatch.setattr(subprocess, "run", done)
@@ -103,7 +103,7 @@ def test_repeat_runs_each_so_often(ran: Ran) -> None:
     """Three times the same."""
     bench_command("b", "--repeat", "3")
 
-    assert ran == [("b", Engine.ACTORS)] * 3
+    assert ran == [("b", EngineKind.ACTORS)] * 3
 
 
 def test_an_unknown_name_runs_nothing(ran: Ran) -> None:
@@ -153,7 +153,7 @@ def test_a_light_that_was_not_measured_is_said(monkeypatch: pytest.MonkeyPatch) 
 def test_a_run_without_figures_ends_the_command_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message is the one of the run, without a traceback."""
 
-    def fail(workload: Workload, engine: Engine, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
+    def fail(workload: BenchWorkload, engine: EngineKind, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
         raise BenchError(f"{workload.name} on {engine.value}: no node came")
 
     monkeypatch.setattr(run, "run_in_process_of_its_own", fail)

@@ -4,14 +4,14 @@ from support.proxy.fake_core import FakeCore
 
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-from licorne.proxy.simulation.outbox import Outbox
+from licorne.proxy.simulation.outbox import PendingRequests
 
 
-def _outbox() -> tuple[FakeCore, Outbox]:
+def _outbox() -> tuple[FakeCore, PendingRequests]:
     core = FakeCore()
     core.register_resource_manager(si.RegisterResourceManagerRequest(), ResourceManager())
     core.requests.clear()
-    return core, Outbox(core, "rm")
+    return core, PendingRequests(core, "rm")
 
 
 def test_there_is_one_request_of_each_kind_in_a_fixed_order() -> None:

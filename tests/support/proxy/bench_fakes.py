@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from licorne.proxy.bench.engine import Engine
+from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Backlog, Churn, Figures, Measurement
 from licorne.proxy.bench.gauges import Gauges
-from licorne.proxy.bench.workloads import Course, NodeFill, Queue, Size, Workload
+from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -178,13 +178,13 @@ def a_workload(
     asks_per_wave: int = 5,
     node_fill: NodeFill = NodeFill.EMPTY,
     course: Course = Course.PLACE,
-) -> Workload:
+) -> BenchWorkload:
     """Return a workload that is quickly done; without arguments it asks for half of its cluster."""
-    return Workload(
+    return BenchWorkload(
         name="tiny",
         node_count=node_count,
         node_size=node_size,
-        queues=(Queue(name="a"), Queue(name="b")),
+        queues=(BenchQueue(name="a"), BenchQueue(name="b")),
         applications_per_leaf=applications_per_leaf,
         asks_per_wave=asks_per_wave,
         ask_sizes=(Size(10, 1),),
@@ -196,7 +196,7 @@ def a_workload(
 def some_figures(
     workload: str = "u500",
     *,
-    engine: Engine = Engine.ACTORS,
+    engine: EngineKind = EngineKind.ACTORS,
     pace: float | None = 20_000.0,
     light: float | None = 40_000.0,
     churn: Churn | None = None,

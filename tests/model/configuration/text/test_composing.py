@@ -14,20 +14,20 @@ from licorne.model.configuration.text.composing import ALIASED_NODES_MAX, DEPTH_
 from licorne.model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 
 if TYPE_CHECKING:
-    from licorne.model.configuration.problems import Finding
+    from licorne.model.configuration.problems import RuleFinding
 
 PARSERS = [yaml.BaseLoader] + ([yaml.CBaseLoader] if yaml.__with_libyaml__ else [])
 
 
 def composed(text: str) -> Node | None:
-    findings: list[Finding] = []
+    findings: list[RuleFinding] = []
     node = compose(text, findings)
     assert findings == []
     return node
 
 
 def wrong_in(text: str) -> list[tuple[str, str, str]]:
-    findings: list[Finding] = []
+    findings: list[RuleFinding] = []
     compose(text, findings)
     return [(str(finding.position), finding.position.path, finding.text) for finding in findings]
 
@@ -215,7 +215,7 @@ def test_aliases_cannot_stand_for_any_number_of_values() -> None:
 def test_arbitrary_text_is_read_or_found_wrong(text: str) -> None:
     """No text makes the reading fail in another way, whichever parser reads it."""
     for parser in PARSERS:
-        findings: list[Finding] = []
+        findings: list[RuleFinding] = []
 
         node = compose(text, findings, parser=parser)
 

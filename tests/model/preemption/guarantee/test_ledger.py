@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import a_queue_tree, a_resource
 
-from licorne.model.preemption.guarantee.ledger import Ledger, QueueFacts, QueueFactsOf, covers, is_within
+from licorne.model.preemption.guarantee.ledger import (
+    ProjectedUsage,
+    QueueFacts,
+    QueueFactsOf,
+    covers,
+    is_within,
+)
 
 if TYPE_CHECKING:
     from licorne.model.queues.tree import QueueTree
@@ -46,13 +52,13 @@ def a_tree(**used: int) -> QueueTree:
     return tree
 
 
-def facts(tree: QueueTree, ask_path: str, path: str) -> tuple[Ledger, QueueFacts]:
+def facts(tree: QueueTree, ask_path: str, path: str) -> tuple[ProjectedUsage, QueueFacts]:
     """Return a fresh ledger for an ask in one leaf, and the facts of another queue."""
     ask_leaf, queue = tree.find(ask_path), tree.find(path)
     assert ask_leaf is not None
     assert queue is not None
     facts_of = QueueFactsOf(ask_leaf)
-    return Ledger(facts_of(ask_leaf)), facts_of(queue)
+    return ProjectedUsage(facts_of(ask_leaf)), facts_of(queue)
 
 
 def remaining(tree: QueueTree, ask_path: str, path: str) -> Resource | None:
