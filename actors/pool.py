@@ -10,13 +10,14 @@ in particular answers do.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from .log import Log
 
@@ -88,34 +89,30 @@ class WorkerPool:
             runnable.serve(self._budget)
             turns += 1
 
-    @contextmanager
-    def asleep(self) -> Iterator[None]:
+    def asleep(self) -> AbstractContextManager[None]:
         """Count the calling worker as asleep: it waits for an answer."""
-        with self._lock:
-            self._asleep += 1
-            at_bound = not self._reinforce()
-        try:
-            self._warn(at_bound=at_bound)
-            yield
-        finally:
-            with self._lock:
-                self._asleep -= 1
+        return self._counted(asleep=1)
+
+    def blocking(self) -> AbstractContextManager[None]:
+        """Count the calling thread as blocked, if it is a worker, and keep the pool at full strength."""
+        worker = current_thread()
+        is_ours = isinstance(worker, Worker) and worker.pool is self
+        return self._counted(blocking=1) if is_ours else nullcontext()
 
     @contextmanager
-    def blocking(self) -> Iterator[None]:
-        """Count the calling thread as blocked, if it is a worker, and keep the pool at full strength."""
-        if not isinstance(worker := current_thread(), Worker) or worker.pool is not self:
-            yield
-            return
+    def _counted(self, *, asleep: int = 0, blocking: int = 0) -> Iterator[None]:
         with self._lock:
-            self._blocking += 1
+            self._asleep += asleep
+            self._blocking += blocking
             at_bound = not self._reinforce()
         try:
-            self._warn(at_bound=at_bound)
+            if at_bound:
+                self._log.warning("{}: all {} workers wait or block", self._name, self.thread_count())
             yield
         finally:
             with self._lock:
-                self._blocking -= 1
+                self._asleep -= asleep
+                self._blocking -= blocking
 
     def close(self) -> None:
         """End the workers after what is queued, and wait for each of them, the caller excepted."""
@@ -163,10 +160,6 @@ class WorkerPool:
             return False
         self._threads.append(worker)
         return True
-
-    def _warn(self, *, at_bound: bool) -> None:
-        if at_bound:
-            self._log.warning("{}: all {} workers wait or block", self._name, self.thread_count())
 
     def _leave_if_surplus(self) -> bool:
         with self._lock:

@@ -141,15 +141,9 @@ def _moment(
     from ..explanation.stage import StageOptions, moment_ns
     from ..scheduler.engine_names import engine_named
     from ..simulation.workloads.inputs import InputOptions
-    from ..simulation.workloads.openb import OpenbMode
 
     options = StageOptions(
-        input=InputOptions(
-            path=input_path,
-            nodes_path=nodes,
-            openb_mode=OpenbMode.OWN_TIMES if own_times else OpenbMode.PACKING,
-            seed=seed,
-        ),
+        input=InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed),
         config_path=config,
         users_path=users,
         engine=engine_named(engine),

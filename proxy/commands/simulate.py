@@ -78,14 +78,8 @@ def simulate_command(
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
         from ..resolvers.user_file import read_users
         from ..simulation.workloads.inputs import InputOptions
-        from ..simulation.workloads.openb import OpenbMode
 
-        options = InputOptions(
-            path=input_path,
-            nodes_path=nodes,
-            openb_mode=OpenbMode.OWN_TIMES if own_times else OpenbMode.PACKING,
-            seed=seed,
-        )
+        options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed)
         with ends_on(LicorneError, "licorne simulate"):
             resolver = None if users is None else read_users(users)
             report = _run(

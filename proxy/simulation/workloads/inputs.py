@@ -48,13 +48,13 @@ class InputOptions:
     Attributes:
         path: The file with the work.
         nodes_path: The nodes of an openb trace, or the machines of a log; `None` for none.
-        openb_mode: How the pods of an openb trace are submitted.
+        own_times: Whether the pods of an openb trace come by their own times, instead of being packed.
         seed: What durations of a scenario are drawn with.
     """
 
     path: Path
     nodes_path: Path | None = None
-    openb_mode: OpenbMode = OpenbMode.PACKING
+    own_times: bool = False
     seed: int = 1
 
 
@@ -74,7 +74,8 @@ def load_input(options: InputOptions) -> Workload | Transcript:
                     options.path,
                     "the nodes of an openb trace stand in a file of their own: name it (--nodes)",
                 )
-            return read_openb(options.nodes_path, options.path, options.openb_mode)
+            mode = OpenbMode.OWN_TIMES if options.own_times else OpenbMode.PACKING
+            return read_openb(options.nodes_path, options.path, mode)
         case InputKind.SWF:
             return read_swf(options.path, options.nodes_path)
         case InputKind.TRANSCRIPT:
