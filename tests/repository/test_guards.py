@@ -146,6 +146,17 @@ def test_the_facade_imports_by_full_name() -> None:
     assert [] == [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
 
 
+def test_no_name_of_a_class_stands_twice() -> None:
+    """One name, one class: a reader who looks for a name finds what is meant."""
+    places: dict[str, list[str]] = {}
+    for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+
+    assert {} == {name: where for name, where in places.items() if len(where) > 1}
+
+
 # ---------------------------------------------------------------------------------- what is released
 
 
