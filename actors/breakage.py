@@ -7,7 +7,7 @@ from typing import Final
 from ..model.applications.application import Application
 from ..model.errors import LicorneError
 from ..model.nodes.node import Node
-from ..model.requests.quarantining import BrokenKind
+from ..model.state.quarantine import BrokenKind
 
 __all__ = ["blame", "blamed", "what_broke"]
 

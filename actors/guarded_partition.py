@@ -23,7 +23,7 @@ from .judgements import Answers, Judgements, WorldMovedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..model.requests.quarantining import BrokenKind
+    from ..model.state.quarantine import BrokenKind
     from ..model.values.messages import AllocationSubmission, NodeUpdate
     from .afterwards import Afterwards
 

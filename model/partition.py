@@ -18,7 +18,7 @@ from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
 from .requests.execution_limits import limit_executions
 from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
-from .requests.quarantining import BrokenKind, forget_quarantined, quarantine_application, quarantine_node
+from .requests.quarantining import forget_quarantined, quarantine_application, quarantine_node
 from .requests.reconfiguring import reconfigure
 from .requests.releases import release_allocation
 from .scheduling.cycle import CycleOutcome, run_cycle
@@ -28,6 +28,7 @@ from .scheduling.timer_actions import carry_out, next_look_ns, schedule_wakeups,
 from .state.applying import apply
 from .state.invariants import validate_partition
 from .state.partition_state import PartitionState
+from .state.quarantine import BrokenKind
 from .values.messages import AllocationsRejected
 from .values.object_state import ObjectEvent, next_object_state
 
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
     from .partition_views import ShownPartition
-    from .requests.quarantining import Quarantined
     from .requests.reconfiguring import Savepoint
+    from .state.quarantine import Quarantined
     from .state.surroundings import Surroundings, TimerAction
     from .values.messages import (
         AllocationSubmission,

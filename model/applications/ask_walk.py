@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import fits_undefined_unlimited
-from ..state.preemption_attempts import EVER_NS, has_own_answer
 from ..values.refusals import RefusalReason, refused
+from .pending_asks import EVER_NS, has_own_answer
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -20,10 +20,25 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..values.allocation import Ask
 
-__all__ = ["AskGroup", "AskOrder", "AskRecord", "AskShape", "PendingAsks"]
+__all__ = [
+    "CHECK_INTERVAL_NS",
+    "EVER_NS",
+    "AskGroup",
+    "AskOrder",
+    "AskRecord",
+    "AskShape",
+    "PendingAsks",
+    "has_own_answer",
+]
 
 AskOrder: TypeAlias = tuple[int, int, int]
 """(negative priority, creation in ns, serial): the smallest goes first."""
+
+CHECK_INTERVAL_NS: Final = 15_000_000_000
+"""How long an ask waits for the next attempt to preempt for it."""
+
+EVER_NS: Final = 2**64
+"""Later than any ask is created."""
 
 _new: Final = tuple.__new__
 
@@ -313,3 +328,10 @@ class PendingAsks:
             apart = [record for record in group if record.has_own_answer]
             assert apart == list(group.apart), "an ask with an answer of its own is lost or doubled"
         assert len(self._in_order) == len(self.groups), "a group has no place in the order"
+
+
+def has_own_answer(record: AskRecord, reserved_node: str, now_ns: int) -> bool:
+    """Tell whether an ask may be answered otherwise than one that preemption has never looked at."""
+    checked_ns = record.preemption_checked_ns
+    recent = checked_ns is not None and now_ns < checked_ns + CHECK_INTERVAL_NS
+    return recent or record.preemption_triggered or bool(reserved_node)

@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..explanation.values import Noted, TaskGroupCounts
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from .placed import Placed
     from .state import ApplicationState
 
-__all__ = ["ApplicationReport", "WaitingAsk", "application_report"]
+__all__ = ["ApplicationReport", "Noted", "TaskGroupCounts", "WaitingAsk", "application_report"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +103,25 @@ def _task_groups(core: ApplicationCore) -> Iterator[TaskGroupCounts]:
             replaced=group.replaced,
             ended=group.timed_out,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What the cycles have noted on an ask: a text, how often, and when last."""
+
+    text: str
+    count: int
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGroupCounts:
+    """The placeholders of a task group: how many there ever were, and what has become of them."""
+
+    name: str
+    placeholders: int
+    waiting: int
+    placed: int
+    replaced: int
+    ended: int
+    """They ended without having been replaced."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         QueueDocument,
         RuleDocument,
     )
-    from .schema import Position
+    from .positions import Position
 
 __all__ = ["DEFAULT_PARTITION", "ROOT", "build_partition", "has_root", "parse_resource", "partition_name"]
 

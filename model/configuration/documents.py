@@ -21,8 +21,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from .positions import NOWHERE, Position
 from .problems import RuleFinding
-from .schema import NOWHERE, Position
 from .text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from .text.scalars import ScalarError, kind_of, read_count, read_flag, read_number, read_text
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import LicorneError, shortened
 
 if TYPE_CHECKING:
-    from .schema import Position
+    from .positions import Position
 
 __all__ = ["ConfigurationError", "Problem", "RuleFinding"]
 

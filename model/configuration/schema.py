@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..resources.resource import EMPTY, Resource
+from .positions import NOWHERE, Position
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,34 +22,16 @@ if TYPE_CHECKING:
     from .problems import Problem
 
 __all__ = [
-    "NOWHERE",
     "ChildTemplateConfig",
     "FilterConfig",
     "LimitConfig",
     "NodeSortPolicyConfig",
     "PartitionConfig",
-    "Position",
     "PreemptionConfig",
     "QueueConfig",
     "RuleConfig",
     "SchedulerConfig",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where something stands in the file; lines and columns count from 1, `path` is its YAML path."""
-
-    line: int
-    column: int
-    path: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.line}:{self.column}"
-
-
-NOWHERE: Final = Position(1, 1)
-"""The position of what was made by a program and stands in no file."""
 
 
 def _nothing() -> Mapping[str, str]:

@@ -6,10 +6,11 @@ cycle makes, put to every level, limit and node instead of up to the first that 
 
 from __future__ import annotations
 
+from ..applications.report import Noted, TaskGroupCounts
 from .blockers import Blocker, Lack, SubjectKind
 from .node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
 from .places import Place
-from .values import AskExplanation, AskStatus, Explanation, Gang, Noted, TaskGroupCounts
+from .values import AskExplanation, AskStatus, Explanation, Gang
 
 __all__ = [
     "AskExplanation",

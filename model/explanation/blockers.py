@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..configuration.schema import Position
+    from ..configuration.positions import Position
     from ..resources.resource import Resource
     from ..values.refusals import RefusalReason
 

@@ -18,7 +18,7 @@ from ..values.object_state import ObjectState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..configuration.schema import Position
+    from ..configuration.positions import Position
     from ..queues.queue import Queue
     from ..queues.seat import Seat
 

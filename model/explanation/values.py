@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..applications.report import Noted, TaskGroupCounts
     from ..applications.state import ApplicationState
     from ..placement.requests import RuleOutcome
     from ..resources.resource import Resource
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .node_summary import NodeSummary
     from .places import Place
 
-__all__ = ["AskExplanation", "AskStatus", "Explanation", "Gang", "Noted", "TaskGroupCounts"]
+__all__ = ["AskExplanation", "AskStatus", "Explanation", "Gang"]
 
 
 class AskStatus(Enum):
@@ -26,28 +27,6 @@ class AskStatus(Enum):
     REPLACING = "takes the place of its placeholder once the resource manager has confirmed its end"
     PLACED = "runs"
     LEAVING = "runs until the resource manager confirms its end"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """What the cycles have noted on an ask: a text, how often, and when last."""
-
-    text: str
-    count: int
-    last_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskGroupCounts:
-    """The placeholders of a task group: how many there ever were, and what has become of them."""
-
-    name: str
-    placeholders: int
-    waiting: int
-    placed: int
-    replaced: int
-    ended: int
-    """They ended without having been replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 from ..configuration.names import WILDCARD
-from ..configuration.schema import NOWHERE
+from ..configuration.positions import NOWHERE
 from ..resources.resource import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..configuration.schema import LimitConfig, Position, QueueConfig
+    from ..configuration.positions import Position
+    from ..configuration.schema import LimitConfig, QueueConfig
     from ..resources.resource import Resource
 
 __all__ = [

@@ -21,7 +21,7 @@ from .limits import levels
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..configuration.schema import Position
+    from ..configuration.positions import Position
     from ..values.documents import Document
     from .limits import HolderKind, Limit, Limits
 

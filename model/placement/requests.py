@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..configuration.schema import Position
+    from ..configuration.positions import Position
     from ..values.users import User
 
 __all__ = [

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 from ..configuration.names import QUEUE_NAME_RULE
-from ..configuration.schema import NOWHERE
+from ..configuration.positions import NOWHERE
 from ..errors import LicorneError
 from .filters import Filter
 from .queue_names import (
@@ -29,7 +29,8 @@ from .queue_names import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..configuration.schema import Position, RuleConfig
+    from ..configuration.positions import Position
+    from ..configuration.schema import RuleConfig
     from ..values.documents import Document, Json
     from .requests import PlacementRequest, QueueLookup
 

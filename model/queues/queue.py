@@ -30,7 +30,7 @@ from .order import ChildOrder, SeatOrder
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..configuration.schema import Position
+    from ..configuration.positions import Position
     from ..resources.resource import Resource
     from .seat import Seat
     from .template import QueueTemplate

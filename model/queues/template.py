@@ -11,7 +11,8 @@ from ..resources.texts import resource_from_texts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..configuration.schema import ChildTemplateConfig, Position
+    from ..configuration.positions import Position
+    from ..configuration.schema import ChildTemplateConfig
     from ..resources.resource import Resource
     from ..values.documents import Document
 

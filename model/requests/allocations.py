@@ -12,6 +12,7 @@ from ..resources.comparisons import equals, has_negative
 from ..resources.resource import strictly_greater_than_zero
 from ..state.applying import apply
 from ..state.charges import count_placed, drop_reservations
+from ..state.quarantine import BrokenKind
 from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
 from ..values.messages import (
     AllocationPlaced,
@@ -19,7 +20,6 @@ from ..values.messages import (
 )
 from ..values.object_state import ObjectState
 from .foreign import submit_foreign
-from .quarantining import BrokenKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

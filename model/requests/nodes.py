@@ -10,6 +10,7 @@ from ..queues.quota import discharge
 from ..resources.resource import EMPTY, subtract
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_reservations, leave_node
+from ..state.quarantine import BrokenKind
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -20,7 +21,7 @@ from ..values.messages import (
     TerminationType,
 )
 from ..values.object_state import ObjectState
-from .quarantining import BrokenKind, uncount_quarantined
+from .quarantining import uncount_quarantined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

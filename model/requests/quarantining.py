@@ -8,9 +8,7 @@ and what it had is kept in the books by what the partition knows from earlier an
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
@@ -18,9 +16,9 @@ from ..queues import quota as queue_quota
 from ..resources.resource import EMPTY, add, take_away
 from ..state.charges import leave_node, uncount
 from ..state.placing import unreserve
+from ..state.quarantine import BrokenKind
 
 if TYPE_CHECKING:
-    from ..nodes.order import NodeSeat
     from ..queues.queue import Queue
     from ..queues.seat import Seat
     from ..resources.resource import Resource
@@ -28,54 +26,12 @@ if TYPE_CHECKING:
     from ..values.allocation import Allocation
 
 __all__ = [
-    "BrokenKind",
-    "Quarantine",
-    "Quarantined",
     "end_quarantined",
     "forget_quarantined",
     "quarantine_application",
     "quarantine_node",
     "uncount_quarantined",
 ]
-
-
-class BrokenKind(Enum):
-    """What has broken."""
-
-    APPLICATION = "application"
-    NODE = "node"
-
-
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """One broken object: which, since when in nanoseconds since 1970, and the error it broke with."""
-
-    partition: str
-    kind: BrokenKind
-    name: str
-    since_ns: int
-    reason: str
-
-
-@final
-class Quarantine:
-    """The broken objects of one partition. Owned by the partition."""
-
-    __slots__ = ("applications", "entries", "nodes")
-
-    def __init__(self) -> None:
-        self.applications: dict[str, Seat] = {}
-        self.nodes: dict[str, NodeSeat] = {}
-        self.entries: dict[tuple[BrokenKind, str], Quarantined] = {}
-
-    def note(self, partition: str, kind: BrokenKind, name: str, reason: str, now_ns: int) -> None:
-        """Keep why and since when an object is here."""
-        self.entries[kind, name] = Quarantined(partition, kind, name, now_ns, reason)
-
-    def reason(self, kind: BrokenKind, name: str) -> str:
-        """Return why an object is here, the empty text if it is not."""
-        entry = self.entries.get((kind, name))
-        return "" if entry is None else entry.reason
 
 
 # ----------------------------------------------------------------------------------- applications

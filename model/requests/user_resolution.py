@@ -7,30 +7,18 @@ door (`licorne.proxy.resolvers`). Here is only what follows from what was found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from ..configuration.names import is_user_name
-from ..values.users import User
+from ..values.users import LookedUp, LookUpFailure, User
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LookUpFailure", "LookedUp", "resolve"]
+__all__ = ["resolve"]
 
 _NOBODY: Final = "nobody"
 _NO_GROUP: Final = "nogroup"
-
-
-@dataclass(frozen=True, slots=True)
-class LookUpFailure:
-    """The groups of a user could not be found; the application is refused with the reason."""
-
-    reason: str
-
-
-LookedUp: TypeAlias = tuple[str, ...] | LookUpFailure | None
-"""Groups with the primary one first, or why there are none; `None`: nobody was asked."""
 
 
 def resolve(

@@ -14,6 +14,7 @@ from ..queues import quota as queue_quota
 from ..resources.resource import fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.placing import commit, unreserve
+from ..state.reserved_rest import ReservedRest
 
 if TYPE_CHECKING:
     from ..applications.reservations import Reservation
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
 
-__all__ = ["RESERVATION_TIMEOUT_NS", "ReservedRest", "place_reserved"]
+__all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
 
 _ASK_AGAIN_NS: Final = 1_000_000_000
 """How long a reserved ask that the RM's predicates refused waits for the next try, if nothing changes."""
@@ -48,30 +49,6 @@ def place_reserved(state: PartitionState) -> bool:
         None if placed else ReservedRest(_version(state), visit.look_ns, restless=visit.restless)
     )
     return placed
-
-
-@final
-class ReservedRest:
-    """Why the reserved asks need not be tried: nothing has changed since they were tried in vain.
-
-    Args:
-        version: What the pass depended on, as it is after the pass.
-        look_ns: When time alone may change the answer, `None` if it cannot.
-        restless: They are tried in every cycle all the same.
-    """
-
-    __slots__ = ("_restless", "_version", "look_ns")
-
-    def __init__(self, version: tuple[int, int, int], look_ns: int | None, *, restless: bool) -> None:
-        self._restless = restless
-        self._version = version
-        self.look_ns = look_ns
-
-    def holds(self, version: tuple[int, int, int], now_ns: int) -> bool:
-        """Return whether that is still so."""
-        if self._restless or self._version != version:
-            return False
-        return self.look_ns is None or now_ns < self.look_ns
 
 
 def _version(state: PartitionState) -> tuple[int, int, int]:

@@ -17,7 +17,6 @@ from ..placement.placement import usable_rules
 from ..queues.queue import Queue
 from ..queues.seat import Seat
 from ..queues.tree import QueueTree
-from ..requests.quarantining import Quarantine
 from ..resources.combinations import prune
 from ..resources.resource import EMPTY, add, subtract
 from ..values.object_state import ObjectState
@@ -27,6 +26,7 @@ from .partition_timers import PartitionTimers
 from .placed_counts import PlacedCounts
 from .preemption_attempts import FruitlessAttempts
 from .preemption_log import PreemptionLog
+from .quarantine import Quarantine
 from .refusal_notes import RefusalNotes
 from .surroundings import ApplicationTimer
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ..configuration.schema import PartitionConfig
     from ..placement.requests import RuleOutcome
     from ..resources.resource import Resource
-    from ..scheduling.reserved_pass import ReservedRest
     from ..values.allocation import Allocation
+    from .reserved_rest import ReservedRest
     from .surroundings import Surroundings
 
 __all__ = ["PartitionState", "RejectedApplication"]

@@ -11,34 +11,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
+from ..applications.pending_asks import CHECK_INTERVAL_NS
+
 if TYPE_CHECKING:
     from ..applications.ask_walk import Candidate
-    from ..applications.pending_asks import AskRecord
     from ..resources.resource import Resource
 
-__all__ = [
-    "ATTEMPTS_MAX",
-    "CHECK_INTERVAL_NS",
-    "EVER_NS",
-    "FRUITLESS_MAX",
-    "AttemptBudget",
-    "AttemptShape",
-    "FruitlessAttempts",
-    "due_ns",
-    "has_own_answer",
-]
+__all__ = ["ATTEMPTS_MAX", "FRUITLESS_MAX", "AttemptBudget", "AttemptShape", "FruitlessAttempts", "due_ns"]
 
 ATTEMPTS_MAX: Final = 10
 """Attempts during one visit of a leaf; the next visit has as many again."""
 
-CHECK_INTERVAL_NS: Final = 15_000_000_000
-"""How long an ask waits for the next attempt."""
 
 FRUITLESS_MAX: Final = 256
 """Shapes that are remembered as tried in vain; at the bound the oldest is forgotten, and tried again."""
 
-EVER_NS: Final = 2**64
-"""Later than any ask is created."""
 
 _CHANGED_INTERVAL_NS: Final = 1_000_000_000
 """How long a fruitless attempt stands for other asks although something has changed since."""
@@ -105,10 +92,3 @@ def due_ns(candidate: Candidate, delay_ns: int) -> int:
     due = candidate.ask.created_at_ns + delay_ns
     checked_ns = candidate.preemption_checked_ns
     return due if checked_ns is None else max(due, checked_ns + CHECK_INTERVAL_NS)
-
-
-def has_own_answer(record: AskRecord, reserved_node: str, now_ns: int) -> bool:
-    """Tell whether an ask may be answered otherwise than one that preemption has never looked at."""
-    checked_ns = record.preemption_checked_ns
-    recent = checked_ns is not None and now_ns < checked_ns + CHECK_INTERVAL_NS
-    return recent or record.preemption_triggered or bool(reserved_node)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias, final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..requests.user_resolution import LookedUp
     from ..resources.resource import Resource
     from .allocation import Allocation
+    from .users import LookedUp
 
 __all__ = [
     "AllocationPlaced",

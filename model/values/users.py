@@ -1,10 +1,11 @@
-"""The user an application runs for."""
+"""The user an application runs for, and what a look-up of groups returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
-__all__ = ["User"]
+__all__ = ["LookUpFailure", "LookedUp", "User"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +14,14 @@ class User:
 
     name: str
     groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpFailure:
+    """The groups of a user could not be found; the application is refused with the reason."""
+
+    reason: str
+
+
+LookedUp: TypeAlias = tuple[str, ...] | LookUpFailure | None
+"""Groups with the primary one first, or why there are none; `None`: nobody was asked."""

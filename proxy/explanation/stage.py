@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ...model.configuration.schema import Position
+    from ...model.configuration.positions import Position
     from ..scheduler.scheduler import EngineName, Scheduler
     from ..simulation.given_queues import GivenQueues
     from ..simulation.workloads.inputs import InputOptions

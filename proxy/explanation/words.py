@@ -13,7 +13,7 @@ from ..terminal.tables import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...model.configuration.schema import Position
+    from ...model.configuration.positions import Position
     from ...model.explanation import Blocker, Lack, NearMiss, NodeSummary, NodeTally, Place
 
 __all__ = [

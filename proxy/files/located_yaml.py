@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ...model.configuration.positions import Position
 from ...model.configuration.problems import ConfigurationError, Problem, RuleFinding
-from ...model.configuration.schema import Position
 from ...model.configuration.text.composing import compose
 from ...model.configuration.text.nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from .input_files import read_text

@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...actors.log import Log
-from ...model.requests.user_resolution import LookUpFailure
+from ...model.values.users import LookUpFailure
 from .resolver import UserResolutionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from ...model.requests.user_resolution import LookedUp
     from ...model.values.messages import ApplicationSubmission
+    from ...model.values.users import LookedUp
     from .resolver import UserResolver
 
 __all__ = ["with_groups"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ...actors.errors import ActorEndedError
 from ...model.configuration.words import did_you_mean
 from ...model.errors import RequestError
-from ...model.requests.quarantining import BrokenKind
+from ...model.state.quarantine import BrokenKind
 from ...model.values.allocation import FOREIGN_TAG
 from ...model.values.messages import short_partition_name
 from ..resolvers.look_up import with_groups
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...model.explanation import Explanation
     from ...model.explanation.dry_run import DryRun
     from ...model.partition import Partition
-    from ...model.requests.quarantining import Quarantined
+    from ...model.state.quarantine import Quarantined
     from ...model.values.messages import AllocationSubmission
     from ..si.reading import RequestReader
     from .managers import Manager, Managers

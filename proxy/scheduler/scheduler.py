@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from ...model.configuration.extra import ExtraConfig
     from ...model.partition import Partition
-    from ...model.requests.quarantining import Quarantined
+    from ...model.state.quarantine import Quarantined
     from ...model.values.documents import Document
     from ..resolvers.resolver import UserResolver
     from ..si.api import ResourceManagerCallback

@@ -24,7 +24,7 @@ LARGER: Final = {
     "Queue": 28,
     "QueueTree": 25,
     "UsageTree": 22,
-    "UserLimits": 27,
+    "UserLimits": 25,
 }
 """Collections with an order to keep, and a queue, which is charged and ordered. They do not grow."""
 

@@ -11,7 +11,8 @@ from ..problems import RuleFinding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..schema import LimitConfig, Position, QueueConfig
+    from ..positions import Position
+    from ..schema import LimitConfig, QueueConfig
 
 __all__ = [
     "limit_applications_fit_queue",

@@ -12,7 +12,8 @@ from ..words import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..schema import Position, QueueConfig, RuleConfig
+    from ..positions import Position
+    from ..schema import QueueConfig, RuleConfig
 
 __all__ = [
     "chain",

@@ -20,7 +20,8 @@ from ..words import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..schema import PartitionConfig, Position, PreemptionConfig, QueueConfig
+    from ..positions import Position
+    from ..schema import PartitionConfig, PreemptionConfig, QueueConfig
 
 __all__ = ["queue_effects"]
 

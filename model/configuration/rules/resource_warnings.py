@@ -11,7 +11,8 @@ from ..words import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from ..schema import PartitionConfig, Position, QueueConfig
+    from ..positions import Position
+    from ..schema import PartitionConfig, QueueConfig
 
 __all__ = ["KNOWN_TYPES", "type_effects"]
 

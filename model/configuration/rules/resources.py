@@ -15,7 +15,8 @@ from ..problems import RuleFinding
 
 if TYPE_CHECKING:
     from ...resources.resource import Resource
-    from ..schema import Position, QueueConfig
+    from ..positions import Position
+    from ..schema import QueueConfig
 
 __all__ = ["resources_fit"]
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
 
+from ..positions import Position
 from ..problems import RuleFinding
-from ..schema import Position
 from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from .scalars import plain_tag
 

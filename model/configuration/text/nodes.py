@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..schema import Position
+    from ..positions import Position
 
 __all__ = ["Entry", "MappingNode", "Node", "ScalarNode", "ScalarTag", "SequenceNode", "item_path", "key_path"]
 

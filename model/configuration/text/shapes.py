@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from ..documents import Reading, SchedulerDocument
+from ..positions import NOWHERE, Position
 from ..problems import RuleFinding
-from ..schema import NOWHERE, Position
 from ..words import did_you_mean
 from .nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, key_path
 

@@ -10,14 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...state.placing import unreserve
-from ...state.preemption_attempts import (
-    CHECK_INTERVAL_NS,
-    EVER_NS,
-    AttemptBudget,
-    AttemptShape,
-    due_ns,
-)
+from ...state.preemption_attempts import AttemptBudget, AttemptShape, due_ns
 from ..acts import mark_all, release_all, remember, still_going
 from ..claims import spoken_for
 from .candidate_nodes import rooms_for, yielding_reservations

@@ -16,10 +16,9 @@ from licorne.model.applications.ask_walk import (
     FailedTry,
     next_candidate,
 )
-from licorne.model.applications.pending_asks import PendingAsks, shape_of
+from licorne.model.applications.pending_asks import EVER_NS, PendingAsks, shape_of
 from licorne.model.applications.reservations import Reservation, Reservations
 from licorne.model.applications.task_groups import TaskGroups
-from licorne.model.state.preemption_attempts import EVER_NS
 from licorne.model.values.allocation import Ask
 from licorne.model.values.refusals import Refusal, RefusalReason
 

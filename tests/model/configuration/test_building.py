@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from support.model.configurations import BELOW, below_root, the_partition, the_queue
 
+from licorne.model.configuration.positions import Position
 from licorne.model.configuration.reader import load
-from licorne.model.configuration.schema import ChildTemplateConfig, LimitConfig, Position, QueueConfig
+from licorne.model.configuration.schema import ChildTemplateConfig, LimitConfig, QueueConfig
 from licorne.model.resources.resource import EMPTY, Resource
 
 

@@ -8,7 +8,7 @@ from support.model.builders import TEN, a_resource
 from support.model.explained import blockers, explained
 from support.model.harness import Harness
 
-from licorne.model.configuration.schema import Position
+from licorne.model.configuration.positions import Position
 from licorne.model.explanation import Lack, SubjectKind
 from licorne.model.values.refusals import RefusalReason
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from licorne.model.configuration.schema import LimitConfig, Position, QueueConfig
+from licorne.model.configuration.positions import Position
+from licorne.model.configuration.schema import LimitConfig, QueueConfig
 from licorne.model.limits.limits import Limit, Limits, levels
 from licorne.model.resources.resource import EMPTY, Resource
 

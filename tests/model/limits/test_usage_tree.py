@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.configuration.schema import NOWHERE, LimitConfig, QueueConfig
+from licorne.model.configuration.positions import NOWHERE
+from licorne.model.configuration.schema import LimitConfig, QueueConfig
 from licorne.model.limits.limits import Limits
 from licorne.model.limits.usage_tree import ApplicationLimitBlocker, LimitBlocker, UsageTree
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited

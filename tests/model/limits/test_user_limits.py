@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.limit_builders import BOB, DAN, EVE, TEN, a_limit, a_root, books, fill, memory
 
-from licorne.model.configuration.schema import LimitConfig, Position
+from licorne.model.configuration.positions import Position
+from licorne.model.configuration.schema import LimitConfig
 from licorne.model.limits.usage_tree import ApplicationLimitBlocker, LimitBlocker
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from licorne.model.values.users import User

@@ -6,7 +6,8 @@ import pytest
 from support.model.placement_fakes import FakeQueues, a_request
 
 from licorne.model.configuration.names import QUEUE_NAME_RULE
-from licorne.model.configuration.schema import FilterConfig, Position, RuleConfig
+from licorne.model.configuration.positions import Position
+from licorne.model.configuration.schema import FilterConfig, RuleConfig
 from licorne.model.errors import LicorneError
 from licorne.model.placement.rules import (
     RECOVERY_RULE,

@@ -8,8 +8,8 @@ import pytest
 from support.model.builders import SECOND_NS, TEN, a_resource
 from support.model.harness import Harness
 
-from licorne.model.requests.quarantining import BrokenKind, Quarantined
 from licorne.model.resources.resource import EMPTY
+from licorne.model.state.quarantine import BrokenKind, Quarantined
 from licorne.model.values.messages import NodeAction, TerminationType
 
 FIVE = a_resource(memory=5)

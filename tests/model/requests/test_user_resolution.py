@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.requests.user_resolution import LookedUp, LookUpFailure, resolve
-from licorne.model.values.users import User
+from licorne.model.requests.user_resolution import resolve
+from licorne.model.values.users import LookedUp, LookUpFailure, User
 
 INVALID = "invalid username, it contains invalid characters"
 FOUND = ("staff", "dev")

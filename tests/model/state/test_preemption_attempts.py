@@ -5,16 +5,14 @@ from __future__ import annotations
 from support.model.builders import SECOND_NS, START_NS, TEN, an_ask
 
 from licorne.model.applications.ask_walk import Candidate, CandidateKind
-from licorne.model.applications.pending_asks import AskRecord
+from licorne.model.applications.pending_asks import CHECK_INTERVAL_NS, AskRecord, has_own_answer
 from licorne.model.state.preemption_attempts import (
     ATTEMPTS_MAX,
-    CHECK_INTERVAL_NS,
     FRUITLESS_MAX,
     AttemptBudget,
     AttemptShape,
     FruitlessAttempts,
     due_ns,
-    has_own_answer,
 )
 
 STAMP = (1, 2, 3)

@@ -9,7 +9,7 @@ import pytest
 from support.model.builders import TEN, a_resource
 from support.model.harness import Harness
 
-from licorne.model.requests.quarantining import BrokenKind
+from licorne.model.state.quarantine import BrokenKind
 from licorne.model.state.surroundings import ApplicationTimer, LookAgain
 from licorne.model.values.messages import ApplicationChanged, NodeAction
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from support.model.explained import place_in_file
 
-from licorne.model.configuration.schema import Position
+from licorne.model.configuration.positions import Position
 from licorne.model.explanation import (
     Blocker,
     Lack,

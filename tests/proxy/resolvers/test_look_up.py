@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from support.proxy.resolver_fakes import CountingResolver
 
-from licorne.model.requests.user_resolution import LookedUp, LookUpFailure
 from licorne.model.values.messages import ApplicationSubmission
+from licorne.model.values.users import LookedUp, LookUpFailure
 from licorne.proxy.resolvers.look_up import with_groups
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from licorne import RequestError, ResourceManager, Scheduler
-from licorne.model.requests.quarantining import BrokenKind
+from licorne.model.state.quarantine import BrokenKind
 from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.si import si_pb2 as si
 

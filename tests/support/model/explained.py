@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from support.model.harness import Harness
 
-    from licorne.model.configuration.schema import Position
+    from licorne.model.configuration.positions import Position
     from licorne.model.explanation import AskExplanation, Blocker, Explanation
     from licorne.model.values.refusals import RefusalReason
 

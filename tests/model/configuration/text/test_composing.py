@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.configuration.schema import Position
+from licorne.model.configuration.positions import Position
 from licorne.model.configuration.text.composing import ALIASED_NODES_MAX, DEPTH_MAX, compose
 from licorne.model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 

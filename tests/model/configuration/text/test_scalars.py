@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.configuration.schema import NOWHERE
+from licorne.model.configuration.positions import NOWHERE
 from licorne.model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from licorne.model.configuration.text.scalars import (
     UINT64_MAX,

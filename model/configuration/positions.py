@@ -1,0 +1,24 @@
+"""Where a value stands in the text of a configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["NOWHERE", "Position"]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where something stands in the file; lines and columns count from 1, `path` is its YAML path."""
+
+    line: int
+    column: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+NOWHERE: Final = Position(1, 1)
+"""The position of what was made by a program and stands in no file."""
