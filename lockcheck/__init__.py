@@ -1,7 +1,11 @@
-"""Lockcheck: locks whose order is declared, learned and checked. See docs/lockcheck.md."""
+"""Lockcheck: locks whose order is declared, learned and checked. See docs/lockcheck.md.
 
-from __future__ import annotations
+The public names are here. `locks` makes the locks, `checking` checks them, `findings` says what was found;
+the rooms import downwards only, in the order that docs/lockcheck.md lists. It imports no other room of the
+package.
+"""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .checking.blocking import blocking, no_locks
@@ -24,6 +28,16 @@ from .order.order import Order
 from .order.same_class import forbid, key, tree, try_only
 
 if TYPE_CHECKING:
+    from .checking import answering as answering
+    from .confirming import confirmation as confirmation
+    from .reports import annotations as annotations
+    from .reports import diagrams as diagrams
+    from .reports import documents as documents
+    from .reports import junit as junit
+    from .reports import page as page
+    from .reports import sarif as sarif
+    from .sessions import recording as recording
+    from .sessions import summaries as summaries
     from .sessions.session import Session, session
 
 __all__ = [
@@ -68,10 +82,30 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "annotations": "reports",
+    "answering": "checking",
+    "confirmation": "confirming",
+    "diagrams": "reports",
+    "documents": "reports",
+    "junit": "reports",
+    "page": "reports",
+    "recording": "sessions",
+    "sarif": "reports",
+    "summaries": "sessions",
+}
+"""The modules for programs that write reports of their own, and the rooms they are in."""
+
+
 def __getattr__(name: str) -> object:
-    """Load what analyses only when somebody opens a session."""
+    """Load what analyses when it is used first: most programs only take locks.
+
+    One of the modules is called `annotations`, so that this file may not import the feature of that name.
+    """
     if name in {"Session", "session"}:
         from .sessions import session as module  # noqa: PLC0415
 
         return getattr(module, name)
+    if name in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[name]}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

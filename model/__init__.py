@@ -1,1 +1,6 @@
-"""Room model."""
+"""What a cluster is, and how it decides where each ask runs.
+
+The model owns queues, applications, nodes, limits and the scheduling cycle. It knows nothing of threads,
+wall clocks, logs, sockets or `si.v1`: time, timers and callbacks reach it through one object. It imports no
+other room. Start with `cluster`, `partition` and `scheduling/cycle`.
+"""

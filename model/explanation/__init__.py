@@ -1,7 +1,8 @@
-"""Why an application waits, and where a new one would go: values, made when somebody asks.
+"""Why an application waits, and where a new one would go: values, made on request.
 
-Nothing here changes anything, and nothing here decides: each "no" comes from the check that the scheduling
-cycle makes, put to every level, limit and node instead of up to the first that refuses.
+Nothing here changes anything, and nothing here decides: each refusal comes from the check that the
+scheduling cycle makes, applied to every level, limit and node instead of up to the first that refuses. It
+may import `model.preemption`, `model.state` and the rooms below; `model.scheduling` stands beside it.
 """
 
 from __future__ import annotations

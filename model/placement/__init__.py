@@ -1,4 +1,8 @@
-"""Placement of applications into queues: rules, their filters, and the decision."""
+"""Placement of applications into queues: rules, their filters, and the decision.
+
+It decides on the path of a queue and changes nothing. It may import `model.configuration`, `model.values`
+and `model.resources`.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""Explanations and dry runs for people and programs: their words, their documents, and their commands."""
+"""Explanations and dry runs for people and programs: their sentences and their documents.
+
+It plays an input up to a moment and writes down what the scheduler answers then. It may import
+`proxy.simulation`, `proxy.transcripts`, `proxy.scheduler` and the rooms below.
+"""

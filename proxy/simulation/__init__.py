@@ -1,1 +1,5 @@
-"""Simulations on a virtual clock: what is simulated, the resource manager that plays it, and the report."""
+"""Simulations on a virtual clock: the resource manager that plays a workload, and the report.
+
+It drives any scheduler through the interface `core.Core`, and counts what happened. It may import
+`proxy.transcripts`, `proxy.scheduler` and the rooms below.
+"""
