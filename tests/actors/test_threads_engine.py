@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from support.model.builders import an_application
 from support.proxy.listening import Judge, Listener, once
 from support.proxy.manager_requests import application_request, ask_request, keys, node_request
 from support.proxy.running_scheduler import begin, running
@@ -13,11 +14,15 @@ from support.transcripts.transcript_witness import make_replay
 
 from licorne import Scheduler
 from licorne.actors.afterwards import Afterwards
+from licorne.actors.breakage import blamed
 from licorne.actors.guarded_partition import GuardedPartition, GuardedReports
-from licorne.actors.guards import LOCK_ORDER
+from licorne.actors.guards import LOCK_ORDER, guard
+from licorne.actors.handles import PARTS
 from licorne.lockcheck import held, session
 from licorne.model import partition_views
 from licorne.model.applications import views as application_views
+from licorne.model.applications.application import Application
+from licorne.model.applications.pending_asks import PendingAsks
 from licorne.model.applications.views import placed_view
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
@@ -38,6 +43,26 @@ def test_a_guard_has_every_marked_method_of_a_partition() -> None:
     assert set(marked_methods(Partition)) <= set(vars(GuardedPartition))
     assert not issubclass(GuardedPartition, Partition)
     assert set(marked_methods(PartitionReports)) <= set(dir(GuardedReports))
+
+
+def test_the_parts_of_an_application_are_behind_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what breaks in one is the application's fault."""
+    seen: list[tuple[str, ...]] = []
+
+    def broken(_: PendingAsks, key: str) -> None:
+        seen.append(held())
+        raise ZeroDivisionError(key)
+
+    application = an_application()
+    monkeypatch.setattr(PendingAsks, "get", broken)
+    with session(LOCK_ORDER):
+        guarded = guard(application, "app", Afterwards())
+        with pytest.raises(ZeroDivisionError) as raised:
+            guarded.asks.displace("ask")
+
+    for name, part in PARTS[Application].items():
+        assert set(marked_methods(part)) <= set(dir(getattr(guarded, name)))
+    assert (application, [1]) == (blamed(raised.value), [len(names) for names in seen])
 
 
 def test_a_call_has_done_what_it_asks_when_it_returns() -> None:

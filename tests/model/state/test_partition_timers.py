@@ -1,0 +1,98 @@
+"""What a partition has its clock call it for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from support.model.builders import SECOND_NS, START_NS
+
+from licorne.model.applications.effects import TimerKind
+from licorne.model.state.partition_timers import CLEANING_INTERVAL_NS, PartitionTimers
+from licorne.model.state.surroundings import (
+    ApplicationTimer,
+    Inspection,
+    LookAgain,
+    QueueCleaning,
+    QuotaCheck,
+)
+
+if TYPE_CHECKING:
+    from licorne.model.state.surroundings import Surroundings, TimerAction, TimerKey
+
+
+@dataclass
+class Clock:
+    """Keeps what is called for, and what is cancelled."""
+
+    time_ns: int = START_NS
+    calls: list[tuple[int, TimerAction]] = field(default_factory=list)
+    cancelled: list[TimerKey] = field(default_factory=list)
+
+    def now_ns(self) -> int:
+        return self.time_ns
+
+    def call_at(self, due_ns: int, action: TimerAction) -> None:
+        self.calls.append((due_ns, action))
+
+    def cancel(self, key: TimerKey) -> None:
+        self.cancelled.append(key)
+
+
+def timers_on(clock: Clock) -> PartitionTimers:
+    return PartitionTimers(cast("Surroundings", clock), START_NS)
+
+
+def test_one_of_its_own_waits_once() -> None:
+    """And again when it has come."""
+    clock = Clock()
+    timers = timers_on(clock)
+    for _ in range(2):
+        timers.clean_later()
+        timers.inspect_later()
+    timers.came(Inspection())
+    timers.inspect_later()
+
+    inspection = (START_NS + SECOND_NS, Inspection())
+    assert [(START_NS + CLEANING_INTERVAL_NS, QueueCleaning()), inspection, inspection] == clock.calls
+
+
+def test_the_cleaner_comes_at_multiples_of_its_interval() -> None:
+    """Counted from when the partition was made."""
+    clock = Clock(START_NS + CLEANING_INTERVAL_NS + 1)
+    timers_on(clock).clean_later()
+
+    assert [(START_NS + 2 * CLEANING_INTERVAL_NS, QueueCleaning())] == clock.calls
+
+
+def test_a_look_that_is_due_earlier_takes_the_place_of_the_other() -> None:
+    """A later one is none: the first one finds what is next."""
+    clock = Clock()
+    timers = timers_on(clock)
+    for seconds in (5, 7, 3):
+        timers.look_again(START_NS + seconds * SECOND_NS)
+
+    assert [(START_NS + seconds * SECOND_NS, LookAgain()) for seconds in (5, 3)] == clock.calls
+    assert [LookAgain, LookAgain] == clock.cancelled
+
+
+def test_quotas_are_checked_once_a_second_at_most() -> None:
+    """What is due already has been tried."""
+    clock = Clock()
+    timers = timers_on(clock)
+    timers.check_quotas(START_NS + 9 * SECOND_NS)
+    timers.check_quotas(START_NS)
+
+    assert [(START_NS + seconds * SECOND_NS, QuotaCheck()) for seconds in (9, 1)] == clock.calls
+
+
+def test_an_application_has_one_timer_of_a_kind() -> None:
+    """None comes of one that is gone."""
+    clock = Clock()
+    timers = timers_on(clock)
+    timer = ApplicationTimer("app", 7, TimerKind.STATE, 1)
+    timers.start(START_NS, timer)
+    assert ([(START_NS, timer)], [(7, TimerKind.STATE)]) == (clock.calls, clock.cancelled)
+
+    timers.stop_all(7)
+    assert {(7, kind) for kind in TimerKind} == set(clock.cancelled[1:])
