@@ -50,7 +50,7 @@ soak: $(VENV)/.ready
 
 # Lockcheck against a search through all schedules, for all small programs; goes on where it was stopped.
 oracle: $(VENV)/.ready
-	nice -n 15 $(BIN)/python tests/support/lockcheck/oracle_run.py
+	nice -n 15 env PYTHONPATH=tests $(BIN)/python -m support.lockcheck.oracle_run
 
 # The known bugs and false alarms of locks: which case stands for which, and how many come out as they have to.
 corpus: $(VENV)/.ready
@@ -58,7 +58,7 @@ corpus: $(VENV)/.ready
 
 # Mutants of how the engine `threads` takes its locks, and whether the tests kill them; takes most of an hour.
 mutants: $(VENV)/.ready
-	$(BIN)/python tests/support/actors/lock_mutation_run.py
+	PYTHONPATH=tests $(BIN)/python -m support.actors.lock_mutation_run
 
 # Pykka's own tests, fetched from its source distribution, on our runtime.
 pykka-contract: $(VENV)/.ready

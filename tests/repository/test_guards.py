@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -155,6 +157,25 @@ def test_no_name_of_a_class_stands_twice() -> None:
                 places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
 
     assert {} == {name: where for name, where in places.items() if len(where) > 1}
+
+
+@pytest.mark.parametrize("target", ["bench", "corpus", "mutants", "oracle", "proto", "pykka-contract"])
+def test_what_a_target_of_the_makefile_runs_is_there(target: str) -> None:
+    """The longer targets run seldom: one that names a file that has moved would be found out late."""
+    ran = subprocess.run(  # noqa: S603 - prints the commands, runs none
+        ["make", "--dry-run", "--always-make", target],  # noqa: S607 - as everybody runs it
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=IMPORT_SECONDS_MAX,
+        check=True,
+    )
+    modules = re.findall(r"python -m (support\.\S+|licorne\.\S+)", ran.stdout)
+    files = re.findall(r"python ((?:bench|tests)/\S+\.py)", ran.stdout)
+
+    assert modules + files
+    assert [] == [module for module in modules if find_spec(module) is None]
+    assert [] == [file for file in files if not (ROOT / file).is_file()]
 
 
 # ---------------------------------------------------------------------------------- what is released
