@@ -219,7 +219,7 @@ from licorne.lockcheck import Lock
 def test_slow(lockcheck):
     until = time.monotonic() + 20
     with Lock("slow"):
-        while not lockcheck.findings.findings and time.monotonic() < until:
+        while not lockcheck.findings and time.monotonic() < until:
             pass
 """
 
