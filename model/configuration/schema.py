@@ -10,6 +10,7 @@ are equal when they mean the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ __all__ = [
     "ChildTemplateConfig",
     "FilterConfig",
     "LimitConfig",
+    "NodeSortPolicy",
     "NodeSortPolicyConfig",
     "PartitionConfig",
     "PreemptionConfig",
@@ -150,12 +152,24 @@ class PreemptionConfig:
     quota_preemption_enabled: bool | None = None
 
 
+class NodeSortPolicy(Enum):
+    """How nodes are ordered; the values are what the configuration says."""
+
+    FAIR = "fair"
+    BINPACKING = "binpacking"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSortPolicyConfig:
-    """How nodes are ordered: `fair`, `binpacking` or the empty text, and what each resource type weighs."""
+    """The name of a policy as written, or the empty text, and what each resource type weighs."""
 
     type: str = ""
     resource_weights: Mapping[str, float] = field(default_factory=_no_weights)
+
+    @property
+    def policy(self) -> NodeSortPolicy:
+        """The policy of a configuration that has been checked; the empty text means `fair`."""
+        return NodeSortPolicy(self.type or NodeSortPolicy.FAIR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

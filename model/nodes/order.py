@@ -16,9 +16,9 @@ costs one update a size, and sizes are not bounded).
 from __future__ import annotations
 
 from bisect import bisect_left
-from enum import Enum
 from typing import TYPE_CHECKING, Final, final
 
+from ..configuration.schema import NodeSortPolicy
 from ..marks import writes
 from ..resources.combinations import prune
 from ..resources.comparisons import fit_score
@@ -30,19 +30,12 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from .node import Node
 
-__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "NodeSeat", "NodeSortPolicy"]
+__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "NodeSeat"]
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
 _CLOSED_MAX: Final = 256
 """Resources remembered as having no room; at the bound the oldest is forgotten and searched for again."""
-
-
-class NodeSortPolicy(Enum):
-    """How nodes are ordered; the values are those of the configuration."""
-
-    FAIR = "fair"
-    BINPACKING = "binpacking"
 
 
 @final

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from ..nodes.order import NodeSortPolicy
 from ..placement.placement import PlacementRules
 from ..queues.quota_timer import quota_settings, quotas_changed
 
@@ -74,8 +73,7 @@ def reconfigure(state: PartitionState, config: PartitionConfig) -> Savepoint:
 def _apply(state: PartitionState, config: PartitionConfig) -> None:
     state.rules = PlacementRules(config.placement_rules)
     state.config = config
-    policy = config.node_sort_policy
-    state.nodes.set_policy(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
+    state.nodes.set_policy(config.node_sort_policy.policy, config.node_sort_policy.resource_weights)
     quotas = quota_settings(state.tree)
     state.tree.load(config.root)
     quotas_changed(state.tree, quotas, state.now_ns())

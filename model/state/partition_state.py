@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from ..applications.effects import TimerSet
 from ..applications.state import ApplicationState
 from ..limits.user_limits import UserLimits
-from ..nodes.order import NodeOrder, NodeSortPolicy
+from ..nodes.order import NodeOrder
 from ..placement.placement import usable_rules
 from ..queues.queue import Queue
 from ..queues.seat import Seat
@@ -67,8 +67,8 @@ class PartitionState:
         self.rules = usable_rules(config.placement_rules)
         self.limits = around.weave(UserLimits)()
         self.limits.update(config.root)
-        policy = config.node_sort_policy
-        self.nodes = around.weave(NodeOrder)(NodeSortPolicy(policy.type or "fair"), policy.resource_weights)
+        sorting = config.node_sort_policy
+        self.nodes = around.weave(NodeOrder)(sorting.policy, sorting.resource_weights)
         self.capacity = EMPTY
         self.seats: dict[str, Seat] = {}
         self.serials: dict[str, int] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..problems import RuleFinding
+from ..schema import NodeSortPolicy
 from ..words import did_you_mean
 
 if TYPE_CHECKING:
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["node_policy_is_known", "node_weights_are_not_negative"]
 
-_POLICIES: Final = ("fair", "binpacking")
+_POLICIES: Final = tuple(policy.value for policy in NodeSortPolicy)
 
 
 def node_policy_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
-    """Refuse a policy other than `fair` and `binpacking`, spelled so; the empty text means `fair`."""
+    """Refuse a policy that does not exist; case matters, and the empty text means `fair`."""
     policy = partition.node_sort_policy.type
     if policy and policy not in _POLICIES:
         position = partition.positions["nodesortpolicy.type"]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.model.builders import TEN, a_node, a_resource
 
-from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, NodeSeat, NodeSortPolicy
+from licorne.model.configuration.schema import NodeSortPolicy
+from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, NodeSeat
 from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:

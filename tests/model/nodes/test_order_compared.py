@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from support.model.builders import TEN, a_node, a_resource
 
-from licorne.model.nodes.order import NodeOrder, NodeSeat, NodeSortPolicy
+from licorne.model.configuration.schema import NodeSortPolicy
+from licorne.model.nodes.order import NodeOrder, NodeSeat
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource

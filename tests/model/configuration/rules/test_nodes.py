@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Final
+
 import pytest
-from support.model.configurations import below_root, errors_at_marks, errors_of
+from support.model.configurations import below_root, errors_at_marks
+
+from licorne.model.configuration.reader import load
+from licorne.model.configuration.schema import NodeSortPolicy
+
+PAGE: Final = Path(__file__).parents[4] / "docs" / "configuration.md"
 
 
-@pytest.mark.parametrize("policy", ["fair", "binpacking", "''", "~"])
-def test_nodes_have_two_policies(policy: str) -> None:
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("''", NodeSortPolicy.FAIR), ("~", NodeSortPolicy.FAIR), *((one.value, one) for one in NodeSortPolicy)],
+)
+def test_each_policy_can_be_configured(written: str, meant: NodeSortPolicy) -> None:
     """Without one the policy is fair."""
-    assert errors_of(below_root("", f"nodesortpolicy: {{type: {policy}}}")) == []
+    (partition,) = load(below_root("", f"nodesortpolicy: {{type: {written}}}")).partitions
+
+    assert meant is partition.node_sort_policy.policy
+
+
+def test_the_page_names_each_policy() -> None:
+    """One that stands nowhere is not used."""
+    (row,) = re.findall(r"^\| `nodesortpolicy.type` .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert [] == [one for one in NodeSortPolicy if f"`{one.value}`:" not in row]
 
 
 @pytest.mark.parametrize(
