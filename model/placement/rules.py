@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .requests import PlacementRequest, QueueLookup
 
 __all__ = [
+    "BUILDERS",
     "RECOVERY_RULE",
     "Found",
     "NoMatch",
@@ -206,7 +207,7 @@ def build_rule(config: RuleConfig) -> QueueRule:
         raise PlacementRulesError(
             "recovery rule cannot be part of the config, failing placement rule config", config.position
         )
-    builder = _BUILDERS.get(name)
+    builder = BUILDERS.get(name)
     if builder is None:
         raise PlacementRulesError(
             f"unknown rule name specified {config.name}, failing placement rule config", config.position
@@ -312,7 +313,7 @@ def _tag(config: RuleConfig, parent: QueueRule | None) -> QueueRule:
     )
 
 
-_BUILDERS: Final[Mapping[str, Callable[[RuleConfig, QueueRule | None], QueueRule]]] = {
+BUILDERS: Final[Mapping[str, Callable[[RuleConfig, QueueRule | None], QueueRule]]] = {
     "provided": _provided,
     "user": _user,
     "fixed": _fixed,

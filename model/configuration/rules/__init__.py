@@ -1,6 +1,6 @@
 """What a queue configuration must satisfy, rule by rule, and what deserves a warning.
 
 Each module checks one part of the configuration (queues, limits, placement, nodes, resources) and reports
-problems with their positions; `all_rules` runs them all. It may import `model.configuration`,
-`model.placement` for the names of rules, and the rooms below.
+problems with their positions; `all_rules` runs them all. It may import `model.configuration` and the rooms
+below it.
 """

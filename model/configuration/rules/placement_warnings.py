@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     from ..schema import PartitionConfig, RuleConfig
 
-__all__ = ["rule_effects", "unusable_rules"]
+__all__ = ["RULE_NAMES", "rule_effects", "unusable_rules"]
 
-_RULES: Final = ("provided", "user", "fixed", "tag")
+RULE_NAMES: Final = ("provided", "user", "fixed", "tag")
+"""Those that `licorne.model.placement.rules` builds, which this room cannot import."""
 _RECOVERY: Final = "recovery"
 _WITH_VALUE: Final = ("fixed", "tag")
 _ROOT: Final = "root"
@@ -57,9 +58,9 @@ def _unusable(rule: RuleConfig) -> Iterator[RuleFinding]:
         )
     elif not is_rule_name(rule.name):
         return  # an error, not a warning
-    elif name not in _RULES:
+    elif name not in RULE_NAMES:
         text = f"unknown rule name specified {rule.name}, failing placement rule config"
-        yield RuleFinding(position, f"{text}{did_you_mean(name, _RULES)}")
+        yield RuleFinding(position, f"{text}{did_you_mean(name, RULE_NAMES)}")
     elif is_fixed(rule):
         yield from _unusable_fixed(rule)
     elif name == "tag" and not rule.value:
@@ -83,7 +84,7 @@ def _unusable_fixed(rule: RuleConfig) -> Iterator[RuleFinding]:
 def value_is_used(rule: RuleConfig) -> Iterator[RuleFinding]:
     """Warn of a value at a rule that has none."""
     name = rule.name.lower()
-    if rule.value and name in _RULES and name not in _WITH_VALUE:
+    if rule.value and name in RULE_NAMES and name not in _WITH_VALUE:
         yield RuleFinding(rule.positions.get("value", rule.position), f"value has no effect at a {name} rule")
 
 

@@ -7,9 +7,11 @@ from support.model.placement_fakes import FakeQueues, a_request
 
 from licorne.model.configuration.names import QUEUE_NAME_RULE
 from licorne.model.configuration.positions import Position
+from licorne.model.configuration.rules.placement_warnings import RULE_NAMES
 from licorne.model.configuration.schema import FilterConfig, RuleConfig
 from licorne.model.errors import LicorneError
 from licorne.model.placement.rules import (
+    BUILDERS,
     RECOVERY_RULE,
     Found,
     NoMatch,
@@ -42,6 +44,11 @@ def tag(value: str, *, create: bool = True) -> RuleConfig:
 def outcome(config: RuleConfig, queue_name: str = "", **tags: str) -> Outcome:
     """Return what a rule says about an application of bob."""
     return build_rule(config).place(a_request(queue_name, tags=tags), QUEUES)
+
+
+def test_the_check_of_configurations_knows_each_rule() -> None:
+    """One that it does not know could not be configured by a reload."""
+    assert RULE_NAMES == tuple(BUILDERS)
 
 
 # ------------------------------------------------------------------------------------------- provided
