@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung
@@ -22,14 +22,36 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMS", "add_report_options", "report_paths", "write_reports"]
 
-FORMS: Final = {
-    "html": "one HTML page",
-    "sarif": "SARIF 2.1.0",
-    "json": "JSON",
-    "junit": "JUnit XML",
-    "github": "annotations of GitHub's workflows",
+
+class ReportInput(NamedTuple):
+    """What a report is made of."""
+
+    summary: Summary
+    root: Path
+    """The folder that places in the code are relative to."""
+    fail_on: Collection[Rung]
+    accepted: Mapping[str, str]
+    """The reasons of what a baseline accepts, by fingerprint."""
+
+
+class ReportForm(NamedTuple):
+    """What a report is, for `--help`, and how it is made."""
+
+    described: str
+    text: Callable[[ReportInput], str]
+
+
+FORMS: Final[Mapping[str, ReportForm]] = {
+    "html": ReportForm("one HTML page", lambda it: to_html(it.summary)),
+    "sarif": ReportForm("SARIF 2.1.0", lambda it: to_sarif(it.summary, it.root, suppressed=it.accepted)),
+    "json": ReportForm("JSON", lambda it: to_json(it.summary)),
+    "junit": ReportForm("JUnit XML", lambda it: to_junit(it.summary, it.fail_on, accepted=it.accepted)),
+    "github": ReportForm(
+        "annotations of GitHub's workflows",
+        lambda it: to_annotations(it.summary, it.root, it.fail_on, accepted=it.accepted),
+    ),
 }
-"""The names of the forms, and what each is."""
+"""The forms by the names of their options: `--json`, under pytest `--lockcheck-json`."""
 
 
 def add_report_options(parser: ArgumentParser) -> None:
@@ -43,8 +65,8 @@ def add_report_options(parser: ArgumentParser) -> None:
 
 def add_form_options(add: Callable[..., object], prefix: str = "") -> None:
     """Add an option for the file of each form; `prefix` stands before its name."""
-    for form, described in FORMS.items():
-        add(f"--{prefix}{form}", metavar="FILE", help=f"write a report as {described}; - for the output")
+    for name, form in FORMS.items():
+        add(f"--{prefix}{name}", metavar="FILE", help=f"write a report as {form.described}; - for the output")
 
 
 def report_paths(options: Namespace, prefix: str = "") -> dict[str, str | None]:
@@ -87,23 +109,17 @@ def write_reports(
     Raises:
         LockUsageError: a file cannot be written.
     """
-    texts: dict[str, Callable[[], str]] = {
-        "html": lambda: to_html(summary),
-        "sarif": lambda: to_sarif(summary, root, suppressed=accepted),
-        "json": lambda: to_json(summary),
-        "junit": lambda: to_junit(summary, fail_on, accepted=accepted),
-        "github": lambda: to_annotations(summary, root, fail_on, accepted=accepted),
-    }
-    for form in FORMS:
-        path = paths.get(form)
+    given = ReportInput(summary, root, fail_on, accepted)
+    for name, form in FORMS.items():
+        path = paths.get(name)
         if not path:
             continue
         # Names of locks may be no text, such as those of some files.
-        text = texts[form]().encode("utf-8", "backslashreplace").decode("utf-8")
+        text = form.text(given).encode("utf-8", "backslashreplace").decode("utf-8")
         if path == "-":
             (show or sys.stdout.write)(text)
         else:
             try:
                 Path(path).write_text(text, encoding="utf-8")
             except OSError as error:
-                raise LockUsageError(f"--{form} {path}: cannot be written: {error.strerror}") from None
+                raise LockUsageError(f"--{name} {path}: cannot be written: {error.strerror}") from None

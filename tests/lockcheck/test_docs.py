@@ -7,6 +7,7 @@ from pathlib import Path
 
 from licorne import lockcheck
 from licorne.lockcheck import Order, tree
+from licorne.lockcheck.reports.writing import FORMS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "lockcheck.md").read_text(encoding="utf-8")
@@ -42,6 +43,15 @@ def test_the_functions_that_write_reports_are_reached_from_the_package() -> None
 
     assert len(shown) > 6
     assert [] == [names for names in shown if names[0] != "session" and not _is_callable(*names)]
+
+
+def test_each_form_of_report_is_named_with_its_options() -> None:
+    """Of the command and of pytest."""
+    command = PAGE.split("## On the command line")[1].split("## How it is built")[0]
+    plugin = PAGE.split("## Under pytest")[1].split("## On the command line")[0]
+
+    assert [] == [name for name in FORMS if f"`--{name}`" not in command]
+    assert [] == [name for name in FORMS if f"-{name}`" not in plugin]
 
 
 def _is_callable(module: str, function: str) -> bool:
