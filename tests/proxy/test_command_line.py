@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
+from typer.main import get_group
 from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
+README = Path(__file__).parents[2] / "README.md"
+COMMANDS = sorted(get_group(application).commands)
 VALID = "partitions:\n  - name: default\n    queues:\n      - name: root\n"
 INVALID = "partitions:\n  - name: default\n    queue: []\n"
 
@@ -49,13 +53,20 @@ def run(*arguments: str, text: str = "") -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-@pytest.mark.parametrize("command", ["replay", "simulate", "bench", "validate", "explain", "dry-run"])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "lockcheck"])
 def test_every_command_explains_itself(command: str) -> None:
-    """`--help` says what a command is for and ends well."""
+    """`--help` says what a command is for and ends well; that of lockcheck has options of its own."""
     status, output, _ = run(command, "--help")
 
     assert 0 == status
     assert "Usage" in output
+
+
+def test_the_readme_lists_every_command() -> None:
+    """With the page that has more."""
+    listed = re.findall(r"^\| `licorne ([\w-]+)", README.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert COMMANDS == sorted(listed)
 
 
 def test_a_replay_writes_one_json_object_a_line() -> None:
