@@ -12,12 +12,12 @@ from lock_costs import TIMES, time_taking
 
 from licorne import lockcheck
 from licorne.lockcheck.findings.evidence import Frame
-from licorne.lockcheck.prediction.collector import collector_paused
+from licorne.lockcheck.prediction.gc_pause import gc_paused
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
 from licorne.lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _time_locks(fastest: dict[str, float], clock_seconds: Callable[[], float], t
 
 def analysis(clock_seconds: Callable[[], float], *, events: int) -> tuple[Figure, ...]:
     """Return how fast a trace of so many events is read, indexed and searched for deadlocks."""
-    with TemporaryDirectory() as folder, collector_paused():
+    with TemporaryDirectory() as folder, gc_paused():
         path = Path(folder) / "locks.lct"
         used_bytes = write_cluster_trace(path, events)
         start = clock_seconds()
@@ -97,9 +97,11 @@ def write_cluster_trace(path: Path, events: int) -> int:
     writer = TraceWriter(path, SEGMENT_BYTES, segments)
     names = [(name, str(number)) for name, count in _COUNTS.items() for number in range(count)]
     locks = {at: TracedLock(name, key, "writer") for at, (name, key) in enumerate(names, 1)}
-    units = {number: TracedUnit(f"scheduling-{number}", "scheduling") for number in range(1, THREADS + 1)}
+    executions = {
+        number: TracedExecution(f"scheduling-{number}", "scheduling") for number in range(1, THREADS + 1)
+    }
     for event in _events(events):
-        writer.event(event, lambda event=event: (units[event.unit], locks[event.object], _SITE))  # type: ignore[misc] # bound
+        writer.event(event, lambda event=event: (executions[event.execution], locks[event.object], _SITE))  # type: ignore[misc] # bound
     used = writer.used_bytes
     writer.close()
     return used
@@ -118,7 +120,7 @@ def _events(count: int) -> Iterator[Event]:
         below = [partitions + queues + application, partitions + queues + applications + node]
         wrong = number % (chains // _REVERSED + 1) == 1
         chain = below[::-1] if wrong else [queue % partitions, partitions + queue, *below]
-        unit = number % THREADS + 1
+        execution = number % THREADS + 1
         for kind, order in ((EventKind.TOOK, chain), (EventKind.LEFT, chain[::-1])):
             for lock in order:
-                yield Event(kind, unit, lock + 1, "R" if lock < partitions else "W", "block", 1)
+                yield Event(kind, execution, lock + 1, "R" if lock < partitions else "W", "block", 1)

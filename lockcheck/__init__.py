@@ -22,8 +22,8 @@ from .findings.evidence import Frame, Kind, Rung
 from .findings.findings import Edge, Finding
 from .findings.levels import Environment, Level
 from .locks.contracts import excludes, leaf, requires, unexercised
+from .locks.executions import assert_held, fresh, held, note_write, publish, unit
 from .locks.factories import Condition, Lock, RLock, RWLock, lock_all
-from .locks.units import assert_held, fresh, held, note_write, publish, unit
 from .order.order import Order
 from .order.same_class import forbid, key, tree, try_only
 

@@ -28,7 +28,7 @@ from .findings.witness_file import FOLDER
 from .order.order import Order
 from .reports.baseline import Baseline, Verdict, read_baseline
 from .reports.documents import from_json, to_json
-from .reports.gathering import Gathered
+from .reports.merging import MergedSummaries
 from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
 from .sessions.session import Session
@@ -45,8 +45,8 @@ _SESSION: Final = pytest.StashKey[Session]()
 _OPENED: Final = pytest.StashKey[Session]()
 _FOUND: Final = pytest.StashKey[list[Finding]]()
 _BASELINE: Final = pytest.StashKey[Baseline]()
-_GATHERED: Final = pytest.StashKey[Gathered]()
-_APART: Final = pytest.StashKey[tuple[Finding, ...]]()
+_MERGED: Final = pytest.StashKey[MergedSummaries]()
+_ACROSS_SESSIONS: Final = pytest.StashKey[tuple[Finding, ...]]()
 """What closes over several tests and over none of them alone."""
 _USED: Final = pytest.StashKey[set[str]]()
 """Fingerprints of what other processes found."""
@@ -54,7 +54,7 @@ _OUTSIDE: Final = pytest.StashKey[set[str]]()
 """What failed while no test ran, in any process."""
 _RUNGS: Final = pytest.StashKey[Counter[str]]()
 """How much was found in other processes, by rung."""
-_JUDGED: Final = pytest.StashKey[frozenset[str]]()
+_CHECKED: Final = pytest.StashKey[frozenset[str]]()
 """Fingerprints of what failed a test at its end, or would have."""
 _CONFIRMING: Final = pytest.StashKey[Confirming]()
 _FOLLOWING: Final = pytest.StashKey["pytest.Item | None"]()
@@ -115,10 +115,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_OUTSIDE] = set()
     config.stash[_BASELINE] = _baseline(config)
     _open(config, config.option)
-    config.stash[_APART] = ()
+    config.stash[_ACROSS_SESSIONS] = ()
     opened = config.stash.get(_SESSION, None)
     if opened is not None:
-        config.stash[_GATHERED] = Gathered(opened.level.name.lower())
+        config.stash[_MERGED] = MergedSummaries(opened.level.name.lower())
     if opened is not None and opened.level is Level.CONFIRM:
         config.stash[_CONFIRMING] = Confirming(_witnesses(config), config.stash[_BASELINE].reasons(_today()))
 
@@ -182,11 +182,11 @@ def pytest_runtest_protocol(
         item.stash[_OPENED] = opened
         item.stash[_FOLLOWING] = nextitem
         result = yield
-    judged = item.stash.get(_JUDGED, frozenset())
-    late = _judged(item.config, (one for one in opened.failures if one.fingerprint not in judged)).failures
+    checked = item.stash.get(_CHECKED, frozenset())
+    late = _verdict(item.config, (one for one in opened.failures if one.fingerprint not in checked)).failures
     item.config.stash[_OUTSIDE].update(f"{item.nodeid}, after its end: {one}" for one in late)
     item.config.stash[_FOUND].extend(opened.findings)
-    item.config.stash[_GATHERED].add(opened.summary())
+    item.config.stash[_MERGED].add(opened.summary())
     return result
 
 
@@ -203,9 +203,9 @@ def pytest_runtest_makereport(
     if confirming is not None:
         confirming.confirm(item, item.stash[_FOLLOWING], opened)
     found = opened.failures
-    item.stash[_JUDGED] = frozenset(one.fingerprint for one in found)
+    item.stash[_CHECKED] = frozenset(one.fingerprint for one in found)
     if report.passed:
-        failures = _judged(item.config, found).failures
+        failures = _verdict(item.config, found).failures
         if failures or opened.faults:
             report.outcome = "failed"
             report.longrepr = opened.report_text()
@@ -225,21 +225,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     outer = config.stash.get(_SESSION, None)
     if outer is None:
         return
-    config.stash[_GATHERED].add(outer.summary())
+    config.stash[_MERGED].add(outer.summary())
     worker: _Worker | None = config if hasattr(config, "workeroutput") else None
     if worker is not None:
-        worker.workeroutput[_WORKER_KEY] = to_json(config.stash[_GATHERED].summary())
+        worker.workeroutput[_WORKER_KEY] = to_json(config.stash[_MERGED].summary())
         found = [*config.stash[_FOUND], *outer.findings]
         worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
         worker.workeroutput[_WORKER_KEY + " rungs"] = [one.rung.name for one in found]
         worker.workeroutput[_WORKER_KEY + " outside"] = [*config.stash[_OUTSIDE], *map(str, outer.failures)]
         return
-    summary, apart = config.stash[_GATHERED].closed()
-    config.stash[_APART] = apart
+    summary, across = config.stash[_MERGED].with_cycles()
+    config.stash[_ACROSS_SESSIONS] = across
     _write(config, summary)
     outside = config.stash[_OUTSIDE]
     outside.update(str(finding) for finding in outer.failures)
-    failing = _complaints(config) or outside or _judged(config, apart).failures
+    failing = _complaints(config) or outside or _verdict(config, across).failures
     if failing and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -251,7 +251,7 @@ def pytest_testnodedown(node: object, error: object) -> None:
     config: pytest.Config = node.config  # type: ignore[attr-defined] # a node of xdist has one
     text = output.get(_WORKER_KEY)
     if error is None and isinstance(text, str) and text:
-        config.stash[_GATHERED].add(from_json(text, "a process of pytest-xdist"))
+        config.stash[_MERGED].add(from_json(text, "a process of pytest-xdist"))
     config.stash[_USED].update(_texts(output, "found"))
     config.stash[_RUNGS].update(_texts(output, "rungs"))
     config.stash[_OUTSIDE].update(_texts(output, "outside"))
@@ -269,24 +269,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if outer is None:
         return
     found = config.stash[_RUNGS].copy()
-    apart = config.stash[_APART]
-    found.update(one.rung.name for one in (*config.stash[_FOUND], *outer.findings, *apart))
-    nestings = config.stash[_GATHERED].summary().nestings
+    across = config.stash[_ACROSS_SESSIONS]
+    found.update(one.rung.name for one in (*config.stash[_FOUND], *outer.findings, *across))
+    class_edges = config.stash[_MERGED].summary().class_edges
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
     terminalreporter.section("lockcheck", sep="-")
     terminalreporter.line(
-        f"level {outer.level.name.lower()}: {counted(len(nestings), 'kind')} of nestings, "
+        f"level {outer.level.name.lower()}: {counted(len(class_edges), 'kind')} of nestings, "
         f"found {counts or 'nothing'}"
     )
-    if apart:
-        terminalreporter.line(f"{len(apart)} of them over several tests")
-    for finding in _judged(config, apart).failures:
+    if across:
+        terminalreporter.line(f"{len(across)} of them over several tests")
+    for finding in _verdict(config, across).failures:
         terminalreporter.line(f"over several tests: {finding} [{finding.fingerprint}]")
     for complaint in _complaints(config):
         terminalreporter.line(complaint)
     outside = config.stash[_OUTSIDE]
-    for told in sorted(outside):
-        terminalreporter.line(f"outside of tests: {told}")
+    for text in sorted(outside):
+        terminalreporter.line(f"outside of tests: {text}")
 
 
 def _baseline(config: pytest.Config) -> Baseline:
@@ -297,13 +297,13 @@ def _baseline(config: pytest.Config) -> Baseline:
         raise pytest.UsageError(str(error)) from None
 
 
-def _judged(config: pytest.Config, findings: Iterable[Finding]) -> Verdict:
-    return config.stash[_BASELINE].judge(findings, _failing(config), _today(), whole=False)
+def _verdict(config: pytest.Config, findings: Iterable[Finding]) -> Verdict:
+    return config.stash[_BASELINE].check(findings, _failing(config), _today(), whole=False)
 
 
 def _complaints(config: pytest.Config) -> list[str]:
     """Say what is wrong with the baseline; unused entries only where no tests were selected."""
-    found = (*config.stash[_FOUND], *config.stash[_APART])
+    found = (*config.stash[_FOUND], *config.stash[_ACROSS_SESSIONS])
     used = config.stash[_USED] | {one.fingerprint for one in found}
     everything = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("keyword")
     return list(config.stash[_BASELINE].complaints(used, _today(), whole=everything))

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, final
 from ..findings.evidence import Kind
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Grip, LockIdentity, TrieNode, held_nodes
+from ..holding.chains import Acquisition, LockIdentity, TrieNode, held_nodes
 from ..holding.runtime import go_on_as, local, next_segment, runtime
 from ..holding.stacks import caller_outside, capture
 from .active import current
 from .blocking import asks
-from .stepping import fold, let_go, step_from
+from .slow_path import fold, release_held, take_slow_path_at
 from .waiting import wait_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from ..holding.chains import Unit
+    from ..holding.chains import Execution
     from ..holding.stacks import Runtimes
     from .watch import Watch
 
@@ -63,14 +63,14 @@ class Answerer:
         self.identity.rank = rank
         self._runtimes = runtimes
         self._serves = serves
-        self._endless = Grip(self.identity, "W")
-        self._limited = Grip(self.identity, "W", "timed")
-        self._made_after = local.unit.segment
-        next_segment(local.unit)
-        self._unit: Unit | None = None
+        self._endless = Acquisition(self.identity, "W")
+        self._limited = Acquisition(self.identity, "W", "timed")
+        self._made_after = local.execution.segment
+        next_segment(local.execution)
+        self._execution: Execution | None = None
         self._at: TrieNode | None = None
         """Where it is held by who runs it."""
-        self._before: Unit | None = None
+        self._before: Execution | None = None
         """What ran on the thread, and will again, where this runs as a unit of its own."""
 
     def __del__(self) -> None:
@@ -85,12 +85,12 @@ class Answerer:
         Raises:
             LockOrderError, DeadlockPossibleError: that is the policy for what was found; nothing was asked.
         """
-        unit = local.unit
-        if unit.node.grip is None:
+        execution = local.execution
+        if execution.node.acquisition is None:
             return
-        grip = self._limited if limited else self._endless
+        acquisition = self._limited if limited else self._endless
         try:
-            after = unit.node.next[grip]
+            after = execution.node.next[acquisition]
         except KeyError:
             frame = caller_outside(self._runtimes, 2)
         else:
@@ -100,20 +100,20 @@ class Answerer:
             if after.code is frame.f_code and after.instruction == frame.f_lasti:
                 return  # likewise, from here
         watch = current()
-        if watch is not None and not unit.inside:
-            self._judge(watch, unit, grip, frame)
+        if watch is not None and not execution.inside:
+            self._check(watch, execution, acquisition, frame)
 
     def enter(self) -> None:
         """Hold it while the calling thread answers, until `leave`."""
-        unit = local.unit
-        after = unit.node.next.get(self._endless)
+        execution = local.execution
+        after = execution.node.next.get(self._endless)
         if after is None:
             if runtime.watch is None:
                 return
-            after = self._place(unit)
+            after = self._place(execution)
         if after.tally is not None:
             after.since = perf_counter_ns()
-        self._at = after.unit.node = after
+        self._at = after.execution.node = after
 
     def leave(self) -> None:
         """Let go of it; in line where it is in turn."""
@@ -121,67 +121,74 @@ class Answerer:
         if after is None:
             return
         self._at = None
-        unit = after.unit
-        if unit.node is after:
-            unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
+        execution = after.execution
+        if execution.node is after:
+            execution.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
             if after.tally is not None:
                 after.holds.append(perf_counter_ns() - after.since)
                 if len(after.holds) > PENDING_MAX:
                     fold(after)
         else:
-            let_go(unit, self.identity, "W")
+            release_held(execution, self.identity, "W")
         if self._before is not None:
             go_on_as(self._before)
             self._before = None
 
-    def _judge(self, watch: Watch, unit: Unit, grip: Grip, frame: FrameType) -> None:
+    def _check(self, watch: Watch, execution: Execution, acquisition: Acquisition, frame: FrameType) -> None:
         may_wait = asks(self.identity, frame)
-        if self._goes_down(watch, unit, grip, frame):
-            after = step_from(unit, grip, frame)
+        if self._goes_down(watch, execution, acquisition, frame):
+            after = take_slow_path_at(execution, acquisition, frame)
             if may_wait and watch.policy.level < Level.FULL:
                 after.code = None  # from wherever it is asked
 
-    def _goes_down(self, watch: Watch, unit: Unit, grip: Grip, frame: FrameType) -> bool:
+    def _goes_down(
+        self, watch: Watch, execution: Execution, acquisition: Acquisition, frame: FrameType
+    ) -> bool:
         """Hold an ask against the ranks, where the declared order says nothing of both."""
         rank = self.identity.rank
         asking = next(
-            (node for node in held_nodes(unit.node) if node.grip and node.grip.lock.rank is not None), None
+            (
+                node
+                for node in held_nodes(execution.node)
+                if node.acquisition and node.acquisition.lock.rank is not None
+            ),
+            None,
         )
-        if rank is None or asking is None or asking.grip is None:
+        if rank is None or asking is None or asking.acquisition is None:
             return True
-        asker = asking.grip.lock
+        asker = asking.acquisition.lock
         if asker is self.identity or asker.rank is None or asker.rank < rank:
             return True
         order = watch.policy.order
         if order is not None and {asker.name, self.identity.name} <= set(order.ranks):
             return True
-        node = TrieNode(unit, unit.node, grip, watch)
+        node = TrieNode(execution, execution.node, acquisition, watch)
         node.stack = capture(frame)
         text = f"{self.identity} of rank {rank} is asked by {asker} of rank {asker.rank}: it may only be told"
         watch.guarded_on(
-            unit,
+            execution,
             lambda: watch.report_step(Kind.ORDER, text, node, [asking], clause=RANK_CLAUSE),
             lambda: None,
         )
         return False
 
-    def _own_unit(self) -> Unit:
+    def _own_execution(self) -> Execution:
         """Return the unit that answers on threads which have nothing else to do."""
-        if self._unit is None or self._unit.node.owner is not runtime.watch:
+        if self._execution is None or self._execution.node.owner is not runtime.watch:
             # Known only while it runs: there may be many, and nearly all of them hold nothing.
-            self._unit = runtime.new_unit(str(self.identity), self._made_after, known=False)
-        return self._unit
+            self._execution = runtime.new_execution(str(self.identity), self._made_after, known=False)
+        return self._execution
 
-    def _place(self, unit: Unit) -> TrieNode:
+    def _place(self, execution: Execution) -> TrieNode:
         """Return where it is held, if that is not known yet, or by a unit of its own."""
-        if unit.node.grip is None and self._serves():
-            self._before, unit = unit, self._own_unit()
-            go_on_as(unit)
-        after = unit.node.next.get(self._endless)
-        if after is None and unit.node.grip is None:
-            after = step_from(unit, self._endless, caller_outside(self._runtimes, 2))
+        if execution.node.acquisition is None and self._serves():
+            self._before, execution = execution, self._own_execution()
+            go_on_as(execution)
+        after = execution.node.next.get(self._endless)
+        if after is None and execution.node.acquisition is None:
+            after = take_slow_path_at(execution, self._endless, caller_outside(self._runtimes, 2))
         if after is None:  # it was asked against a rule, which is told, and not remembered
-            after = TrieNode(unit, unit.node, self._endless, unit.node.owner)
+            after = TrieNode(execution, execution.node, self._endless, execution.node.owner)
             after.stack = capture(caller_outside(self._runtimes, 2))
         return after
 
@@ -198,9 +205,9 @@ class _AnswerWait:
         self._what = what
         self._thread = thread
 
-    def needs(self, waiting: Unit) -> list[list[Unit]]:  # noqa: ARG002 - whoever waits
+    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - whoever waits
         """Return the unit that the answer depends on now."""
-        return [runtime.units_on([self._thread()])]
+        return [runtime.executions_on([self._thread()])]
 
     def describe(self) -> str:
         """Say what is waited for."""
@@ -228,4 +235,4 @@ def await_answer(
     Raises:
         DeadlockError: there is a deadlock, and this wait was chosen to break it.
     """
-    wait_in_slices(local.unit, _AnswerWait(what, thread), attempt, -1, frame=frame, closes=closes)
+    wait_in_slices(local.execution, _AnswerWait(what, thread), attempt, -1, frame=frame, closes=closes)

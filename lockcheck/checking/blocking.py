@@ -41,7 +41,7 @@ def no_locks(what: str) -> Iterator[None]:
 
 def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = None) -> None:
     """Say that something may block now; `except_for` is a lock that is let go of meanwhile."""
-    if local.unit.node.grip is not None:
+    if local.execution.node.acquisition is not None:
         _check(kind, detail, Kind.BLOCKING, except_for=except_for)
 
 
@@ -54,7 +54,9 @@ def asks(answers: LockIdentity, frame: FrameType) -> bool:
     watch = current()
     order = watch.policy.order if watch is not None else None
     known = order.ranks if order is not None else {}
-    held = (node.grip.lock for node in held_nodes(local.unit.node) if node.grip is not None)
+    held = (
+        node.acquisition.lock for node in held_nodes(local.execution.node) if node.acquisition is not None
+    )
     if all(lock.answers or {lock.name, answers.name} <= known.keys() for lock in held):
         return True
     return _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame)
@@ -64,18 +66,18 @@ def _check(
     what: str, detail: str, kind: Kind, *, except_for: LockIdentity | None, frame: FrameType | None = None
 ) -> bool:
     """Report what may not be done under a lock that is held; tell whether nothing was found."""
-    unit = local.unit
+    execution = local.execution
     watch = current()
-    if watch is None or unit.inside or unit.node.grip is None:
+    if watch is None or execution.inside or execution.node.acquisition is None:
         return True
     return watch.guarded_on(
-        unit,
-        lambda: _judge(watch, what, detail, kind, except_for=except_for, frame=frame),
+        execution,
+        lambda: _check_held(watch, what, detail, kind, except_for=except_for, frame=frame),
         lambda: False,
     )
 
 
-def _judge(
+def _check_held(
     watch: Watch,
     what: str,
     detail: str,
@@ -84,19 +86,21 @@ def _judge(
     except_for: LockIdentity | None,
     frame: FrameType | None,
 ) -> bool:
-    for holder in held_nodes(local.unit.node):
-        grip = holder.grip
-        if grip is None or grip.lock is except_for or grip.lock.answers:  # an actor may block while it runs
+    for holder in held_nodes(local.execution.node):
+        acquisition = holder.acquisition
+        if (
+            acquisition is None or acquisition.lock is except_for or acquisition.lock.answers
+        ):  # an actor may block while it runs
             continue
-        if kind is Kind.BLOCKING and watch.policy.allows(what, grip.lock.name):
+        if kind is Kind.BLOCKING and watch.policy.allows(what, acquisition.lock.name):
             continue
-        told = f"{what} {detail}".strip()
+        subject = f"{what} {detail}".strip()
         if kind is Kind.BLOCKING:
-            text = f"{told} may block while {grip} is held"
+            text = f"{subject} may block while {acquisition} is held"
             why = ("let go of the lock first, or allow it for the class of the lock in the session",)
         else:
-            text = f"{told} must run without locks, but {grip} is held"
-            why = (f"{told} was marked so at the place below",)
+            text = f"{subject} must run without locks, but {acquisition} is held"
+            why = (f"{subject} was marked so at the place below",)
         watch.report_use(kind, text, [holder], why=why, frame=frame)
         return False
     return True

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from ..holding.chains import LockIdentity
     from .graph import Dependency, Graph
 
-__all__ = ["Closed", "close_path"]
+__all__ = ["Cycle", "find_cycle"]
 
 STEPS_MAX: Final = 50_000
 """A search that takes longer is given up, and the session says so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class Cycle:
     """A closed path: of units that can all stand there together, or one that something may guard."""
 
     path: tuple[Dependency, ...]
@@ -53,10 +53,10 @@ class Closed:
         """
         if self.exact:
             return ()
-        told = dict.fromkeys(_reasons(self.path, strong=self.strong))
+        reasons = dict.fromkeys(_reasons(self.path, strong=self.strong))
         if self.given_up:
-            return (*told, f"nothing was found in {STEPS_MAX} steps, and the search was given up")
-        return tuple(told)
+            return (*reasons, f"nothing was found in {STEPS_MAX} steps, and the search was given up")
+        return tuple(reasons)
 
 
 @final
@@ -121,14 +121,14 @@ class _CycleSearch:
             yield from self._graph.writing.get(lock.serial, ())
 
 
-def close_path(graph: Graph, start: Dependency) -> tuple[Closed | None, bool]:
+def find_cycle(graph: Graph, start: Dependency) -> tuple[Cycle | None, bool]:
     """Find a closed path through a new dependency, an unguarded one if there is any.
 
     Returns:
         The path, if any, and whether a search was given up.
     """
     wanted = start.wanted.lock
-    targets = {held.grip.lock.serial for held in start.held}
+    targets = {held.acquisition.lock.serial for held in start.held}
     if wanted.policy == "writer" and start.wanted.mode == "W":
         targets.add(wanted.serial)
     if not targets or not graph.reaches(wanted.serial, targets):
@@ -136,18 +136,18 @@ def close_path(graph: Graph, start: Dependency) -> tuple[Closed | None, bool]:
     search = _CycleSearch(graph, start, strong=True, exact=True)
     found = search.find()
     if found is not None:
-        return Closed(found), False
+        return Cycle(found), False
     for strong in (True, False):
         found = _CycleSearch(graph, start, strong=strong, exact=False).find()
         if found is not None:
-            return Closed(found, exact=False, strong=strong, given_up=search.given_up), search.given_up
+            return Cycle(found, exact=False, strong=strong, given_up=search.given_up), search.given_up
     return None, search.given_up
 
 
 def _can_stand_together(path: list[Dependency], following: Dependency) -> bool:
     """Tell whether a unit can stand at a place while others stand at theirs."""
     return _waits_for_ever(following) and all(
-        one.unit != following.unit
+        one.execution != following.execution
         and concurrent(one.segment, following.segment)
         and _gate(one, following) is None
         for one in path
@@ -163,20 +163,20 @@ def _obstacles_alone(one: Dependency) -> list[str]:
     """Say why nobody waits for ever at a place, whoever else is there."""
     reasons = []
     if one.wanted.attempt == "try":
-        reasons.append(f"{one.unit_name} only tries {one.wanted} and does not wait")
+        reasons.append(f"{one.execution_name} only tries {one.wanted} and does not wait")
     elif one.wanted.attempt == "timed":
-        reasons.append(f"{one.unit_name} waits for {one.wanted} for a limited time")
+        reasons.append(f"{one.execution_name} waits for {one.wanted} for a limited time")
     if one.fresh:
-        reasons.append(f"{one.wanted} was known to {one.unit_name} alone when it was taken")
+        reasons.append(f"{one.wanted} was known to {one.execution_name} alone when it was taken")
     return reasons
 
 
 def _gate(one: Dependency, other: Dependency) -> LockIdentity | None:
     """Return a lock that both hold in modes that exclude each other."""
     for held in one.held:
-        mode = other.mode_of(held.grip.lock)
-        if mode is not None and "W" in {mode, held.grip.mode}:
-            return held.grip.lock
+        mode = other.mode_of(held.acquisition.lock)
+        if mode is not None and "W" in {mode, held.acquisition.mode}:
+            return held.acquisition.lock
     return None
 
 
@@ -186,16 +186,19 @@ def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
         yield from _obstacles_alone(one)
     for one, other in zip(path, (*path[1:], path[0]), strict=True):
         if other.held_fresh(one.wanted.lock):
-            yield f"{one.wanted.lock} was known to {other.unit_name} alone while it was held"
+            yield f"{one.wanted.lock} was known to {other.execution_name} alone while it was held"
     for place, one in enumerate(path):
         for other in path[place + 1 :]:
             gate = _gate(one, other)
-            if one.unit == other.unit:
-                yield f"one unit does both: {one.unit_name}"
+            if one.execution == other.execution:
+                yield f"one unit does both: {one.execution_name}"
             elif gate is not None:
                 yield f"guarded by {gate}, held in both"
             elif not concurrent(one.segment, other.segment):
-                yield f"{one.unit_name} and {other.unit_name} do this one after the other, in every run"
+                yield (
+                    f"{one.execution_name} and {other.execution_name} "
+                    "do this one after the other, in every run"
+                )
     if not strong:
         locks = dict.fromkeys(str(one.wanted.lock) for one in path if one.wanted.mode == "R")
         yield f"only readers meet at {', '.join(locks)}, and no writer can come between them"

@@ -11,28 +11,28 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from ..findings.nestings import ClassEdge
+from ..findings.class_edges import ClassEdge
 from ..holding.runtime import LATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..findings.evidence import Mode
-    from ..holding.chains import Grip, LockIdentity
+    from ..holding.chains import Acquisition, LockIdentity
     from ..holding.happens_before import Segment
     from ..holding.stacks import RawStack
 
-__all__ = ["Dependency", "Graph", "Held"]
+__all__ = ["Dependency", "Graph", "HeldLock"]
 
 OCCURRENCES_MAX: Final = 64
 """So many occurrences of a nesting are told apart, by unit and segment; further ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldLock:
     """A lock that was held, and where it had been taken."""
 
-    grip: Grip
+    acquisition: Acquisition
     stack: RawStack
     fresh: bool
     """Whether only the unit knew the lock."""
@@ -42,24 +42,24 @@ class Held:
 class Dependency:
     """What a unit held and what it wanted."""
 
-    unit: int
-    unit_name: str
+    execution: int
+    execution_name: str
     segment: Segment
-    held: tuple[Held, ...]
+    held: tuple[HeldLock, ...]
     """Outermost first."""
-    wanted: Grip
+    wanted: Acquisition
     stack: RawStack
     fresh: bool
     """Whether only the unit knew the lock that it wanted."""
 
     def mode_of(self, lock: LockIdentity) -> Mode | None:
         """Return how a lock was held; writing outdoes reading."""
-        modes = {held.grip.mode for held in self.held if held.grip.lock is lock}
+        modes = {held.acquisition.mode for held in self.held if held.acquisition.lock is lock}
         return "W" if "W" in modes else "R" if modes else None
 
     def held_fresh(self, lock: LockIdentity) -> bool:
         """Tell whether a lock was held while nobody else knew it."""
-        return any(held.fresh for held in self.held if held.grip.lock is lock)
+        return any(held.fresh for held in self.held if held.acquisition.lock is lock)
 
 
 @final
@@ -98,26 +98,26 @@ class Graph:
         Returns:
             Whether it is new, and the edges of classes that are new with it.
         """
-        nesting = (
-            tuple(held.grip for held in dependency.held),
+        edge_key = (
+            tuple(held.acquisition for held in dependency.held),
             dependency.wanted,
             dependency.stack[:1],
         )
-        known = (*nesting, dependency.unit, dependency.segment.number, dependency.fresh)
+        known = (*edge_key, dependency.execution, dependency.segment.number, dependency.fresh)
         if known in self._known:
             return False, []
-        if self._segments[nesting] >= OCCURRENCES_MAX:
+        if self._segments[edge_key] >= OCCURRENCES_MAX:
             self.unexamined += 1
             return False, []
-        self._segments[nesting] += 1
+        self._segments[edge_key] += 1
         self._known.add(known)
         wanted = dependency.wanted.lock
         self._wanting[wanted.serial].append(dependency)
         if dependency.wanted.mode == "W":
             self.writing[wanted.serial].append(dependency)
         for held in dependency.held:
-            self.holding[held.grip.lock.serial].append(dependency)
-            self._locks[held.grip.lock.serial] = held.grip.lock
+            self.holding[held.acquisition.lock.serial].append(dependency)
+            self._locks[held.acquisition.lock.serial] = held.acquisition.lock
         self._locks[wanted.serial] = wanted
         return True, list(self._add_classes(dependency))
 
@@ -157,7 +157,7 @@ class Graph:
     def _add_classes(self, dependency: Dependency) -> Iterator[ClassEdge]:
         wanted = dependency.wanted
         for held in dependency.held:
-            edge = ClassEdge(held.grip.lock.name, held.grip.mode, wanted.lock.name, wanted.mode)
+            edge = ClassEdge(held.acquisition.lock.name, held.acquisition.mode, wanted.lock.name, wanted.mode)
             self.classes[edge] += 1
             self.sites[edge].add(dependency.stack[:1])
             if wanted.attempt != "try" and not dependency.fresh:
@@ -186,19 +186,19 @@ class Graph:
                     del index[serial]
         dead = {known for known in self._known if _names(known, gone)}
         self._known -= dead
-        nestings = [nesting for nesting in self._segments if _names(nesting, gone)]
-        for nesting in nestings:
-            del self._segments[nesting]
+        edge_keys = [edge_key for edge_key in self._segments if _names(edge_key, gone)]
+        for edge_key in edge_keys:
+            del self._segments[edge_key]
         self._sweep_at = max(1024, 2 * len(self._locks))
-        return [forgotten, dead, nestings]
+        return [forgotten, dead, edge_keys]
 
 
 def _touches(dependency: Dependency, gone: set[int]) -> bool:
-    grips = [held.grip for held in dependency.held] + [dependency.wanted]
-    return any(grip.lock.serial in gone for grip in grips)
+    acquisitions = [held.acquisition for held in dependency.held] + [dependency.wanted]
+    return any(acquisition.lock.serial in gone for acquisition in acquisitions)
 
 
-def _names(nesting: tuple[object, ...], gone: set[int]) -> bool:
-    held, wanted = nesting[0], nesting[1]
-    grips: list[Grip] = [*held, wanted]  # type: ignore[misc, list-item] # as `add` puts them together
-    return any(grip.lock.serial in gone for grip in grips)
+def _names(edge_key: tuple[object, ...], gone: set[int]) -> bool:
+    held, wanted = edge_key[0], edge_key[1]
+    acquisitions: list[Acquisition] = [*held, wanted]  # type: ignore[misc, list-item] # as `add` puts them together
+    return any(acquisition.lock.serial in gone for acquisition in acquisitions)

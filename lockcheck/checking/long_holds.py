@@ -25,7 +25,7 @@ from ..holding.stacks import capture, resolve
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ..holding.chains import Grip, TrieNode, Unit
+    from ..holding.chains import Acquisition, Execution, TrieNode
     from .watch import Watch
 
 __all__ = ["ANY", "HoldWatch"]
@@ -33,7 +33,7 @@ __all__ = ["ANY", "HoldWatch"]
 ANY: Final = "*"
 """Stands for all classes that have no limit of their own."""
 
-_LOOKS_PER_LIMIT: Final = 4
+_CHECKS_PER_LIMIT: Final = 4
 _PAUSE_SECONDS_MIN: Final = 0.001
 _PAUSE_SECONDS_MAX: Final = 0.1
 _START: Final = threading.Thread.start
@@ -58,7 +58,7 @@ class HoldWatch:
         self._seconds: dict[str, float] = {}
         for name, limit in seconds.items():
             self.limit(name, limit)
-        self._told: set[tuple[int, int]] = set()
+        self._reported: set[tuple[int, int]] = set()
         """Holds that were told and go on: the lock, and since when."""
         self._stopped = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="lockcheck long holds", daemon=True)
@@ -85,45 +85,47 @@ class HoldWatch:
 
     def _run(self) -> None:
         while not self._stopped.acquire(timeout=self._pause()):
-            self._watch.guarded(self._look, lambda: None)
+            self._watch.guarded(self._check_holds, lambda: None)
 
     def _pause(self) -> float:
-        shortest = min(self._seconds.values()) / _LOOKS_PER_LIMIT
+        shortest = min(self._seconds.values()) / _CHECKS_PER_LIMIT
         return max(_PAUSE_SECONDS_MIN, min(shortest, _PAUSE_SECONDS_MAX))
 
-    def _look(self) -> None:
+    def _check_holds(self) -> None:
         going_on = set()
-        for thread, unit in list(runtime.running.items()):
-            for node in held_nodes(unit.node):
-                since, grip = node.since, node.grip
-                if grip is None or not since or not self._is_long(grip, since):
+        for thread, execution in list(runtime.running.items()):
+            for node in held_nodes(execution.node):
+                since, acquisition = node.since, node.acquisition
+                if acquisition is None or not since or not self._is_long(acquisition, since):
                     continue
-                hold = grip.lock.serial, since
-                if hold not in self._told and not self._tell(thread, unit, node, since):
+                hold = acquisition.lock.serial, since
+                if hold not in self._reported and not self._report(thread, execution, node, since):
                     continue
                 going_on.add(hold)
-        self._told = going_on
+        self._reported = going_on
 
-    def _is_long(self, grip: Grip, since: int) -> bool:
-        limit = self._limit_of(grip)
-        return limit is not None and not grip.lock.answers and perf_counter_ns() - since > limit * 1e9
+    def _is_long(self, acquisition: Acquisition, since: int) -> bool:
+        limit = self._limit_of(acquisition)
+        return limit is not None and not acquisition.lock.answers and perf_counter_ns() - since > limit * 1e9
 
-    def _limit_of(self, grip: Grip) -> float | None:
-        return self._seconds.get(grip.lock.name, self._seconds.get(ANY))
+    def _limit_of(self, acquisition: Acquisition) -> float | None:
+        return self._seconds.get(acquisition.lock.name, self._seconds.get(ANY))
 
-    def _tell(self, thread: int, unit: Unit, node: TrieNode, since: int) -> bool:
+    def _report(self, thread: int, execution: Execution, node: TrieNode, since: int) -> bool:
         """Report a hold, unless it has ended in the meantime; tell whether it goes on."""
         stack = capture(_frame_of(thread)) if has_global_lock() else ()
-        still = runtime.running.get(thread) is unit and any(one is node for one in held_nodes(unit.node))
-        if node.grip is None or not still or node.since != since:
+        still = runtime.running.get(thread) is execution and any(
+            one is node for one in held_nodes(execution.node)
+        )
+        if node.acquisition is None or not still or node.since != since:
             return False
-        held = str(node.grip)
-        limit = self._limit_of(node.grip)
+        held = str(node.acquisition)
+        limit = self._limit_of(node.acquisition)
         edge = Edge(
-            unit=unit.name,
+            execution=execution.name,
             held=held,
             wanted="None",
-            all_held=held_names(unit.node),
+            all_held=held_names(execution.node),
             hold_stack=resolve(node.stack),
             want_stack=resolve(stack),
         )
@@ -132,10 +134,12 @@ class HoldWatch:
         finding = Finding(
             Rung.R0,
             Kind.LONG_HOLD,
-            f"{unit.name} has held {held} for {seconds:.3f} s and holds it still",
+            f"{execution.name} has held {held} for {seconds:.3f} s and holds it still",
             (edge,),
-            clause=f"{node.grip.lock.name} is held for at most {limit:g} s",
-            fingerprint=fingerprint_of(Kind.LONG_HOLD.value, node.grip.lock.name, node.grip.mode, place),
+            clause=f"{node.acquisition.lock.name} is held for at most {limit:g} s",
+            fingerprint=fingerprint_of(
+                Kind.LONG_HOLD.value, node.acquisition.lock.name, node.acquisition.mode, place
+            ),
         )
         self._watch.report_elsewhere(finding)
         return True

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..findings.levels import Level
-    from ..holding.chains import Unit
+    from ..holding.chains import Execution
 
 __all__ = ["DEFAULT_ACTIONS", "NOTE_ALL", "FindingAction", "Policy", "VictimPolicy", "least_held", "youngest"]
 
@@ -32,17 +32,17 @@ DEFAULT_ACTIONS: Final[Mapping[Rung, FindingAction]] = {
 NOTE_ALL: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 """Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
 
-VictimPolicy: TypeAlias = "Callable[[Sequence[Unit]], Unit]"
+VictimPolicy: TypeAlias = "Callable[[Sequence[Execution]], Execution]"
 
 
-def youngest(units: Sequence[Unit]) -> Unit:
+def youngest(executions: Sequence[Execution]) -> Execution:
     """Choose the unit that began last: it has most likely done least."""
-    return max(units, key=lambda unit: unit.serial)
+    return max(executions, key=lambda execution: execution.serial)
 
 
-def least_held(units: Sequence[Unit]) -> Unit:
+def least_held(executions: Sequence[Execution]) -> Execution:
     """Choose the unit that holds the fewest locks; of equals the youngest."""
-    return min(units, key=lambda unit: (len(list(held_nodes(unit.node))), -unit.serial))
+    return min(executions, key=lambda execution: (len(list(held_nodes(execution.node))), -execution.serial))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Real deadlocks: who waits for whom in this run, found while they wait, and broken.
 
 An acquisition that finds its lock free pays nothing for this. One that does not, waits in slices, and
-between two of them looks along the waits: from itself to whom it waits for, and on (`circles.py`). A
+between two of them looks along the waits: from itself to whom it waits for, and on (`deadlocks.py`). A
 circle is reported, and one of those in it is made to raise where it waits.
 """
 
@@ -17,22 +17,22 @@ from ..findings.findings import Edge, Finding, fingerprint_of
 from ..findings.foreign import shown
 from ..findings.text import finding_text
 from ..findings.witness_file import with_replay
-from ..holding.chains import held_names, held_nodes, modes_held, nesting_of
+from ..holding.chains import class_edge_text, held_names, held_nodes, modes_held
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller, capture, resolve
 from .active import current
-from .circles import circle_of
+from .blocked_execution import blocked_execution
+from .deadlocks import deadlock_of
 from .policy import youngest
-from .standing import standing_of
-from .stops import stops_of_crew, witness_of
+from .scheduling_points import points_of_participants, witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
-    from ..findings.witness import Stop
-    from ..holding.chains import Grip, TrieNode, Unit, UnitWait
+    from ..findings.witness import SchedulingPoint
+    from ..holding.chains import Acquisition, Execution, ExecutionWait, TrieNode
     from .policy import VictimPolicy
     from .watch import Watch
 
@@ -46,43 +46,49 @@ SLICE_SECONDS: Final = 0.02
 class LockWait:
     """The wait for a lock that others hold."""
 
-    __slots__ = ("breakable", "endless", "grip")
+    __slots__ = ("acquisition", "breakable", "endless")
     steerable = True
 
-    def __init__(self, grip: Grip, *, endless: bool, breakable: bool = True) -> None:
-        self.grip = grip
+    def __init__(self, acquisition: Acquisition, *, endless: bool, breakable: bool = True) -> None:
+        self.acquisition = acquisition
         self.endless = endless
         self.breakable = breakable
 
-    def needs(self, waiting: Unit) -> list[list[Unit]]:
+    def needs(self, waiting: Execution) -> list[list[Execution]]:
         """Return each that has to let go before the lock can be had."""
-        return [[unit] for unit in self.blockers(waiting)]
+        return [[execution] for execution in self.blockers(waiting)]
 
-    def blockers(self, waiting: Unit) -> list[Unit]:
+    def blockers(self, waiting: Execution) -> list[Execution]:
         """Return all that hold the lock against this wait, and writers that a reader stands behind."""
-        lock, mode = self.grip.lock, self.grip.mode
-        found: list[Unit] = []
-        for unit in runtime.all_units():
-            modes = modes_held(lock, unit.node)
+        lock, mode = self.acquisition.lock, self.acquisition.mode
+        found: list[Execution] = []
+        for execution in runtime.all_executions():
+            modes = modes_held(lock, execution.node)
             if mode == "W" or "W" in modes:
-                found += [unit] if modes else []
-            elif unit is not waiting and lock.policy == "writer" and _wants_to_write(unit, lock.serial):
-                found.append(unit)
+                found += [execution] if modes else []
+            elif (
+                execution is not waiting
+                and lock.policy == "writer"
+                and _wants_to_write(execution, lock.serial)
+            ):
+                found.append(execution)
         return found
 
     def describe(self) -> str:
         """Say what is waited for."""
-        return str(self.grip)
+        return str(self.acquisition)
 
 
-def _wants_to_write(unit: Unit, serial: int) -> bool:
-    wait = unit.wait
-    return isinstance(wait, LockWait) and wait.grip.mode == "W" and wait.grip.lock.serial == serial
+def _wants_to_write(execution: Execution, serial: int) -> bool:
+    wait = execution.wait
+    return (
+        isinstance(wait, LockWait) and wait.acquisition.mode == "W" and wait.acquisition.lock.serial == serial
+    )
 
 
 def wait_in_slices(
-    unit: Unit,
-    wait: UnitWait,
+    execution: Execution,
+    wait: ExecutionWait,
     attempt: Callable[[float], bool],
     timeout_seconds: float,
     *,
@@ -92,7 +98,7 @@ def wait_in_slices(
     """Wait until an attempt succeeds, and look for deadlocks meanwhile.
 
     Args:
-        unit: who waits.
+        execution: who waits.
         wait: for what.
         attempt: tries for so many seconds, and tells whether it succeeded.
         timeout_seconds: how long at most; negative for ever.
@@ -105,13 +111,17 @@ def wait_in_slices(
     watch = current()
     began = time.monotonic()
     stalls = isinstance(wait, LockWait) and watch is not None and watch.policy.timeout_seconds is not None
-    outer = unit.wait, unit.stack, unit.looks  # a finalizer or a handler may wait in the middle of a wait
-    unit.looks = closes
-    unit.wait, unit.stack = wait, capture(frame or caller())
+    outer = (
+        execution.wait,
+        execution.stack,
+        execution.check_due,
+    )  # a finalizer or a handler may wait in the middle of a wait
+    execution.check_due = closes
+    execution.wait, execution.stack = wait, capture(frame or caller())
     try:
-        if closes and watch is not None and not unit.inside and _may_close(unit, wait):
-            _look(watch, unit, lambda _: unit)
-        unit.looks = False
+        if closes and watch is not None and not execution.inside and _may_close(execution, wait):
+            _check_deadlock(watch, execution, lambda _: execution)
+        execution.check_due = False
         while True:
             waited = time.monotonic() - began
             left = timeout_seconds - waited if timeout_seconds >= 0 else SLICE_SECONDS
@@ -119,22 +129,22 @@ def wait_in_slices(
                 return True
             if timeout_seconds >= 0 and left <= SLICE_SECONDS:
                 return False
-            if watch is not None and not unit.inside:
-                _look(watch, unit, watch.policy.victim)
-                stalled = partial(_has_stalled, watch, unit, wait, waited)
+            if watch is not None and not execution.inside:
+                _check_deadlock(watch, execution, watch.policy.victim)
+                stalled = partial(_has_stalled, watch, execution, wait, waited)
                 if stalls and watch.guarded(stalled, lambda: True):
                     stalls = False
     finally:
-        unit.wait, unit.stack, unit.looks = outer
+        execution.wait, execution.stack, execution.check_due = outer
 
 
-def _may_close(unit: Unit, wait: UnitWait) -> bool:
+def _may_close(execution: Execution, wait: ExecutionWait) -> bool:
     """Tell whether anybody waits whom a wait is for: as a rule nobody does, and there is no need to look."""
-    return any(other.wait is not None for group in wait.needs(unit) for other in group)
+    return any(other.wait is not None for group in wait.needs(execution) for other in group)
 
 
 def wait_noted(
-    unit: Unit,
+    execution: Execution,
     after: TrieNode,
     attempt: Callable[[float], bool],
     timeout_seconds: float,
@@ -142,150 +152,160 @@ def wait_noted(
     breakable: bool = True,
 ) -> bool:
     """Wait for a lock as `wait_in_slices` does, and note how long it took."""
-    assert after.grip is not None, "please report: a wait for nothing"
-    wait = LockWait(after.grip, endless=timeout_seconds < 0, breakable=breakable)
+    assert after.acquisition is not None, "please report: a wait for nothing"
+    wait = LockWait(after.acquisition, endless=timeout_seconds < 0, breakable=breakable)
     began = time.perf_counter_ns()
     try:
-        return wait_in_slices(unit, wait, attempt, timeout_seconds)
+        return wait_in_slices(execution, wait, attempt, timeout_seconds)
     finally:
         if after.tally is not None:
             after.tally.waits.append(time.perf_counter_ns() - began)
 
 
-def _look(watch: Watch, unit: Unit, policy: VictimPolicy) -> None:
+def _check_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) -> None:
     """Raise if the unit was chosen as a victim, or choose one if it stands in a circle."""
-    if not _gives_way(unit):
-        watch.guarded_on(unit, lambda: _break_circle(watch, unit, policy), lambda: None)
-    if unit.doomed is not None and _gives_way(unit):
-        raise unit.doomed[1]
+    if not _gives_way(execution):
+        watch.guarded_on(execution, lambda: _break_deadlock(watch, execution, policy), lambda: None)
+    if execution.victim_error is not None and _gives_way(execution):
+        raise execution.victim_error[1]
 
 
-def _gives_way(unit: Unit) -> bool:
+def _gives_way(execution: Execution) -> bool:
     """Tell whether a unit was chosen to give up the wait in which it is now, not an earlier one."""
-    return unit.doomed is not None and unit.doomed[0] is unit.wait
+    return execution.victim_error is not None and execution.victim_error[0] is execution.wait
 
 
-def _break_circle(watch: Watch, unit: Unit, policy: VictimPolicy) -> None:
+def _break_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) -> None:
     """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
-    circle = circle_of(unit)
-    waits = {member: member.wait for member in circle if member.wait is not None}
-    if not circle or len(waits) < len(circle) or not _begins(watch, unit, waits):
+    deadlock = deadlock_of(execution)
+    waits = {member: member.wait for member in deadlock if member.wait is not None}
+    if not deadlock or len(waits) < len(deadlock) or not _begins(watch, execution, waits):
         return
     try:
-        finding = watch.note(_confirmed(circle) or _happened(circle, watch.policy.witnesses))
+        finding = watch.note(_confirmed(deadlock) or _happened(deadlock, watch.policy.witnesses))
         can_give_way = [member for member, wait in waits.items() if wait.breakable]
         if watch.policy.breaks_deadlocks and can_give_way:
             victim = _victim(watch, policy, can_give_way)
-            _doom(watch, victim, waits[victim], finding)
+            _make_victim(watch, victim, waits[victim], finding)
     finally:
         with LATCH:
             watch.breaking.difference_update(waits.values())
-    watch.react(finding)
+    watch.act_on(finding)
 
 
-def _begins(watch: Watch, unit: Unit, waits: Mapping[Unit, UnitWait]) -> bool:
+def _begins(watch: Watch, execution: Execution, waits: Mapping[Execution, ExecutionWait]) -> bool:
     """Have a unit report a circle, if nobody does or did; what may take long is done without the latch.
 
     One of the circle that has yet to look for itself comes first: who closes a circle is its victim. And
     while a circle is reported, no other one is that has a wait in common with it: one victim may do for both.
     """
-    circle = frozenset(waits.values())
+    deadlock = frozenset(waits.values())
     with LATCH:
-        if circle in watch.circles or circle & watch.breaking or any(map(_gives_way, waits)):
+        if deadlock in watch.deadlocks or deadlock & watch.breaking or any(map(_gives_way, waits)):
             return False
-        if not unit.looks and any(member.looks for member in waits):
+        if not execution.check_due and any(member.check_due for member in waits):
             return False
-        watch.circles.add(circle)
-        watch.breaking |= circle
+        watch.deadlocks.add(deadlock)
+        watch.breaking |= deadlock
         return True
 
 
-def _victim(watch: Watch, policy: VictimPolicy, units: Sequence[Unit]) -> Unit:
+def _victim(watch: Watch, policy: VictimPolicy, executions: Sequence[Execution]) -> Execution:
     """Return the unit that a policy chooses; where it fails the youngest, since the deadlock has to end."""
-    chosen = watch.guarded(lambda: policy(units), lambda: youngest(units))
-    if any(chosen is unit for unit in units):
+    chosen = watch.guarded(lambda: policy(executions), lambda: youngest(executions))
+    if any(chosen is execution for execution in executions):
         return chosen
     watch.note_fault(LockUsageError(f"the victim {shown(chosen, repr)} is none of those that can give way"))
-    return youngest(units)
+    return youngest(executions)
 
 
-def _doom(watch: Watch, victim: Unit, wait: UnitWait, finding: Finding) -> None:
+def _make_victim(watch: Watch, victim: Execution, wait: ExecutionWait, finding: Finding) -> None:
     """Have a unit raise where it waits."""
     error = DeadlockError(f"{finding.text}; {victim.name} gives way", finding)
     error.add_note(finding_text(finding, watch.graph.site_counts()))
-    victim.doomed = wait, error
+    victim.victim_error = wait, error
 
 
-def _confirmed(circle: Sequence[Unit]) -> Finding | None:
+def _confirmed(deadlock: Sequence[Execution]) -> Finding | None:
     """Return the finding at R4, if the units were steered into this deadlock."""
-    return runtime.steering.finding(circle) if runtime.steering is not None else None
+    return runtime.steering.finding(deadlock) if runtime.steering is not None else None
 
 
-def _happened(circle: Sequence[Unit], folder: Path | None) -> Finding:
+def _happened(deadlock: Sequence[Execution], folder: Path | None) -> Finding:
     """Say the deadlock: each unit with what it holds, what it waits for, and both stacks."""
-    edges = tuple(_edge(circle, place) for place in range(len(circle)))
-    names = " -> ".join([unit.name for unit in circle] + [circle[0].name])
-    wants = sorted(unit.wait.describe() for unit in circle if unit.wait is not None)
+    edges = tuple(_edge(deadlock, place) for place in range(len(deadlock)))
+    names = " -> ".join([execution.name for execution in deadlock] + [deadlock[0].name])
+    wants = sorted(execution.wait.describe() for execution in deadlock if execution.wait is not None)
     finding = Finding(
         Rung.R5,
         Kind.DEADLOCK,
         f"these wait for each other: {names}",
         edges,
         fingerprint=fingerprint_of("deadlock", *wants),
-        stops=_stops(circle),
+        points=_points(deadlock),
     )
     return with_replay(finding, witness_of(finding), folder)
 
 
-def _wanted(unit: Unit) -> Grip | None:
-    return unit.wait.grip if isinstance(unit.wait, LockWait) else None
+def _wanted(execution: Execution) -> Acquisition | None:
+    return execution.wait.acquisition if isinstance(execution.wait, LockWait) else None
 
 
-def _stops(circle: Sequence[Unit]) -> tuple[Stop, ...]:
+def _points(deadlock: Sequence[Execution]) -> tuple[SchedulingPoint, ...]:
     """Return where units are stuck, if others can be steered there: over locks and joins, at known places."""
     known = all(
-        unit.wait is not None and unit.wait.steerable and all(node.stack for node in held_nodes(unit.node))
-        for unit in circle
+        execution.wait is not None
+        and execution.wait.steerable
+        and all(node.stack for node in held_nodes(execution.node))
+        for execution in deadlock
     )
-    if not known or len(circle) == 1 or not any(map(_wanted, circle)):
+    if not known or len(deadlock) == 1 or not any(map(_wanted, deadlock)):
         return ()
-    return stops_of_crew([standing_of(unit, _wanted(unit)) for unit in circle])
+    return points_of_participants(
+        [blocked_execution(execution, _wanted(execution)) for execution in deadlock]
+    )
 
 
-def _edge(circle: Sequence[Unit], place: int) -> Edge:
-    unit, blocker = circle[place], circle[(place + 1) % len(circle)]
-    wait, before = unit.wait, circle[place - 1].wait
-    held = list(held_nodes(unit.node))
+def _edge(deadlock: Sequence[Execution], place: int) -> Edge:
+    execution, blocker = deadlock[place], deadlock[(place + 1) % len(deadlock)]
+    wait, before = execution.wait, deadlock[place - 1].wait
+    held = list(held_nodes(execution.node))
     if isinstance(before, LockWait):  # what is held in the way of the one before stands first
-        held.sort(key=lambda node: node.grip is None or node.grip.lock is not before.grip.lock)
-    holds = held[0].grip if held else None
+        held.sort(
+            key=lambda node: node.acquisition is None or node.acquisition.lock is not before.acquisition.lock
+        )
+    holds = held[0].acquisition if held else None
     wanted = wait.describe() if wait is not None else "nothing"
     return Edge(
-        unit=unit.name,
-        held=", ".join(str(node.grip) for node in held) or None,
+        execution=execution.name,
+        held=", ".join(str(node.acquisition) for node in held) or None,
         wanted=f"{wanted}, in the way is {blocker.name}",
-        all_held=held_names(unit.node),
+        all_held=held_names(execution.node),
         hold_stack=resolve(held[0].stack) if held else (),
-        want_stack=resolve(unit.stack),
-        nesting=nesting_of(holds, wait.grip) if holds is not None and isinstance(wait, LockWait) else None,
+        want_stack=resolve(execution.stack),
+        class_edge=class_edge_text(holds, wait.acquisition)
+        if holds is not None and isinstance(wait, LockWait)
+        else None,
     )
 
 
-def _has_stalled(watch: Watch, unit: Unit, wait: UnitWait, waited: float) -> bool:
+def _has_stalled(watch: Watch, execution: Execution, wait: ExecutionWait, waited: float) -> bool:
     """Report a wait for a lock that takes too long; tell whether it does."""
     if watch.policy.timeout_seconds is None or waited <= watch.policy.timeout_seconds:
         return False
-    blockers = [other for group in wait.needs(unit) for other in group]
+    blockers = [other for group in wait.needs(execution) for other in group]
     holders = ", ".join(other.name for other in blockers) or "nobody that is known"
     edge = Edge(
-        unit.name,
+        execution.name,
         None,
         wait.describe(),
-        held_names(unit.node),
-        resolve(next(held_nodes(blockers[0].node)).stack) if blockers and blockers[0].node.grip else (),
-        resolve(unit.stack),
+        held_names(execution.node),
+        resolve(next(held_nodes(blockers[0].node)).stack)
+        if blockers and blockers[0].node.acquisition
+        else (),
+        resolve(execution.stack),
     )
-    text = f"{unit.name} has waited {waited:.1f} s for {wait.describe()}, which is held by {holders}"
+    text = f"{execution.name} has waited {waited:.1f} s for {wait.describe()}, which is held by {holders}"
     watch.report(
         Finding(Rung.R0, Kind.STALL, text, (edge,), fingerprint=fingerprint_of("stall", wait.describe()))
     )

@@ -14,8 +14,8 @@ from ..findings.statistics import UsageTallies
 from ..holding.chains import TrieNode
 from ..holding.runtime import LATCH, local
 from ..holding.stacks import caller, capture
+from .actions import act_on, act_on_elsewhere, edge_of
 from .graph import Graph
-from .reactions import edge_of, react, react_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..findings.evidence import Kind
     from ..findings.statistics import UsageTally
-    from ..holding.chains import Grip, Unit, UnitWait
+    from ..holding.chains import Acquisition, Execution, ExecutionWait
     from ..holding.stacks import RawStack
     from .policy import Policy
 
@@ -50,12 +50,12 @@ class Watch:
         self.faults: list[str] = []
         """Errors of the checker itself, the first of them; the program went on as if it were not there."""
         self.searches_given_up = 0
-        self.circles: set[frozenset[UnitWait]] = set()
+        self.deadlocks: set[frozenset[ExecutionWait]] = set()
         """Real deadlocks that were reported: which waits stood in them."""
-        self.breaking: set[UnitWait] = set()
+        self.breaking: set[ExecutionWait] = set()
         """The waits of those that are just being reported."""
-        self.named_units: dict[str, Unit] = {}
-        self.running_units: set[str] = set()
+        self.named_executions: dict[str, Execution] = {}
+        self.running_executions: set[str] = set()
         self.deferred: list[LockCheckError] = []
         """Errors that cannot be raised where they were found: the session raises the first at its end."""
         self._found: dict[str, Finding] = {}
@@ -66,13 +66,13 @@ class Watch:
         with LATCH:
             return tuple(self._found.values())
 
-    def tally(self, grip: Grip, frame: FrameType) -> UsageTally | None:
+    def tally(self, acquisition: Acquisition, frame: FrameType) -> UsageTally | None:
         """Return where the times of a place are noted; nowhere but at the level `full`."""
         if self.policy.level is not Level.FULL:
             return None
-        key = grip.lock.key_text if self.policy.by_key else None
+        key = acquisition.lock.key_text if self.policy.by_key else None
         with LATCH:
-            return self.tallies.of(grip.lock.name, grip.mode, frame.f_code, frame.f_lasti, key)
+            return self.tallies.of(acquisition.lock.name, acquisition.mode, frame.f_code, frame.f_lasti, key)
 
     def captured(self, frame: FrameType | None) -> RawStack:
         """Return the stack of what is new, where the level asks for stacks."""
@@ -100,7 +100,9 @@ class Watch:
             f"{edges[0].want_stack[0].file}:{edges[0].want_stack[0].function}" if edges[0].want_stack else ""
         )
         classes = [
-            f"{one.grip.lock.name}[{one.grip.mode}]" for one in (node, *holders) if one.grip is not None
+            f"{one.acquisition.lock.name}[{one.acquisition.mode}]"
+            for one in (node, *holders)
+            if one.acquisition is not None
         ]
         name = fingerprint_of(kind.value, *classes, place)
         self.report(Finding(Rung.R0, kind, text, edges, why, clause, fingerprint=name))
@@ -113,8 +115,8 @@ class Watch:
 
         The other arguments are as for `report_step`.
         """
-        unit = local.unit
-        node = TrieNode(unit, unit.node, None, self)
+        execution = local.execution
+        node = TrieNode(execution, execution.node, None, self)
         node.stack = capture(frame)
         self.report_step(kind, text, node, holders, why=why, clause=clause)
 
@@ -124,13 +126,13 @@ class Watch:
         Raises:
             LockCheckError: that is the policy, and the finding is not a real deadlock.
         """
-        error = self.react(self.note(finding))
+        error = self.act_on(self.note(finding))
         if error is not None:
             raise error
 
     def report_elsewhere(self, finding: Finding) -> None:
         """Do the same with what another thread does, where nothing can be raised: it is warned of instead."""
-        error = react_elsewhere(self.policy, self.graph, self.note(finding))
+        error = act_on_elsewhere(self.policy, self.graph, self.note(finding))
         if error is not None:
             self.deferred.append(error)
 
@@ -147,9 +149,9 @@ class Watch:
             self._found[finding.fingerprint] = finding
         return finding
 
-    def react(self, finding: Finding) -> LockCheckError | None:
+    def act_on(self, finding: Finding) -> LockCheckError | None:
         """Do what the policy of a finding's rung says; return what has to be raised, if anything."""
-        return react(self.policy, self.graph, finding)
+        return act_on(self.policy, self.graph, finding)
 
     def amend(self, finding: Finding) -> None:
         """Put a finding in the place of the one that it is about, without counting it once more."""
@@ -166,13 +168,15 @@ class Watch:
             self.note_fault(error)
             return fallback()
 
-    def guarded_on(self, unit: Unit, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
+    def guarded_on(
+        self, execution: Execution, work: Callable[[], Result], fallback: Callable[[], Result]
+    ) -> Result:
         """Run a check as `guarded` does; what it triggers on the unit is not checked."""
-        inside, unit.inside = unit.inside, True
+        inside, execution.inside = execution.inside, True
         try:
             return self.guarded(work, fallback)
         finally:
-            unit.inside = inside
+            execution.inside = inside
 
     def note_fault(self, error: Exception) -> None:
         """Count an error of the checker itself."""

@@ -132,11 +132,11 @@ def _run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     summary, today = session.summary(), _today()
     fail_on = failing_from(Rung[options.fail_on])
-    verdict = baseline.judge(summary.findings, fail_on, today)
-    told = [session.report_text(), *verdict.complaints]
+    verdict = baseline.check(summary.findings, fail_on, today)
+    lines = [session.report_text(), *verdict.complaints]
     if verdict.accepted:
-        told.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")
-    sys.stderr.write("\n".join(told) + "\n")
+        lines.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")
+    sys.stderr.write("\n".join(lines) + "\n")
     write_reports(paths, summary, root=Path.cwd(), fail_on=fail_on, accepted=baseline.reasons(today))
     if not verdict.clean:
         return FOUND

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..checking.stops import witness_of
+from ..checking.scheduling_points import witness_of
 from ..confirming.confirmation import in_attempts, raised
 from ..confirming.steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from ..confirming.steering import PAUSE_SECONDS
@@ -17,10 +17,10 @@ from ..findings.evidence import Rung, failing_from
 from ..findings.exit_codes import CLEAN, FOUND
 from ..findings.json_values import read_text
 from ..findings.text import finding_text
-from ..findings.witness import Grasp
+from ..findings.witness import WitnessLock
 from ..findings.witness_file import FOLDER, read_witness
 from ..prediction.predicted_findings import findings_of
-from ..prediction.predicted_stops import finding_of
+from ..prediction.predicted_points import finding_of
 from ..reports.documents import FORMAT, read_document
 from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.summaries import Summary, merged
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..confirming.confirmation import ConfirmationOutcome
     from ..findings.findings import Finding
-    from ..findings.witness import Stop, Witness
+    from ..findings.witness import SchedulingPoint, Witness
 
 __all__ = ["add_confirm_commands"]
 
@@ -95,8 +95,8 @@ def _confirm(given: argparse.Namespace) -> int:
     after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
     fails = failing_from(Rung[given.fail_on])
     confirmed = sum(_is_confirmed(finding) for finding in after.findings)
-    told = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
-    sys.stderr.write(f"{text_report(after)}\n{told}\n")
+    message = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
+    sys.stderr.write(f"{text_report(after)}\n{message}\n")
     write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
     return FOUND if any(finding.rung in fails for finding in after.findings) else CLEAN
 
@@ -153,23 +153,23 @@ def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) ->
 
 def _to_confirm(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings that have a witness, of those with the same one the strongest."""
-    found: dict[frozenset[Stop], Finding] = {}
+    found: dict[frozenset[SchedulingPoint], Finding] = {}
     for finding in sorted(findings, key=lambda one: -one.rung):
         if witness_of(finding) is not None:
-            found.setdefault(_same_in_every_run(finding.stops), finding)
+            found.setdefault(_same_in_every_run(finding.points), finding)
     return list(found.values())
 
 
-def _same_in_every_run(stops: Iterable[Stop]) -> frozenset[Stop]:
+def _same_in_every_run(points: Iterable[SchedulingPoint]) -> frozenset[SchedulingPoint]:
     """Return stops without what a trace and the learned graph say of them in different ways."""
     return frozenset(
         replace(
-            stop,
+            point,
             occurrence=None,
-            held=tuple(replace(held, number=0) for held in stop.held),
-            wanted=replace(stop.wanted, number=0) if isinstance(stop.wanted, Grasp) else stop.wanted,
+            held=tuple(replace(held, number=0) for held in point.held),
+            wanted=replace(point.wanted, number=0) if isinstance(point.wanted, WitnessLock) else point.wanted,
         )
-        for stop in stops
+        for point in points
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 
 import pytest
 
-from ..checking.stops import witness_of
+from ..checking.scheduling_points import witness_of
 from ..confirming.confirmation import ConfirmationOutcome, confirm, raised
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..checking.stops import witness_of
+from ..checking.scheduling_points import witness_of
 from ..findings.exit_codes import CLEAN, FAULT, FOUND
 from ..findings.text import counted, finding_text
 from ..findings.witness_file import write_witness
-from ..prediction.collector import collector_paused
+from ..prediction.gc_pause import gc_paused
 from ..prediction.predicted_findings import findings_of
 from ..sessions.running import execute
 from ..traces.file import read_trace
@@ -46,7 +46,7 @@ def _record(given: argparse.Namespace) -> int:
 
 
 def _analyze(given: argparse.Namespace) -> int:
-    with collector_paused():
+    with gc_paused():
         trace = read_trace(given.trace)
         findings, given_up = findings_of(trace)
     for notice in trace.notices:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..checking.policy import NOTE_ALL
-from ..checking.stops import stops_of_crew
+from ..checking.scheduling_points import points_of_participants
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Rung
 from ..findings.findings import Finding
@@ -20,9 +20,9 @@ from ..findings.levels import Level
 from ..findings.witness_file import with_replay
 from ..holding.runtime import LATCH, runtime
 from ..sessions.session import Session
-from .crew import edges_of
+from .participants import edges_of
+from .point_matching import ATTEMPTS_MAX
 from .steering import PAUSE_SECONDS, Steering
-from .stop_matching import ATTEMPTS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -159,12 +159,12 @@ def steering_to(
         LockUsageError: another run is being steered.
     """
 
-    def told(of: Steering) -> Finding:
+    def message(of: Steering) -> Finding:
         finding = _finding(of, folder)
         confirmed(finding)
         return finding
 
-    steering = Steering(witness, told, attempt=attempt, pause_seconds=pause_seconds)
+    steering = Steering(witness, message, attempt=attempt, pause_seconds=pause_seconds)
     with LATCH:
         if runtime.steering is not None:
             raise LockUsageError("another run is being steered")
@@ -181,11 +181,12 @@ def outcome_of(steering: Steering) -> ConfirmationOutcome:
     if steering.confirmed is not None:
         confirmed = _came_true(steering)
         return ConfirmationOutcome(steering.confirmed, (), confirmed, steering.attempt, steering.seconds)
-    stops = tuple(
-        replace(stop, late=stop.late or place in steering.late) for place, stop in enumerate(witness.stops)
+    points = tuple(
+        replace(point, late=point.late or place in steering.late)
+        for place, point in enumerate(witness.points)
     )
     aside = tuple(sorted({*witness.aside, *steering.aside}))
-    next_one = replace(witness, stops=stops, aside=aside)
+    next_one = replace(witness, points=points, aside=aside)
     return ConfirmationOutcome(None, tuple(_reasons(steering)), next_one, steering.attempt)
 
 
@@ -199,8 +200,8 @@ def raised(finding: Finding, outcome: ConfirmationOutcome) -> Finding:
     if outcome.finding is not None:
         return replace(outcome.finding, test=finding.test, count=finding.count)
     runs = "a steered re-run" if outcome.attempts == 1 else f"{outcome.attempts} steered re-runs"
-    told = f"not confirmed in {runs}" if outcome.attempts else "not confirmed"
-    return replace(finding, why=(*finding.why, told, *outcome.reasons))
+    message = f"not confirmed in {runs}" if outcome.attempts else "not confirmed"
+    return replace(finding, why=(*finding.why, message, *outcome.reasons))
 
 
 def _finding(steering: Steering, folder: Path | None) -> Finding:
@@ -217,7 +218,7 @@ def _finding(steering: Steering, folder: Path | None) -> Finding:
             f"they were stuck {steering.seconds * 1000:.0f} ms after the first of them was paused",
         ),
         fingerprint=witness.fingerprint,
-        stops=witness.stops,
+        points=witness.points,
     )
     return with_replay(finding, witness, folder)
 
@@ -225,26 +226,26 @@ def _finding(steering: Steering, folder: Path | None) -> Finding:
 def _came_true(steering: Steering) -> Witness:
     """Return the witness as it was when the threads were stuck."""
     witness = steering.witness
-    stops = tuple(
-        replace(stop, late=before.late)
-        for stop, before in zip(stops_of_crew(steering.stuck), witness.stops, strict=True)
+    points = tuple(
+        replace(point, late=before.late)
+        for point, before in zip(points_of_participants(steering.stuck), witness.points, strict=True)
     )
-    return replace(witness, rung=Rung.R4, stops=stops)
+    return replace(witness, rung=Rung.R4, points=points)
 
 
 def _reasons(steering: Steering) -> Iterator[str]:
     """Say why threads were not stuck: who was missing, and what was in the way."""
     came = {place for _, place in steering.came}
-    if steering.crew:
+    if steering.participants:
         yield "they stood at their places, but did not wait for each other"
-    for place, stop in enumerate(steering.witness.stops):
+    for place, point in enumerate(steering.witness.points):
         if place not in came:
-            known = stop.role in steering.matching.roles
-            told = "never came to its place" if known else "never took a lock of these classes"
-            yield f"{stop.role} {told}, where it {stop.standing} at {stop.wanted.place}"
+            known = point.role in steering.matching.roles
+            message = "never came to its place" if known else "never took a lock of these classes"
+            yield f"{point.role} {message}, where it {point.holds_and_wants} at {point.wanted.place}"
     for obstacle, times in steering.obstacles.most_common(OBSTACLES_MAX):
         yield obstacle if times == 1 else f"{obstacle} ({times} times)"
-    if len(came) == len(steering.witness.stops) and not steering.crew and not steering.obstacles:
+    if len(came) == len(steering.witness.points) and not steering.participants and not steering.obstacles:
         yield "they all came to their places, but never at the same time"
 
 

@@ -36,7 +36,7 @@ __all__ = ["Program", "first_run", "observe_here", "steer_here", "steered_run"]
 
 GRACE_SECONDS: Final = 3.0
 """So long a program may go on after its deadlock was confirmed and broken."""
-LOOK_SECONDS: Final = 0.02
+POLL_SECONDS: Final = 0.02
 _REPORT, _TRACE, _NEXT, _REASONS = "report.json", "locks.lct", "next", "reasons"
 
 
@@ -136,14 +136,14 @@ def steered_run(
         happened = tuple(one for one in found if one.rung is Rung.R5)
         for one in found:
             if one.rung is Rung.R4:
-                return ConfirmationOutcome(one, (), replace(witness, stops=one.stops), attempt), happened
+                return ConfirmationOutcome(one, (), replace(witness, points=one.points), attempt), happened
         if (folder / _REASONS).exists():
             reasons = tuple((folder / _REASONS).read_text("utf-8").splitlines())
             return ConfirmationOutcome(
                 None, reasons, read_witness(folder / _NEXT / path.name), attempt
             ), happened
-    told = "its process ended early" if ended else f"the program still ran after {timeout_seconds:g} s"
-    return ConfirmationOutcome(None, (told,), witness, attempt), ()
+    message = "its process ended early" if ended else f"the program still ran after {timeout_seconds:g} s"
+    return ConfirmationOutcome(None, (message,), witness, attempt), ()
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def _run(options: Sequence[str], program: Program, folder: Path, timeout_seconds
                 if time.monotonic() > deadline:
                     return False
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(LOOK_SECONDS)
+                    process.wait(POLL_SECONDS)
         finally:
             process.kill()
     return True

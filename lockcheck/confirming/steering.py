@@ -20,23 +20,23 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
-from ..checking.standing import standing_of
+from ..checking.blocked_execution import blocked_execution
 from ..checking.waiting import LockWait
 from ..findings.witness import Ending
 from ..holding.chains import holds_of
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller
-from .crew import Joining, Paused, awaited, blocks
-from .stop_matching import StopMatching
+from .participants import Joining, Paused, blocks, executions_awaited
+from .point_matching import PointMatching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..checking.standing import Standing
+    from ..checking.blocked_execution import BlockedExecution
     from ..findings.findings import Finding
     from ..findings.witness import Witness
-    from ..holding.chains import Grip, Unit
-    from .crew import Member
+    from ..holding.chains import Acquisition, Execution
+    from .participants import Participant
 
 __all__ = ["PAUSE_SECONDS", "Steering"]
 
@@ -44,7 +44,7 @@ PAUSE_SECONDS: Final = 0.5
 """How long a unit is paused in the first attempt; twice as long in each further one."""
 PAUSES_MAX: Final = 4
 """So many full pauses in vain, and a run goes on unsteered."""
-LOOK_SECONDS: Final = 0.001
+POLL_SECONDS: Final = 0.001
 """How often a paused unit looks whether it may go on, or whether its pause cannot help."""
 
 
@@ -55,7 +55,7 @@ class Steering:
     Args:
         witness: where to.
         attempt: which attempt it is, from one. In the first one a unit is paused no sooner than the witness
-            says, by how often it comes to its stop; for what the last one leaves out see `StopMatching`.
+            says, by how often it comes to its stop; for what the last one leaves out see `PointMatching`.
         pause_seconds: how long a unit is paused in the first attempt.
         told: makes the finding of units that are stuck at their stops, and is called once.
     """
@@ -63,7 +63,7 @@ class Steering:
     def __init__(
         self,
         witness: Witness,
-        told: Callable[[Steering], Finding],
+        message: Callable[[Steering], Finding],
         *,
         attempt: int = 1,
         pause_seconds: float = PAUSE_SECONDS,
@@ -71,7 +71,7 @@ class Steering:
         self.witness = witness
         self.attempt = attempt
         self.confirmed: Finding | None = None
-        self.stuck: tuple[Standing, ...] = ()
+        self.stuck: tuple[BlockedExecution, ...] = ()
         """What units hold and want that got stuck at their stops, in the order of the stops."""
         self.seconds = 0.0
         """From the first pause of any of them until they were found to be stuck."""
@@ -83,70 +83,80 @@ class Steering:
         """What was in the way, and how often."""
         self.came: Counter[tuple[int, int]] = Counter()
         """How often each unit came to each stop."""
-        self.matching = StopMatching(witness, attempt)
-        self._told = told
+        self.matching = PointMatching(witness, attempt)
+        self._make_finding = message
         self._pause_seconds = pause_seconds * 2 ** (attempt - 1)
         self._left = self._pause_seconds * PAUSES_MAX
         self._came_true = False
         self._paused: list[Paused] = []
         self._joining: list[Joining] = []
         """Units that wait for the end of a thread, where the witness says so."""
-        self._joins = any(isinstance(stop.wanted, Ending) for stop in witness.stops)
-        self._held_back: list[Unit] = []
+        self._joins = any(isinstance(point.wanted, Ending) for point in witness.points)
+        self._held_back: list[Execution] = []
         """Units that wait before their first lock."""
         self._beginning: list[int] = []
         """Stops of those that come late."""
-        self.crew: Sequence[Member] = ()
+        self.participants: Sequence[Participant] = ()
         """Units that stood at their stops at the same time, and were let go on."""
 
-    def wants(self, unit: Unit, grip: Grip) -> None:
+    def wants(self, execution: Execution, acquisition: Acquisition) -> None:
         """Pause a unit that is about to want a lock, if that is where the witness wants it."""
-        if unit.inside or self.crew or not self.matching.knows(grip) or any(holds_of(grip.lock, unit.node)):
+        if (
+            execution.inside
+            or self.participants
+            or not self.matching.knows(acquisition)
+            or any(holds_of(acquisition.lock, execution.node))
+        ):
             return
-        unit.inside = True
+        execution.inside = True
         try:
             frame = caller()
-            if unit.node.grip is None and self.matching.role(unit) in self.witness.aside:
-                self._wait_until(lambda: False, "was kept aside, but the others did not come", unit)
+            if execution.node.acquisition is None and self.matching.role(execution) in self.witness.aside:
+                self._wait_until(lambda: False, "was kept aside, but the others did not come", execution)
             late = [
-                place for place in self.matching.begins(unit, grip, frame) if self.witness.stops[place].late
+                place
+                for place in self.matching.begins(execution, acquisition, frame)
+                if self.witness.points[place].late
             ]
             if late:
-                self._let_others_come(unit, late)
-            places = self.matching.stops_at(unit, grip, frame)
+                self._let_others_come(execution, late)
+            places = self.matching.points_at(execution, acquisition, frame)
             if places:
-                self._stop(unit, places, grip)
+                self._pause(execution, places, acquisition)
         finally:
-            unit.inside = False
+            execution.inside = False
 
-    def finding(self, circle: Sequence[Unit]) -> Finding | None:
+    def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
         """Return the finding of units that wait for each other, if they are stuck as the witness says."""
         with LATCH:
-            if not self.crew:
-                names = ", ".join(unit.name for unit in circle)
+            if not self.participants:
+                names = ", ".join(execution.name for execution in deadlock)
                 self.obstacles[f"another deadlock came first, of {names}"] += 1
-                self._keep_aside_next(circle)
-            if not self.crew or self._came_true or not self._is_stuck():
+                self._keep_aside_next(deadlock)
+            if not self.participants or self._came_true or not self._is_stuck():
                 return None
             self._came_true = True
-            self.seconds = time.monotonic() - min(one.began for one in self.crew)
+            self.seconds = time.monotonic() - min(one.began for one in self.participants)
         self.stuck = tuple(
-            standing_of(one.unit, one.grip, one.times[place]) for place, one in enumerate(self.crew)
+            blocked_execution(one.execution, one.acquisition, one.times[place])
+            for place, one in enumerate(self.participants)
         )
-        self.confirmed = self._told(self)
+        self.confirmed = self._make_finding(self)
         return self.confirmed
 
     # ------------------------------------------------------------------------------------- pausing
 
-    def _stop(self, unit: Unit, places: Sequence[int], grip: Grip) -> None:
-        self._look_for_joins()
+    def _pause(self, execution: Execution, places: Sequence[int], acquisition: Acquisition) -> None:
+        self._find_joins()
         with LATCH:
-            self.came.update((unit.serial, place) for place in places)
-            if self.crew or self._left <= 0:
+            self.came.update((execution.serial, place) for place in places)
+            if self.participants or self._left <= 0:
                 return
-            paused = Paused(unit, grip, {place: self.came[unit.serial, place] for place in places})
-            self.crew = self._crew_with(paused)
-            if not self.crew and not any(self._is_time(unit, place) for place in places):
+            paused = Paused(
+                execution, acquisition, {place: self.came[execution.serial, place] for place in places}
+            )
+            self.participants = self._participants_with(paused)
+            if not self.participants and not any(self._is_time(execution, place) for place in places):
                 return
             self._paused.append(paused)
         try:
@@ -155,91 +165,91 @@ class Steering:
             with LATCH:
                 self._paused.remove(paused)
 
-    def _is_time(self, unit: Unit, place: int) -> bool:
+    def _is_time(self, execution: Execution, place: int) -> bool:
         """Tell whether a unit came to a stop often enough; who completes the crew need not have."""
-        occurrence = self.witness.stops[place].occurrence
-        return self.attempt > 1 or occurrence is None or self.came[unit.serial, place] >= occurrence
+        occurrence = self.witness.points[place].occurrence
+        return self.attempt > 1 or occurrence is None or self.came[execution.serial, place] >= occurrence
 
     def _keep(self, paused: Paused) -> None:
         """Keep a unit until it may go with its crew, or its pause cannot help or is over."""
         gate = _shut_gate()
         deadline = paused.began + min(self._pause_seconds, self._left)
         while True:
-            self._look_for_joins()
+            self._find_joins()
             with LATCH:
-                if self._joining and not self.crew:
-                    self.crew = self._crew_with(paused)
-                if self.crew and (paused not in self.crew or self._has_turn(paused)):
+                if self._joining and not self.participants:
+                    self.participants = self._participants_with(paused)
+                if self.participants and (paused not in self.participants or self._has_turn(paused)):
                     return
                 if time.monotonic() >= deadline:
                     self._give_up(paused)
                     return
-            if not self.crew and self._cannot_help(paused):
+            if not self.participants and self._cannot_help(paused):
                 return
-            gate.acquire(timeout=LOOK_SECONDS)
+            gate.acquire(timeout=POLL_SECONDS)
 
     def _give_up(self, paused: Paused) -> None:
         self._left -= time.monotonic() - paused.began
-        role = self.matching.role(paused.unit)
-        if self.crew:
+        role = self.matching.role(paused.execution)
+        if self.participants:
             self.obstacles[f"{role} stood at its place, but those before it did not begin to wait"] += 1
             return
         self.late.update(paused.times)
-        missing = [str(self.witness.stops[place]) for place in self._missing()]
-        told = "; ".join(f"nobody came to where {one}" for one in missing)
-        self.obstacles[f"{role} waited at its place: {told or 'the others had other locks'}"] += 1
+        missing = [str(self.witness.points[place]) for place in self._missing()]
+        message = "; ".join(f"nobody came to where {one}" for one in missing)
+        self.obstacles[f"{role} waited at its place: {message or 'the others had other locks'}"] += 1
 
-    def _let_others_come(self, unit: Unit, places: Sequence[int]) -> None:
+    def _let_others_come(self, execution: Execution, places: Sequence[int]) -> None:
         """Keep a unit from its first lock until the others are at their stops, or before their first."""
         with LATCH:
             self._beginning += places
         self._wait_until(
             lambda: set(self._missing()) <= set(self._beginning),
             "waited before its first lock, but the others did not come",
-            unit,
+            execution,
         )
 
-    def _wait_until(self, ready: Callable[[], bool], in_vain: str, unit: Unit) -> None:
+    def _wait_until(self, ready: Callable[[], bool], failure: str, execution: Execution) -> None:
         """Keep a unit from a lock until it may go, or all have come, or nobody can, or its pause is over."""
         with LATCH:
-            self._held_back.append(unit)
+            self._held_back.append(execution)
         gate, began = _shut_gate(), time.monotonic()
         try:
-            while not (self.crew or self._left <= 0 or ready() or self._nobody_comes()):
+            while not (self.participants or self._left <= 0 or ready() or self._nobody_comes()):
                 if time.monotonic() - began >= self._pause_seconds:
                     with LATCH:
                         self._left -= time.monotonic() - began
-                        self.obstacles[f"{self.matching.role(unit)} {in_vain}"] += 1
+                        self.obstacles[f"{self.matching.role(execution)} {failure}"] += 1
                     return
-                gate.acquire(timeout=LOOK_SECONDS)
+                gate.acquire(timeout=POLL_SECONDS)
         finally:
             with LATCH:
-                self._held_back.remove(unit)
+                self._held_back.remove(execution)
 
     # --------------------------------------------------------------------------- who is not there yet
 
-    def _here(self) -> list[Member]:
+    def _here(self) -> list[Participant]:
         """Return the units that stand at stops."""
         return [*self._paused, *self._joining]
 
     def _missing(self) -> list[int]:
         """Return the stops at which nobody is."""
         here = {place for one in self._here() for place in one.times}
-        return [place for place in range(len(self.witness.stops)) if place not in here]
+        return [place for place in range(len(self.witness.points)) if place not in here]
 
     def _cannot_help(self, paused: Paused) -> bool:
         """Tell whether it cannot help to keep a unit paused, and note why."""
         obstacle = self._obstacle(paused)  # asks others for their locks, which may wait for the latch
         with LATCH:
-            if self.crew or obstacle is None:
+            if self.participants or obstacle is None:
                 return False
             self.obstacles[obstacle] += 1
             return True
 
     def _obstacle(self, paused: Paused) -> str | None:
         """Say why it cannot help to keep a unit paused; nothing where it may."""
-        stops = self.witness.stops
-        missing = [{stops[place].role} for place in self._missing()] or [{stop.role for stop in stops}]
+        points = self.witness.points
+        missing = [{points[place].role} for place in self._missing()] or [{point.role for point in points}]
         for roles in missing:
             obstacle = self._kept_away(roles, paused)
             if obstacle is not None:
@@ -251,64 +261,66 @@ class Steering:
 
     def _nobody_comes(self) -> bool:
         """Tell whether all other threads that run are paused too, or wait for one that is."""
-        kept = {*self._held_back, *(one.unit for one in self._here())}
+        kept = {*self._held_back, *(one.execution for one in self._here())}
         for thread in threading.enumerate():
-            unit = runtime.running.get(thread.ident or 0)
-            if unit is None or (unit not in kept and not _way_to(kept, unit)):
+            execution = runtime.running.get(thread.ident or 0)
+            if execution is None or (execution not in kept and not _way_to(kept, execution)):
                 return False
         return True
 
     def _kept_away(self, roles: set[str], paused: Paused) -> str | None:
         """Say what all that could come wait for, if a paused unit holds it."""
-        here = {one.unit for one in self._here()}
+        here = {one.execution for one in self._here()}
         coming = [
-            unit for unit in runtime.all_units() if unit not in here and self.matching.role(unit) in roles
+            execution
+            for execution in runtime.all_executions()
+            if execution not in here and self.matching.role(execution) in roles
         ]
-        ways = [_way_to({paused.unit}, unit) for unit in coming]
+        ways = [_way_to({paused.execution}, execution) for execution in coming]
         if not ways or not all(ways):
             return None
         self.late.update(paused.times)
         if self.attempt > 1:
-            self._keep_aside_next(unit for way in ways for unit in way)
+            self._keep_aside_next(execution for way in ways for execution in way)
         last = ways[0][-1]
         waits = last.wait.describe() if last.wait is not None else "it"
-        who, holder = self.matching.role(last), self.matching.role(paused.unit)
+        who, holder = self.matching.role(last), self.matching.role(paused.execution)
         return f"{who} waited for {waits}, which {holder} held at its place"
 
-    def _keep_aside_next(self, units: Iterable[Unit]) -> None:
+    def _keep_aside_next(self, executions: Iterable[Execution]) -> None:
         """Keep those of some units aside in the next attempt that have no stop."""
-        self.aside |= {self.matching.role(unit) for unit in units}
-        self.aside -= {stop.role for stop in self.witness.stops}
+        self.aside |= {self.matching.role(execution) for execution in executions}
+        self.aside -= {point.role for point in self.witness.points}
 
     # ------------------------------------------------------------------------------------ the crew
 
-    def _look_for_joins(self) -> None:
+    def _find_joins(self) -> None:
         """Note which units wait for the end of a thread at their stops; they need not be paused."""
-        if not self._joins or self.crew:
+        if not self._joins or self.participants:
             return
         found = [
-            Joining(unit, place, wait)  # asks others for their locks, which may wait for the latch
-            for unit in runtime.all_units()
-            if (wait := unit.wait) is not None and wait.endless and not isinstance(wait, LockWait)
-            for place in self.matching.joins_at(unit)
+            Joining(execution, place, wait)  # asks others for their locks, which may wait for the latch
+            for execution in runtime.all_executions()
+            if (wait := execution.wait) is not None and wait.endless and not isinstance(wait, LockWait)
+            for place in self.matching.joins_at(execution)
         ]
         with LATCH:
             self._joining = found
             for one in found:
                 for place in one.times:
-                    self.came[one.unit.serial, place] = 1
+                    self.came[one.execution.serial, place] = 1
 
-    def _crew_with(self, newest: Member) -> Sequence[Member]:
+    def _participants_with(self, newest: Participant) -> Sequence[Participant]:
         """Return units at all stops that hold against each other what they want; the newest is one."""
-        count = len(self.witness.stops)
+        count = len(self.witness.points)
 
-        def chain(start: int, crew: list[Member]) -> list[Member]:
-            if len(crew) == count:
-                return crew if blocks(newest, crew[-1]) else []
-            place = (start + len(crew)) % count
+        def chain(start: int, participants: list[Participant]) -> list[Participant]:
+            if len(participants) == count:
+                return participants if blocks(newest, participants[-1]) else []
+            place = (start + len(participants)) % count
             for one in self._here():
-                if place in one.times and one not in crew and blocks(one, crew[-1]):
-                    found = chain(start, [*crew, one])
+                if place in one.times and one not in participants and blocks(one, participants[-1]):
+                    found = chain(start, [*participants, one])
                     if found:
                         return found
             return []
@@ -322,13 +334,15 @@ class Steering:
     def _has_turn(self, paused: Paused) -> bool:
         """Tell whether a unit may begin to wait: those before it in the order do."""
         order = self.witness.order
-        before = order[: order.index(list(self.crew).index(paused))]
-        return all(self.crew[place].waits for place in before)
+        before = order[: order.index(list(self.participants).index(paused))]
+        return all(self.participants[place].waits for place in before)
 
     def _is_stuck(self) -> bool:
         """Tell whether each of the crew waits for the next one, whatever else they wait for."""
-        following = (*self.crew[1:], self.crew[0])
-        return all(one.waits and blocks(other, one) for one, other in zip(self.crew, following, strict=True))
+        following = (*self.participants[1:], self.participants[0])
+        return all(
+            one.waits and blocks(other, one) for one, other in zip(self.participants, following, strict=True)
+        )
 
 
 def _shut_gate() -> threading.Lock:
@@ -338,16 +352,16 @@ def _shut_gate() -> threading.Lock:
     return gate
 
 
-def _way_to(paused: set[Unit], unit: Unit) -> list[Unit]:
+def _way_to(paused: set[Execution], execution: Execution) -> list[Execution]:
     """Return units of which each waits for the next one, from one to one that waits for a paused one."""
     seen: set[int] = set()
 
-    def walk(at: Unit) -> list[Unit]:
+    def walk(at: Execution) -> list[Execution]:
         wait = at.wait
         if wait is None or at.serial in seen:
             return []
         seen.add(at.serial)
-        blockers = awaited(at, wait)
+        blockers = executions_awaited(at, wait)
         if paused.intersection(blockers):
             return [at]
         for one in blockers:
@@ -356,4 +370,4 @@ def _way_to(paused: set[Unit], unit: Unit) -> list[Unit]:
                 return [at, *way]
         return []
 
-    return walk(unit)
+    return walk(execution)

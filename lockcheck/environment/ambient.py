@@ -16,10 +16,10 @@ from ..sessions.session import Session
 if TYPE_CHECKING:
     from ..findings.levels import Environment
 
-__all__ = ["look_on"]
+__all__ = ["open_ambient_session"]
 
 
-def look_on(environment: Environment) -> Session | None:
+def open_ambient_session(environment: Environment) -> Session | None:
     """Open the session that the environment asks for, and return it; none where one is open already."""
     with LATCH:
         if runtime.watch is not None or runtime.opens:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..checking.active import current
-from ..checking.stops import witness_of
+from ..checking.scheduling_points import witness_of
 from ..confirming.confirmation import outcome_of, steering_to
 from ..findings.levels import Level
 from ..findings.witness_file import FOLDER, read_witness, write_witness
@@ -62,12 +62,12 @@ def _record(path: Path) -> None:
 def _steer(path: Path) -> None:
     stack = ExitStack()
     steering = stack.enter_context(steering_to(read_witness(path), folder=path.parent))
-    stack.callback(_tell, steering)
+    stack.callback(_say_outcome, steering)
     _say(f"this process is steered to {path}")
     _at_end(stack.close)
 
 
-def _tell(steering: Steering) -> None:
+def _say_outcome(steering: Steering) -> None:
     """Say what came of steering; what was confirmed has been logged with its replay file."""
     outcome = outcome_of(steering)
     if outcome.finding is None:

@@ -25,10 +25,10 @@ def level_for(check: Level | str | None) -> Level:
     if level is not Level.OFF and runtime.watch is None:
         from dataclasses import replace  # noqa: PLC0415 - nothing of this is loaded where nothing is checked
 
-        from .ambient import look_on  # noqa: PLC0415
+        from .ambient import open_ambient_session  # noqa: PLC0415
 
         environment = Environment.read()
-        opened = look_on(replace(environment, level=max(level, environment.level)))
+        opened = open_ambient_session(replace(environment, level=max(level, environment.level)))
         if opened is not None and environment.level >= Level.RECORD:
             from .ambient_runs import begin  # noqa: PLC0415 - likewise
 

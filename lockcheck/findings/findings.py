@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .evidence import Frame, Kind, Rung
-    from .witness import Stop
+    from .witness import SchedulingPoint
 
-__all__ = ["Edge", "Finding", "fingerprint_of", "fingerprint_of_path"]
+__all__ = ["Edge", "Finding", "fingerprint_of", "fingerprint_of_cycle"]
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
     """Somebody held one lock and wanted another: one step of a path, or the place of a broken rule."""
 
-    unit: str
+    execution: str
     """Who: the thread, or the named unit."""
     held: str | None
     """The lock that was held, with key and mode; none where nothing was."""
@@ -29,13 +29,23 @@ class Edge:
     hold_stack: tuple[Frame, ...]
     """Where the held lock was taken, innermost frame first."""
     want_stack: tuple[Frame, ...]
-    nesting: str | None = None
+    class_edge: str | None = None
     """Classes and modes of both locks, such as `queue[W] -> application[R]`."""
 
     @property
     def place(self) -> Frame | None:
         """Where the second lock is wanted; where that is not known, where the first one was taken."""
         return next(iter((*self.want_stack, *self.hold_stack)), None)
+
+    @property
+    def unit(self) -> str:
+        """The execution, under its name in documents, which is kept."""
+        return self.execution
+
+    @property
+    def nesting(self) -> str | None:
+        """The classes and modes, likewise."""
+        return self.class_edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +65,15 @@ class Finding:
     count: int = 1
     test: str | None = None
     """What the session was called when it was seen first: the test, under pytest."""
-    stops: tuple[Stop, ...] = ()
+    points: tuple[SchedulingPoint, ...] = ()
     """From R2 on, where the units would be stuck, as another run can find these places again."""
     replay: str | None = None
     """At R4, and at R5 over locks, the file that `replay` forces the deadlock with."""
+
+    @property
+    def stops(self) -> tuple[SchedulingPoint, ...]:
+        """The points, under their name in documents, which is kept."""
+        return self.points
 
     def __str__(self) -> str:
         return f"{self.rung.name} {self.kind.value}: {self.text}"
@@ -69,6 +84,6 @@ def fingerprint_of(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:12]
 
 
-def fingerprint_of_path(kind: str, steps: Sequence[str]) -> str:
+def fingerprint_of_cycle(kind: str, steps: Sequence[str]) -> str:
     """Return that of a closed path, whichever of its steps it was found from."""
     return fingerprint_of(kind, *min((*steps[at:], *steps[:at]) for at in range(len(steps))))

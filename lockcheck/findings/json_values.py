@@ -160,9 +160,9 @@ class Fields:
             raise self.error(name, found, f"none of {', '.join(choices)}")
         return choices[found]
 
-    def error(self, name: str, found: object, told: str) -> LockUsageError:
+    def error(self, name: str, found: object, message: str) -> LockUsageError:
         """Return the error of a field that is not what it must be."""
-        return LockUsageError(f"{self.where}: {name}: {shown(found)} is {told}")
+        return LockUsageError(f"{self.where}: {name}: {shown(found)} is {message}")
 
     def _get(self, name: str) -> object:
         if name not in self._found:

@@ -55,34 +55,34 @@ def suggestion(finding: Finding, sites: Mapping[str, int]) -> str | None:
     if finding.kind not in {Kind.CYCLE, Kind.DEADLOCK}:
         return None
     # An actor that runs as a unit of its own holds itself, which it cannot let go of.
-    holding = [edge for edge in finding.edges if edge.held not in {None, edge.unit}]
+    holding = [edge for edge in finding.edges if edge.held not in {None, edge.execution}]
     if not holding:
         return None
     edge = suggested(holding, sites)
     wanted = edge.wanted.partition(", in the way is ")[0]
-    if edge.nesting is None:  # not a lock, so nothing that could be taken before
-        return f"have {edge.unit} let go of {edge.held} before it waits for {wanted}"
-    count = sites.get(edge.nesting, 0)
+    if edge.class_edge is None:  # not a lock, so nothing that could be taken before
+        return f"have {edge.execution} let go of {edge.held} before it waits for {wanted}"
+    count = sites.get(edge.class_edge, 0)
     places = f" ({count} {'place' if count == 1 else 'places'} in the code)" if count else ""
-    return f"let {edge.unit} take {wanted} before {edge.held}{places}, or let go of {edge.held} first"
+    return f"let {edge.execution} take {wanted} before {edge.held}{places}, or let go of {edge.held} first"
 
 
 def suggested(edges: Sequence[Edge], sites: Mapping[str, int]) -> Edge:
     """Return the edge to reverse: the one that the fewest places make, and of equals what holds least."""
     return min(
-        edges, key=lambda edge: (sites.get(edge.nesting, 1) if edge.nesting else 1, len(edge.all_held))
+        edges, key=lambda edge: (sites.get(edge.class_edge, 1) if edge.class_edge else 1, len(edge.all_held))
     )
 
 
 def _edge_lines(edge: Edge) -> Iterator[str]:
     if edge.held is not None:
-        yield f"  {edge.unit} held {edge.held}, taken at"
+        yield f"  {edge.execution} held {edge.held}, taken at"
         yield from _stack(edge.hold_stack)
     if edge.wanted != "None":
-        yield f"  {edge.unit} wanted {edge.wanted} at"
+        yield f"  {edge.execution} wanted {edge.wanted} at"
         yield from _stack(edge.want_stack)
     elif edge.want_stack:
-        yield f"  {edge.unit} was at"
+        yield f"  {edge.execution} was at"
         yield from _stack(edge.want_stack)
     if len(edge.all_held) > 1:
         yield f"    all that it held: {', '.join(edge.all_held)}"
@@ -103,10 +103,10 @@ def scenario(finding: Finding) -> list[str]:
     rows += [(place, f"takes {edge.held}") for place, edge in enumerate(edges) if edge.held is not None]
     rows += [(place, f"waits for {edge.wanted}") for place, edge in enumerate(edges)]
     widths = [
-        max(len(edge.unit), *(len(text) for at, text in rows if at == place))
+        max(len(edge.execution), *(len(text) for at, text in rows if at == place))
         for place, edge in enumerate(edges)
     ]
-    drawn = [_row([edge.unit for edge in edges], widths)]
+    drawn = [_row([edge.execution for edge in edges], widths)]
     for place, text in rows:
         drawn.append(_row([text if at == place else "" for at in range(len(edges))], widths))
     return drawn
@@ -117,5 +117,5 @@ def _row(cells: list[str], widths: list[int]) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Return a number with what it counts: `1 nesting`, `2 nestings`; `many` where it is no `s` more."""
+    """Return a number with what it counts: `1 class_edge`, `2 nestings`; `many` where it is no `s` more."""
     return f"{count} {one if count == 1 else many or one + 's'}"

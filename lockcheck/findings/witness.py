@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ending",
-    "Grasp",
+    "SchedulingPoint",
     "SourcePlace",
-    "Stop",
     "Witness",
+    "WitnessLock",
     "class_text",
     "role_of",
-    "standing_order",
+    "waiting_order",
 ]
 
 _NUMBERED: Final = re.compile(r"^Thread-\d+(?: \((?P<target>.*)\))?$|^(?P<pool>.*?)(?:[-_]\d+)+$")
@@ -70,7 +70,7 @@ class SourcePlace:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Grasp:
+class WitnessLock:
     """A lock that is taken in one mode, and where."""
 
     number: int
@@ -81,7 +81,7 @@ class Grasp:
     mode: Mode
     place: SourcePlace
 
-    def excludes(self, other: Grasp) -> bool:
+    def excludes(self, other: WitnessLock) -> bool:
         """Tell whether both are of the same lock, in modes that exclude each other."""
         return self.number == other.number and "W" in {self.mode, other.mode}
 
@@ -104,22 +104,22 @@ class Ending:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Stop:
+class SchedulingPoint:
     """Where a thread is stuck: what it holds, and what it wants."""
 
-    unit: str
+    execution: str
     """What the thread was called."""
     role: str
     """What it does: its name without numbers."""
-    held: tuple[Grasp, ...]
+    held: tuple[WitnessLock, ...]
     """Outermost first."""
-    wanted: Grasp | Ending
+    wanted: WitnessLock | Ending
     occurrence: int | None = None
     """How often the thread comes to the place until it is stuck there; nothing where nobody knows."""
     late: bool = False
     """Whether the others stand at their places before it takes what it holds."""
 
-    def joint(self, before: Stop) -> Grasp | None:
+    def shared_lock(self, before: SchedulingPoint) -> WitnessLock | None:
         """Return what it holds of what the one before wants; nothing where that waits for itself."""
         wanted = before.wanted
         if isinstance(wanted, Ending):
@@ -127,12 +127,12 @@ class Stop:
         return next((held for held in self.held if held.number == wanted.number), None)
 
     @property
-    def standing(self) -> str:
+    def holds_and_wants(self) -> str:
         """What it holds and wants, in words."""
         return f"holds {', '.join(map(str, self.held)) or 'nothing'} and wants {self.wanted}"
 
     def __str__(self) -> str:
-        return f"{self.role} {self.standing}"
+        return f"{self.role} {self.holds_and_wants}"
 
 
 @final
@@ -146,34 +146,34 @@ class Witness:
     """How strong the evidence for it is."""
     kind: Kind
     text: str
-    stops: tuple[Stop, ...]
+    points: tuple[SchedulingPoint, ...]
     order: tuple[int, ...]
     """The places of the stops, in the order in which they begin to wait."""
     aside: tuple[str, ...] = ()
     """Roles of other threads that have to be kept off the locks until then."""
 
     @property
-    def steps(self) -> tuple[tuple[int, Grasp | Ending, bool], ...]:
+    def steps(self) -> tuple[tuple[int, WitnessLock | Ending, bool], ...]:
         """The forced schedule: which stop, what lock or end, and whether it is taken or only waited for."""
-        by_time = sorted(range(len(self.stops)), key=lambda at: self.stops[at].late)
-        takes = ((at, held, True) for at in by_time for held in self.stops[at].held)
-        return (*takes, *((at, self.stops[at].wanted, False) for at in self.order))
+        by_time = sorted(range(len(self.points)), key=lambda at: self.points[at].late)
+        takes = ((at, held, True) for at in by_time for held in self.points[at].held)
+        return (*takes, *((at, self.points[at].wanted, False) for at in self.order))
 
 
-def standing_order(stops: tuple[Stop, ...]) -> tuple[int, ...]:
+def waiting_order(points: tuple[SchedulingPoint, ...]) -> tuple[int, ...]:
     """Return an order in which stops can begin to wait: a writer before the readers that stand behind it."""
     order: list[int] = []
-    while len(order) < len(stops):
-        left = [at for at in range(len(stops)) if at not in order]
-        free = [at for at in left if _is_held(stops, at) or (at + 1) % len(stops) in order]
+    while len(order) < len(points):
+        left = [at for at in range(len(points)) if at not in order]
+        free = [at for at in left if _is_held(points, at) or (at + 1) % len(points) in order]
         order.append((free or left)[0])
     return tuple(order)
 
 
-def _is_held(stops: tuple[Stop, ...], at: int) -> bool:
+def _is_held(points: tuple[SchedulingPoint, ...], at: int) -> bool:
     """Tell whether the next one holds what a stop wants, so that it waits whoever else waits."""
-    wanted = stops[at].wanted
-    following = stops[(at + 1) % len(stops)]
+    wanted = points[at].wanted
+    following = points[(at + 1) % len(points)]
     return (
         isinstance(wanted, Ending)
         or wanted.mode == "W"

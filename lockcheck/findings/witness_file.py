@@ -1,7 +1,7 @@
 """Witnesses as files: JSON with a version, the schema of which is `witness.schema.json`.
 
 Nothing in it belongs to one process, one run or one version of Python: no thread ids, no byte code, no
-counts of instructions. The schedule is told for people too, step by step; `replay` forces it from `stops`
+counts of instructions. The schedule is told for people too, step by step; `replay` forces it from `points`
 and `order`.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from .evidence import MODES, Kind, Rung
 from .json_values import Fields, open_document, read_text
-from .witness import Ending, Grasp, SourcePlace, Stop, Witness
+from .witness import Ending, SchedulingPoint, SourcePlace, Witness, WitnessLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +28,8 @@ __all__ = [
     "FORMAT",
     "VERSION",
     "from_json",
-    "json_of_stop",
-    "read_stop",
+    "json_of_point",
+    "read_point",
     "read_witness",
     "to_json",
     "with_replay",
@@ -40,7 +40,7 @@ FOLDER: Final = Path("lockcheck-witnesses")
 """Where replay files are written to, unless somebody says otherwise."""
 FORMAT: Final = "licorne.lockcheck.witness"
 VERSION: Final = 1
-STOPS_MAX: Final = 64
+POINTS_MAX: Final = 64
 """A file that names more threads is refused: no deadlock that anybody searches for has so many."""
 
 _RUNGS: Final = {rung.name: rung for rung in (Rung.R2, Rung.R3, Rung.R4, Rung.R5)}
@@ -59,18 +59,18 @@ def from_json(text: str, where: str) -> Witness:
         LockUsageError: it is no such document, or one of another version; the message begins with `where`.
     """
     fields = open_document(text, where, FORMAT, VERSION)
-    stops = fields.each("stops", read_stop)
+    points = fields.each("stops", read_point)
     order = fields.numbers("order")
-    if not 2 <= len(stops) <= STOPS_MAX:
-        raise fields.error("stops", len(stops), f"no number of threads from 2 to {STOPS_MAX}")
-    if sorted(order) != list(range(len(stops))):
-        raise fields.error("order", list(order), f"no order of the {len(stops)} stops")
+    if not 2 <= len(points) <= POINTS_MAX:
+        raise fields.error("stops", len(points), f"no number of threads from 2 to {POINTS_MAX}")
+    if sorted(order) != list(range(len(points))):
+        raise fields.error("order", list(order), f"no order of the {len(points)} stops")
     return Witness(
         fingerprint=fields.text("fingerprint"),
         rung=fields.choice("rung", _RUNGS),
         kind=fields.choice("kind", _KINDS),
         text=fields.text("text"),
-        stops=stops,
+        points=points,
         order=order,
         aside=fields.texts("aside"),
     )
@@ -122,7 +122,7 @@ def _document(witness: Witness) -> dict[str, JsonValue]:
         "rung": witness.rung.name,
         "kind": witness.kind.value,
         "text": witness.text,
-        "stops": [json_of_stop(stop) for stop in witness.stops],
+        "stops": [json_of_point(point) for point in witness.points],
         "order": list(witness.order),
         "aside": list(witness.aside),
         "schedule": list(_schedule(witness)),
@@ -130,41 +130,41 @@ def _document(witness: Witness) -> dict[str, JsonValue]:
 
 
 def _schedule(witness: Witness) -> Iterable[JsonValue]:
-    for at, grasp, taken in witness.steps:
-        yield f"{witness.stops[at].role} {'takes' if taken else 'waits for'} {grasp} at {grasp.place}"
+    for at, lock, taken in witness.steps:
+        yield f"{witness.points[at].role} {'takes' if taken else 'waits for'} {lock} at {lock.place}"
 
 
-def json_of_stop(stop: Stop) -> dict[str, JsonValue]:
+def json_of_point(point: SchedulingPoint) -> dict[str, JsonValue]:
     """Return a stop as JSON values."""
     return {
-        "unit": stop.unit,
-        "role": stop.role,
-        "held": [_grasp(held) for held in stop.held],
-        "wanted": _ending(stop.wanted) if isinstance(stop.wanted, Ending) else _grasp(stop.wanted),
-        "occurrence": stop.occurrence,
-        "late": stop.late,
+        "unit": point.execution,
+        "role": point.role,
+        "held": [_lock(held) for held in point.held],
+        "wanted": _ending(point.wanted) if isinstance(point.wanted, Ending) else _lock(point.wanted),
+        "occurrence": point.occurrence,
+        "late": point.late,
     }
 
 
-def read_stop(fields: Fields) -> Stop:
+def read_point(fields: Fields) -> SchedulingPoint:
     """Return the stop of JSON values."""
-    return Stop(
-        unit=fields.text("unit"),
+    return SchedulingPoint(
+        execution=fields.text("unit"),
         role=fields.text("role"),
-        held=fields.each("held", _read_grasp),
+        held=fields.each("held", _read_lock),
         wanted=_read_wanted(fields.one("wanted")),
         occurrence=fields.number_or_none("occurrence"),
         late=fields.flag("late"),
     )
 
 
-def _grasp(grasp: Grasp) -> dict[str, JsonValue]:
+def _lock(witness_lock: WitnessLock) -> dict[str, JsonValue]:
     return {
-        "number": grasp.number,
-        "lock": grasp.lock,
-        "key": grasp.key,
-        "mode": grasp.mode,
-        **_place(grasp.place),
+        "number": witness_lock.number,
+        "lock": witness_lock.lock,
+        "key": witness_lock.key,
+        "mode": witness_lock.mode,
+        **_place(witness_lock.place),
     }
 
 
@@ -176,14 +176,14 @@ def _place(place: SourcePlace) -> dict[str, JsonValue]:
     return {"file": place.file, "function": place.function, "source": place.source, "line": place.line}
 
 
-def _read_wanted(fields: Fields) -> Grasp | Ending:
+def _read_wanted(fields: Fields) -> WitnessLock | Ending:
     if fields.has("end_of"):
         return Ending(fields.text("end_of"), _read_place(fields))
-    return _read_grasp(fields)
+    return _read_lock(fields)
 
 
-def _read_grasp(fields: Fields) -> Grasp:
-    return Grasp(
+def _read_lock(fields: Fields) -> WitnessLock:
+    return WitnessLock(
         number=fields.number("number"),
         lock=fields.text("lock"),
         key=fields.text_or_none("key"),

@@ -15,8 +15,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast, final
 
+from ..findings.class_edges import ClassEdge
 from ..findings.foreign import shown
-from ..findings.nestings import ClassEdge
 from ..findings.statistics import UNHEARD
 
 if TYPE_CHECKING:
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SWEEP_MIN",
+    "Acquisition",
     "Attempt",
-    "Grip",
+    "Execution",
+    "ExecutionWait",
     "LockIdentity",
     "TrieNode",
-    "Unit",
-    "UnitWait",
+    "class_edge_text",
     "held_names",
     "held_nodes",
     "holds_of",
     "modes_held",
-    "nesting_of",
 ]
 
 Attempt: TypeAlias = Literal["block", "timed", "try"]
@@ -78,7 +78,7 @@ class LockIdentity:
         self.reentrant = reentrant
         self.policy = policy
         """Of a read/write lock; none for an exclusive one."""
-        self.fresh_for: Unit | None = None
+        self.fresh_for: Execution | None = None
         """The only unit that knows the lock, where somebody said so."""
         self.alive = True
         """Whether the lock still exists: it says itself when it ends, since a weak reference is large."""
@@ -99,7 +99,7 @@ class LockIdentity:
 
 
 @final
-class Grip:
+class Acquisition:
     """A lock in one mode, asked for in one way; grips are compared by identity."""
 
     __slots__ = ("attempt", "lock", "mode")
@@ -113,7 +113,7 @@ class Grip:
         return f"{self.lock} [{self.mode}]" if self.lock.shared else str(self.lock)
 
 
-def nesting_of(held: Grip, wanted: Grip) -> str:
+def class_edge_text(held: Acquisition, wanted: Acquisition) -> str:
     """Return the classes and modes of a nesting, such as `queue[W] -> application[R]`."""
     return str(ClassEdge(held.lock.name, held.mode, wanted.lock.name, wanted.mode))
 
@@ -131,8 +131,9 @@ class TrieNode:
     """A grip below another one, as one unit took them: a place in its trie."""
 
     __slots__ = (
+        "acquisition",
         "code",
-        "grip",
+        "execution",
         "holds",
         "instruction",
         "left",
@@ -145,15 +146,16 @@ class TrieNode:
         "sweep_at",
         "tally",
         "took",
-        "unit",
         "visits",
         "write",
     )
 
-    def __init__(self, unit: Unit, parent: TrieNode | None, grip: Grip | None, owner: object) -> None:
-        self.unit = unit
+    def __init__(
+        self, execution: Execution, parent: TrieNode | None, acquisition: Acquisition | None, owner: object
+    ) -> None:
+        self.execution = execution
         self.parent = parent
-        self.grip = grip
+        self.acquisition = acquisition
         """None at the root."""
         self.owner = owner
         """The session that judged the node."""
@@ -182,7 +184,7 @@ class TrieNode:
         """What is written before it is let go of."""
 
 
-class UnitWait(Protocol):
+class ExecutionWait(Protocol):
     """What a unit waits for; others than locks can be waited for too, such as the end of a thread."""
 
     @property
@@ -197,7 +199,7 @@ class UnitWait(Protocol):
     def steerable(self) -> bool:
         """Whether another run can be steered to where the unit waits: what has to come before is known."""
 
-    def needs(self, waiting: Unit) -> list[list[Unit]]:
+    def needs(self, waiting: Execution) -> list[list[Execution]]:
         """Return groups of units: of each group one has to act before the wait can end.
 
         Where somebody may act who is not known, the group is left out, or empty.
@@ -208,20 +210,20 @@ class UnitWait(Protocol):
 
 
 @final
-class Unit:
+class Execution:
     """What runs: a thread, or a named part of one."""
 
     __slots__ = (
         "__weakref__",
-        "doomed",
+        "check_due",
         "inside",
         "leaf",
-        "looks",
         "name",
         "node",
         "segment",
         "serial",
         "stack",
+        "victim_error",
         "wait",
     )
 
@@ -234,37 +236,37 @@ class Unit:
         """Whether the checker itself runs on it, so that what it triggers is not checked again."""
         self.leaf: str | None = None
         """The function marked `@leaf` that runs."""
-        self.wait: UnitWait | None = None
-        self.looks = False
+        self.wait: ExecutionWait | None = None
+        self.check_due = False
         """Whether it has yet to look whether its wait closes a circle; nobody breaks that circle before."""
         self.stack: RawStack = ()
         """Where it waits."""
-        self.doomed: tuple[UnitWait, DeadlockError] | None = None
+        self.victim_error: tuple[ExecutionWait, DeadlockError] | None = None
         """The wait that it was chosen to give up, and what to raise there."""
 
 
 def held_nodes(node: TrieNode) -> Iterator[TrieNode]:
     """Yield what is held at a node, innermost first."""
     at: TrieNode | None = node
-    while at is not None and at.grip is not None:
+    while at is not None and at.acquisition is not None:
         yield at
         at = at.parent
 
 
 def held_names(node: TrieNode) -> tuple[str, ...]:
     """Return what is held at a node, outermost first, as reports say it."""
-    return tuple(str(held.grip) for held in held_nodes(node))[::-1]
+    return tuple(str(held.acquisition) for held in held_nodes(node))[::-1]
 
 
 def holds_of(lock: LockIdentity, node: TrieNode) -> Iterator[TrieNode]:
     """Yield where a lock is held at a node, innermost first."""
     at: TrieNode | None = node
-    while at is not None and at.grip is not None:
-        if at.grip.lock is lock:
+    while at is not None and at.acquisition is not None:
+        if at.acquisition.lock is lock:
             yield at
         at = at.parent
 
 
 def modes_held(lock: LockIdentity, node: TrieNode) -> set[Mode]:
     """Return the modes in which a lock is held at a node."""
-    return {held.grip.mode for held in holds_of(lock, node) if held.grip is not None}
+    return {held.acquisition.mode for held in holds_of(lock, node) if held.acquisition is not None}

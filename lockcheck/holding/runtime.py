@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 from ..findings.foreign import ByIdentity
-from .chains import TrieNode, Unit
+from .chains import Execution, TrieNode
 from .happens_before import Segment, begin, learn
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..findings.evidence import Mode
     from ..findings.findings import Finding
-    from .chains import Grip, LockIdentity
+    from .chains import Acquisition, LockIdentity
 
 __all__ = ["LATCH", "EventSink", "Runtime", "Steerer", "go_on_as", "local", "next_segment", "runtime"]
 
@@ -39,7 +39,7 @@ class EventSink(Protocol):
     def left(self, node: TrieNode) -> None:
         """Write down that the lock of a node is released, and keep there how."""
 
-    def failed(self, grip: Grip) -> None:
+    def failed(self, acquisition: Acquisition) -> None:
         """Write down that a lock was asked for and not taken."""
 
     def released(self, lock: LockIdentity, mode: Mode) -> None:
@@ -51,7 +51,7 @@ class EventSink(Protocol):
     def awaited(self, thing: object) -> None:
         """Write down that a unit went on, maybe only because of what was signalled on a thing before."""
 
-    def joined(self, ended: Unit, *, endless: bool) -> None:
+    def joined(self, ended: Execution, *, endless: bool) -> None:
         """Write down that another unit has ended."""
 
     def forget(self) -> None:
@@ -61,10 +61,10 @@ class EventSink(Protocol):
 class Steerer(Protocol):
     """Who pauses threads, where a run is steered into a deadlock."""
 
-    def wants(self, unit: Unit, grip: Grip) -> None:
+    def wants(self, execution: Execution, acquisition: Acquisition) -> None:
         """Pause a unit that is about to want a lock, if it is to wait there for others."""
 
-    def finding(self, circle: Sequence[Unit]) -> Finding | None:
+    def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
         """Return the finding of units that wait for each other, if they were steered into that."""
 
 
@@ -72,7 +72,17 @@ class Steerer(Protocol):
 class Runtime:
     """Which session is active, and which units run."""
 
-    __slots__ = ("born", "ended", "opens", "recorder", "running", "steering", "threads", "units", "watch")
+    __slots__ = (
+        "born",
+        "ended",
+        "executions",
+        "opens",
+        "recorder",
+        "running",
+        "steering",
+        "threads",
+        "watch",
+    )
 
     def __init__(self) -> None:
         self.watch: object = None
@@ -81,39 +91,42 @@ class Runtime:
         """Whether somebody is about to open the session that the environment asks for."""
         self.recorder: EventSink | None = None
         self.steering: Steerer | None = None
-        self.units: dict[int, Unit] = {}
-        self.running: dict[int, Unit] = {}
+        self.executions: dict[int, Execution] = {}
+        self.running: dict[int, Execution] = {}
         """What runs on each thread now, by the thread's number; each thread writes its own entry."""
-        self.threads = ByIdentity[Unit]()
+        self.threads = ByIdentity[Execution]()
         """What each thread began as."""
-        self.ended: Callable[[Unit], None] | None = None
+        self.ended: Callable[[Execution], None] | None = None
         """Told when a thread ends."""
         self.born: Callable[[], Segment | None] | None = None
         """Tells what the thread that runs was started after."""
 
-    def new_unit(self, name: str, after: Segment | None = None, *, known: bool = True) -> Unit:
+    def new_execution(self, name: str, after: Segment | None = None, *, known: bool = True) -> Execution:
         """Make a unit, and remember it unless it is to be `known` only while it runs."""
-        unit = Unit(name, Segment(0), self.watch)
-        unit.segment = begin(unit.serial, after)
+        execution = Execution(name, Segment(0), self.watch)
+        execution.segment = begin(execution.serial, after)
         if known:
             with LATCH:
-                self.units[unit.serial] = unit
-        return unit
+                self.executions[execution.serial] = execution
+        return execution
 
-    def units_on(self, threads: Iterable[int | None]) -> list[Unit]:
+    def executions_on(self, threads: Iterable[int | None]) -> list[Execution]:
         """Return what runs on some threads, as far as it is known."""
         found = (self.running.get(number) for number in threads if number is not None)
-        return [unit for unit in found if unit is not None]
+        return [execution for execution in found if execution is not None]
 
-    def forget(self, unit: Unit) -> None:
+    def forget(self, execution: Execution) -> None:
         """Forget a unit that runs no more."""
         with LATCH:
-            self.units.pop(unit.serial, None)
+            self.executions.pop(execution.serial, None)
 
-    def all_units(self) -> list[Unit]:
+    def all_executions(self) -> list[Execution]:
         """Return the units that run, the oldest first."""
         with LATCH:
-            known = {unit.serial: unit for unit in (*self.units.values(), *self.running.values())}
+            known = {
+                execution.serial: execution
+                for execution in (*self.executions.values(), *self.running.values())
+            }
         return [known[serial] for serial in sorted(known)]
 
     def cut_tries(self) -> list[object]:
@@ -123,8 +136,8 @@ class Runtime:
             What is cut off, to be let go of without the latch.
         """
         cut: list[object] = []
-        for unit in self.all_units():
-            root = unit.node
+        for execution in self.all_executions():
+            root = execution.node
             while root.parent is not None:
                 cut.append(root.next)
                 root.next = {}
@@ -134,17 +147,17 @@ class Runtime:
                 node.next = {}
         return cut
 
-    def cut_trie(self, unit: Unit) -> None:
+    def cut_trie(self, execution: Execution) -> None:
         """Have everything that the calling unit does judged anew."""
-        node: TrieNode | None = unit.node
+        node: TrieNode | None = execution.node
         while node is not None:
             node.next = {}
             node = node.parent
 
     def segment_of_ended(self, thread: threading.Thread) -> Segment | None:
         """Return the last segment of a thread that took locks, if it did."""
-        unit = self.threads.get(thread)
-        return unit.segment if unit is not None else None
+        execution = self.threads.get(thread)
+        return execution.segment if execution is not None else None
 
 
 def _below(node: TrieNode) -> Iterator[TrieNode]:
@@ -160,8 +173,8 @@ runtime: Final = Runtime()
 
 def _forked() -> None:
     """Forget the threads that a fork left behind: the child has only the one that forked."""
-    mine = local.unit
-    runtime.units = {mine.serial: mine}
+    mine = local.execution
+    runtime.executions = {mine.serial: mine}
     runtime.running = {threading.get_ident(): mine}
     runtime.opens = False
     if runtime.recorder is not None:
@@ -178,10 +191,10 @@ if hasattr(os, "register_at_fork"):
 class _ThreadEnd:
     """Lives in the thread's local storage, and is let go of when the thread ends."""
 
-    __slots__ = ("_is_over", "_process", "_process_now", "_runtime", "_thread", "_unit")
+    __slots__ = ("_execution", "_is_over", "_process", "_process_now", "_runtime", "_thread")
 
-    def __init__(self, unit: Unit, process: Runtime) -> None:
-        self._unit = unit
+    def __init__(self, execution: Execution, process: Runtime) -> None:
+        self._execution = execution
         self._thread = threading.get_ident()
         self._process = os.getpid()  # a fork leaves the other threads behind: they have not ended
         self._runtime, self._process_now = process, os.getpid  # the names of this module go before
@@ -190,8 +203,8 @@ class _ThreadEnd:
     def __del__(self) -> None:
         ended, is_here = self._runtime.ended, self._process == self._process_now()
         if ended is not None and is_here and not self._is_over():  # names of other modules may be gone
-            ended(self._unit)
-        self._runtime.units.pop(self._unit.serial, None)
+            ended(self._execution)
+        self._runtime.executions.pop(self._execution.serial, None)
         self._runtime.running.pop(self._thread, None)
 
 
@@ -201,27 +214,27 @@ class _Local(threading.local):
     def __init__(self) -> None:
         after = runtime.born() if runtime.born is not None else None
         thread = threading.current_thread()
-        self.unit = runtime.new_unit(thread.name, after)
-        runtime.threads.put(thread, self.unit)
-        runtime.running[threading.get_ident()] = self.unit
+        self.execution = runtime.new_execution(thread.name, after)
+        runtime.threads.put(thread, self.execution)
+        runtime.running[threading.get_ident()] = self.execution
         self.finished: Segment | None = None
         """Where the task ended that the thread ran last, until its future knows."""
-        self.end = _ThreadEnd(self.unit, runtime)
+        self.end = _ThreadEnd(self.execution, runtime)
 
 
 local: Final = _Local()
 
 
-def go_on_as(unit: Unit) -> None:
+def go_on_as(execution: Execution) -> None:
     """Have the calling thread run another unit from here on; where the checker runs on it, it does still."""
-    unit.inside = local.unit.inside
-    local.unit = unit
-    runtime.running[threading.get_ident()] = unit
+    execution.inside = local.execution.inside
+    local.execution = execution
+    runtime.running[threading.get_ident()] = execution
 
 
-def next_segment(unit: Unit, ended: Segment | None = None) -> None:
+def next_segment(execution: Execution, ended: Segment | None = None) -> None:
     """Begin the next segment of a unit, if there is a reason; what it nests from now on is learned anew."""
-    if unit.segment.silent and ended is None:
+    if execution.segment.silent and ended is None:
         return
-    unit.segment = learn(unit.segment, ended)
-    runtime.cut_trie(unit)
+    execution.segment = learn(execution.segment, ended)
+    runtime.cut_trie(execution)

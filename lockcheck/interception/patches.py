@@ -132,14 +132,17 @@ def _put(method: Callable[..., None]) -> Callable[..., None]:
 def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(method)
     def start(self: threading.Thread) -> None:
-        unit = local.unit
-        _starts.put(self, unit.segment)
-        next_segment(unit)
-        inside, unit.inside = unit.inside, True  # it waits for the new thread to come up, which takes no lock
+        execution = local.execution
+        _starts.put(self, execution.segment)
+        next_segment(execution)
+        inside, execution.inside = (
+            execution.inside,
+            True,
+        )  # it waits for the new thread to come up, which takes no lock
         try:
             method(self)
         finally:
-            unit.inside = inside
+            execution.inside = inside
 
     return start
 
@@ -152,7 +155,7 @@ def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[
         method(self, timeout)
         ended = runtime.segment_of_ended(self)
         if ended is not None and not self.is_alive():
-            next_segment(local.unit, ended)
+            next_segment(local.execution, ended)
 
     return join
 
@@ -169,7 +172,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
         finally:
             ended = _ends.get(self)
             if ended is not None:
-                next_segment(local.unit, ended)
+                next_segment(local.execution, ended)
 
     return wait
 
@@ -177,7 +180,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
 def _resolves(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def resolves(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
-        _ends.put(self, local.finished or local.unit.segment)
+        _ends.put(self, local.finished or local.execution.segment)
         local.finished = None
         method(self, *given, **named)
 
@@ -195,8 +198,8 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
         *given: object,
         **named: object,
     ) -> object:
-        after = local.unit.segment
-        next_segment(local.unit)
+        after = local.execution.segment
+        next_segment(local.execution)
         alone = self._max_workers == 1
 
         @functools.wraps(work)
@@ -212,17 +215,17 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
 @contextmanager
 def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
     """Run a task of a pool: as a unit of its own, or on the pool's only thread after who handed it in."""
-    unit = local.unit
+    execution = local.execution
     if alone:
-        next_segment(unit, after)
+        next_segment(execution, after)
         yield
         return
-    go_on_as(runtime.new_unit(f"task {name}", after))
+    go_on_as(runtime.new_execution(f"task {name}", after))
     try:
         yield
     finally:
-        local.finished = local.unit.segment
+        local.finished = local.execution.segment
         if runtime.ended is not None:
-            runtime.ended(local.unit)
-        runtime.forget(local.unit)
-        go_on_as(unit)
+            runtime.ended(local.execution)
+        runtime.forget(local.execution)
+        go_on_as(execution)

@@ -93,7 +93,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         """Whether it has an answer, or is about to."""
         self.asked: _Actor | None = None
         """Who is to answer; nobody once somebody has got the answer."""
-        self.stops = False
+        self.points = False
         """Whether it answers that the actor has stopped."""
 
     def set(self, value: T | None = None) -> None:
@@ -154,8 +154,8 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         """Say that the answer came before what follows; the end of an actor comes after all that it did."""
         asked, self.asked = self.asked, None
         awaited(self)
-        if self.stops and asked is not None and asked.ended is not None:
-            next_segment(local.unit, asked.ended)
+        if self.points and asked is not None and asked.ended is not None:
+            next_segment(local.execution, asked.ended)
 
 
 def _await(asked: _Actor, sent: Sequence[HeardFuture[Any]], attempt: Callable[[float], bool]) -> None:
@@ -195,7 +195,7 @@ def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
 
         def send() -> HeardFuture[Any]:
             future: HeardFuture[Any] = method(self, message, block=False)
-            future.asked, future.stops = asked, isinstance(message, _ActorStop)
+            future.asked, future.points = asked, isinstance(message, _ActorStop)
             return future
 
         if not block:
@@ -221,6 +221,6 @@ def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
             actor.answerer.leave()
             actor.thread = None
             if self.actor_stopped.is_set():
-                actor.ended = local.unit.segment
+                actor.ended = local.execution.segment
 
     return turn

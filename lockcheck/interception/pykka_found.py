@@ -31,19 +31,19 @@ HOOKS: Final = Hooks(_put_all)
 def install() -> None:
     """Hook in, and hear of Pykka if it is there; what is imported for that, is without the latch."""
     HOOKS.install()
-    _look()
+    _find_pykka()
 
 
 def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(method)
     def start(self: threading.Thread) -> None:
-        _look()
+        _find_pykka()
         method(self)
 
     return start
 
 
-def _look() -> None:
+def _find_pykka() -> None:
     """Hear of the asks of Pykka's actors, if Pykka is there; a version unlike those known is a fault."""
     watch = current()
     if watch is not None and hasattr(sys.modules.get("pykka"), "ThreadingFuture"):

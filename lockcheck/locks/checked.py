@@ -11,10 +11,18 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
-from ..checking.stepping import entered, fold, here, let_go, many_members, step, step_from
+from ..checking.slow_path import (
+    entered,
+    fold,
+    here,
+    many_members,
+    release_held,
+    take_slow_path,
+    take_slow_path_at,
+)
 from ..checking.waiting import wait_noted
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Grip, LockIdentity, TrieNode, Unit, holds_of
+from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode, holds_of
 from ..holding.happens_before import begin
 from ..holding.runtime import local
 
@@ -29,15 +37,15 @@ _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the cal
 _AT_ONCE: Final = (False,)
 """The arguments of an attempt that does not wait; made once, as the interpreter would make them each time."""
 
-_NOWHERE: Final = Unit("nobody", begin(0), None).node
+_NOWHERE: Final = Execution("nobody", begin(0), None).node
 """Where a lock is held that was never taken."""
-_NOWHERE.unit.node = TrieNode(_NOWHERE.unit, None, None, None)
+_NOWHERE.execution.node = TrieNode(_NOWHERE.execution, None, None, None)
 
 
 class CheckedLock:
     """A lock like `threading.Lock`, the order of which is checked."""
 
-    __slots__ = ("__weakref__", "_asking", "_at", "_grip", "_plain", "_try", "identity")
+    __slots__ = ("__weakref__", "_acquisition", "_asking", "_at", "_plain", "_try", "identity")
 
     reentrant = False
     counts = False
@@ -47,8 +55,8 @@ class CheckedLock:
         self._plain = threading.RLock() if self.reentrant else threading.Lock()
         self._try = self._plain.acquire
         self.identity = LockIdentity(name, key, reentrant=self.reentrant, policy=None)
-        self._grip = Grip(self.identity, "W")
-        self._asking: dict[Attempt, Grip] | None = None
+        self._acquisition = Acquisition(self.identity, "W")
+        self._asking: dict[Attempt, Acquisition] | None = None
         """How else it was asked for."""
         self._at = _NOWHERE
 
@@ -59,24 +67,24 @@ class CheckedLock:
         return f"<{type(self).__name__} {self.identity}>"
 
     def __enter__(self) -> bool:
-        unit = local.unit
+        execution = local.execution
         try:
-            after = unit.node.next[self._grip]
+            after = execution.node.next[self._acquisition]
         except KeyError:
-            after = step(unit, self._grip)
+            after = take_slow_path(execution, self._acquisition)
         if not self._try(*_AT_ONCE):
-            self._wait(unit, after, -1.0)
-        self._at = unit.node = after
+            self._wait(execution, after, -1.0)
+        self._at = execution.node = after
         return True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         after = self._at
-        unit = after.unit
-        if unit.node is after:
+        execution = after.execution
+        if execution.node is after:
             self._plain.release()
-            unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
+            execution.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
             self.release()
 
@@ -87,29 +95,29 @@ class CheckedLock:
         )
 
     def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
-        grip = self._asked(attempt)
-        unit = local.unit
-        after = unit.node.next.get(grip)
+        acquisition = self._asked(attempt)
+        execution = local.execution
+        after = execution.node.next.get(acquisition)
         if after is None:
-            after = step(unit, grip)
+            after = take_slow_path(execution, acquisition)
         elif self.counts:
-            after = here(unit, grip, after)
+            after = here(execution, acquisition, after)
         if not self._try(False) and (
-            attempt == "try" or not self._wait(unit, after, timeout, breakable=breakable)
+            attempt == "try" or not self._wait(execution, after, timeout, breakable=breakable)
         ):
             return False
         if self.counts:
-            entered(unit.node, after)
-        self._at = unit.node = after
+            entered(execution.node, after)
+        self._at = execution.node = after
         return True
 
-    def _asked(self, attempt: Attempt) -> Grip:
+    def _asked(self, attempt: Attempt) -> Acquisition:
         if attempt == "block":
-            return self._grip
+            return self._acquisition
         if self._asking is None:
             self._asking = {}
         return self._asking.get(attempt) or self._asking.setdefault(
-            attempt, Grip(self.identity, "W", attempt)
+            attempt, Acquisition(self.identity, "W", attempt)
         )
 
     def release(self) -> None:
@@ -118,8 +126,8 @@ class CheckedLock:
         Raises:
             LockOrderError: it is not held by who releases it.
         """
-        unit = local.unit
-        let_go(unit, self.identity, "W")
+        execution = local.execution
+        release_held(execution, self.identity, "W")
         self._plain.release()
 
     def locked(self) -> bool:
@@ -129,13 +137,15 @@ class CheckedLock:
         self._plain.release()
         return self._is_owned()
 
-    def _wait(self, unit: Unit, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
-        return wait_noted(unit, after, lambda seconds: self._try(True, seconds), timeout, breakable=breakable)
+    def _wait(self, execution: Execution, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
+        return wait_noted(
+            execution, after, lambda seconds: self._try(True, seconds), timeout, breakable=breakable
+        )
 
     # What threading.Condition asks of its lock.
 
     def _is_owned(self) -> bool:
-        return any(holds_of(self.identity, local.unit.node))
+        return any(holds_of(self.identity, local.execution.node))
 
     def _release_save(self) -> int:
         """Let go of the lock wholly; return how often it was held."""
@@ -167,17 +177,17 @@ class FullLock(CheckedLock):
     counts = True
 
     def __enter__(self, depth: int = 1) -> bool:  # how many frames out the program is
-        unit = local.unit
-        node = unit.node
+        execution = local.execution
+        node = execution.node
         frame = _getframe(depth)
         try:
-            after = node.next[self._grip]
+            after = node.next[self._acquisition]
             if after.code is not frame.f_code or after.instruction != frame.f_lasti:
-                after = step_from(unit, self._grip, frame)
+                after = take_slow_path_at(execution, self._acquisition, frame)
         except KeyError:
-            after = step_from(unit, self._grip, frame)
+            after = take_slow_path_at(execution, self._acquisition, frame)
         if not self._try(*_AT_ONCE):
-            self._wait(unit, after, -1.0)
+            self._wait(execution, after, -1.0)
         after.since = perf_counter_ns()
         after.visits = 0
         if after.parent_since != node.since:
@@ -185,18 +195,18 @@ class FullLock(CheckedLock):
             node.visits += 1
             if node.visits > 2:
                 many_members(node, after)
-        self._at = unit.node = after
+        self._at = execution.node = after
         return True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         after = self._at
-        unit = after.unit
-        if unit.node is after:
+        execution = after.execution
+        if execution.node is after:
             now = perf_counter_ns()
             self._plain.release()
-            unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
+            execution.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
             holds = after.holds
             holds.append(now - after.since)
             if len(holds) > PENDING_MAX:

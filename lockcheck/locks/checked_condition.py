@@ -7,14 +7,14 @@ import threading
 from typing import TYPE_CHECKING, Final, cast, final
 
 from ..checking.active import current
-from ..checking.asking_again import asks_again
 from ..checking.blocking import blocks
+from ..checking.wait_in_loop import waits_in_loop
 from ..findings.evidence import Kind
 from ..findings.levels import Level
 from ..holding.chains import held_nodes, holds_of
 from ..holding.runtime import local
 from ..holding.stacks import caller
-from .units import identity_of
+from .executions import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,36 +49,38 @@ class CheckedCondition(threading.Condition):
         holds = self._held()
         if not holds:
             self._report(
-                "is waited on by {}, which does not hold its lock", list(held_nodes(local.unit.node))
+                "is waited on by {}, which does not hold its lock", list(held_nodes(local.execution.node))
             )
         blocks("condition", str(self.identity), except_for=self.identity)
         if len(holds) > 1:
-            self._look_at_holds(holds)
+            self._check_depth(holds)
         elif holds and timeout is None and not by_wait_for:
-            self._look_at_what_follows(holds[0])
+            self._check_predicate(holds[0])
         return super().wait(timeout)
 
     def notify(self, n: int = 1) -> None:
         """Wake some who wait, as `threading.Condition.notify` does."""
         if not self._held():
-            self._report("is notified by {}, which does not hold its lock", list(held_nodes(local.unit.node)))
+            self._report(
+                "is notified by {}, which does not hold its lock", list(held_nodes(local.execution.node))
+            )
         super().notify(n)
 
     def _held(self) -> list[TrieNode]:
-        return list(holds_of(self.identity, local.unit.node)) if self.identity is not None else []
+        return list(holds_of(self.identity, local.execution.node)) if self.identity is not None else []
 
-    def _look_at_holds(self, holds: Sequence[TrieNode]) -> None:
+    def _check_depth(self, holds: Sequence[TrieNode]) -> None:
         """Report an outer block that loses its lock: waiting lets go of it wholly."""
         if not self._allows(LOST_LOCK):
             times = f"is waited on by {{}}, which holds its lock {len(holds)} times"
             self._report(times, holds[-1:], "waiting lets go of all of them, also of that of the outer block")
 
-    def _look_at_what_follows(self, holding: TrieNode) -> None:
+    def _check_predicate(self, holding: TrieNode) -> None:
         """Report a wait after which nothing is decided; only the level `full` knows who took the lock."""
         watch = current()
         if watch is None or watch.policy.level < Level.FULL or self._allows(NO_PREDICATE):
             return
-        if not watch.guarded(lambda: asks_again(caller(), holding), lambda: True):
+        if not watch.guarded(lambda: waits_in_loop(caller(), holding), lambda: True):
             self._report(
                 "is waited on by {}, which does not ask again for what it waits for",
                 [holding],
@@ -90,11 +92,11 @@ class CheckedCondition(threading.Condition):
         return watch is None or watch.policy.allows(what, name)
 
     def _report(self, what: str, holders: Sequence[TrieNode], *why: str) -> None:
-        unit, watch = local.unit, current()
-        if self.identity is None or watch is None or unit.inside:
+        execution, watch = local.execution, current()
+        if self.identity is None or watch is None or execution.inside:
             return
-        watch.guarded_on(unit, lambda: self._tell(watch, what, holders[:1], why), lambda: None)
+        watch.guarded_on(execution, lambda: self._report_use(watch, what, holders[:1], why), lambda: None)
 
-    def _tell(self, watch: Watch, what: str, holders: Sequence[TrieNode], why: tuple[str, ...]) -> None:
-        text = f"the condition over {self.identity} {what.format(local.unit.name)}"
+    def _report_use(self, watch: Watch, what: str, holders: Sequence[TrieNode], why: tuple[str, ...]) -> None:
+        text = f"the condition over {self.identity} {what.format(local.execution.name)}"
         watch.report_use(Kind.CONDITION, text, holders, why=why)

@@ -6,10 +6,18 @@ import sys
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
-from ..checking.stepping import entered, fold, here, let_go, many_members, step, step_from
+from ..checking.slow_path import (
+    entered,
+    fold,
+    here,
+    many_members,
+    release_held,
+    take_slow_path,
+    take_slow_path_at,
+)
 from ..checking.waiting import LockWait, wait_in_slices
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Grip, LockIdentity
+from ..holding.chains import Acquisition, LockIdentity
 from ..holding.runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
 
@@ -32,34 +40,34 @@ def attempt_of(timeout_seconds: float) -> Attempt:
 class CheckedGuard:
     """What `with rw.read():` enters."""
 
-    __slots__ = ("_grip", "_lock", "_release", "_try", "identity")
+    __slots__ = ("_acquisition", "_lock", "_release", "_try", "identity")
 
-    def __init__(self, lock: CheckedRWLock, grip: Grip) -> None:
-        self.identity = grip.lock
+    def __init__(self, lock: CheckedRWLock, acquisition: Acquisition) -> None:
+        self.identity = acquisition.lock
         self._lock = lock
-        self._grip = grip
-        self._try = lock.plain_read if grip.mode == "R" else lock.plain_write
-        self._release = lock.let_go_read if grip.mode == "R" else lock.let_go_write
+        self._acquisition = acquisition
+        self._try = lock.plain_read if acquisition.mode == "R" else lock.plain_write
+        self._release = lock.plain_release_read if acquisition.mode == "R" else lock.plain_release_write
 
     def __enter__(self) -> None:
-        unit = local.unit
+        execution = local.execution
         try:
-            after = unit.node.next[self._grip]
+            after = execution.node.next[self._acquisition]
         except KeyError:
-            after = step(unit, self._grip)
+            after = take_slow_path(execution, self._acquisition)
         if not self._try(0):
             self._lock.wait_for(after, FOREVER)
-        unit.node = after
+        execution.node = after
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        unit = local.unit
-        node = unit.node
-        if node.grip is self._grip:
-            unit.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+        execution = local.execution
+        node = execution.node
+        if node.acquisition is self._acquisition:
+            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
-            let_go(unit, self._grip.lock, self._grip.mode)
+            release_held(execution, self._acquisition.lock, self._acquisition.mode)
         self._release()
 
 
@@ -69,15 +77,15 @@ class FullGuard(CheckedGuard):
     __slots__ = ()
 
     def __enter__(self, depth: int = 1) -> None:  # how many frames out the program is
-        unit = local.unit
-        node = unit.node
+        execution = local.execution
+        node = execution.node
         frame = _getframe(depth)
         try:
-            after = node.next[self._grip]
+            after = node.next[self._acquisition]
             if after.code is not frame.f_code or after.instruction != frame.f_lasti:
-                after = step_from(unit, self._grip, frame)
+                after = take_slow_path_at(execution, self._acquisition, frame)
         except KeyError:
-            after = step_from(unit, self._grip, frame)
+            after = take_slow_path_at(execution, self._acquisition, frame)
         if not self._try(0):
             self._lock.wait_for(after, FOREVER)
         after.since = perf_counter_ns()
@@ -87,21 +95,21 @@ class FullGuard(CheckedGuard):
             node.visits += 1
             if node.visits > 2:
                 many_members(node, after)
-        unit.node = after
+        execution.node = after
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        unit = local.unit
-        node = unit.node
-        if node.grip is self._grip:
-            unit.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+        execution = local.execution
+        node = execution.node
+        if node.acquisition is self._acquisition:
+            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
             holds = node.holds
             holds.append(perf_counter_ns() - node.since)
             if len(holds) > PENDING_MAX:
                 fold(node)
         else:
-            let_go(unit, self._grip.lock, self._grip.mode)
+            release_held(execution, self._acquisition.lock, self._acquisition.mode)
         self._release()
 
 
@@ -117,8 +125,8 @@ class CheckedRWLock(PlainRWLock):
     def __init__(self, name: str = "rwlock", *, key: object = None, policy: RWPolicy = "writer") -> None:
         self.identity = LockIdentity(name, key, reentrant=False, policy=policy)
         super().__init__(name, key=key, policy=policy)
-        self._read, self._write = Grip(self.identity, "R"), Grip(self.identity, "W")
-        self._asking: dict[tuple[Mode, Attempt], Grip] | None = None
+        self._read, self._write = Acquisition(self.identity, "R"), Acquisition(self.identity, "W")
+        self._asking: dict[tuple[Mode, Attempt], Acquisition] | None = None
         """How else it was asked for."""
         self._reading = self.guard(self, self._read)  # type: ignore[assignment] # same use
         self._writing = self.guard(self, self._write)  # type: ignore[assignment] # same use
@@ -136,22 +144,22 @@ class CheckedRWLock(PlainRWLock):
 
     def release_read(self) -> None:
         """Let go of the lock for reading; what is wrong with that is reported before."""
-        let_go(local.unit, self.identity, "R")
-        self.let_go_read()
+        release_held(local.execution, self.identity, "R")
+        self.plain_release_read()
 
     def release_write(self) -> None:
         """Let go of the lock for writing; what is wrong with that is reported before."""
-        let_go(local.unit, self.identity, "W")
-        self.let_go_write()
+        release_held(local.execution, self.identity, "W")
+        self.plain_release_write()
 
     plain_read = PlainRWLock.acquire_read
     plain_write = PlainRWLock.acquire_write
-    let_go_read = PlainRWLock.release_read
-    let_go_write = PlainRWLock.release_write
+    plain_release_read = PlainRWLock.release_read
+    plain_release_write = PlainRWLock.release_write
 
     def wait_for(self, after: TrieNode, timeout_seconds: float) -> bool:
         """Wait for the lock in its queue; `_await_gate` looks for deadlocks meanwhile."""
-        reads = after.grip is not None and after.grip.mode == "R"
+        reads = after.acquisition is not None and after.acquisition.mode == "R"
         began = perf_counter_ns()
         try:
             return (self.plain_read if reads else self.plain_write)(timeout_seconds)
@@ -160,34 +168,36 @@ class CheckedRWLock(PlainRWLock):
                 after.tally.waits.append(perf_counter_ns() - began)
 
     def _await_gate(self, waiter: Waiter, timeout_seconds: float) -> bool:
-        wait = LockWait(self._grip(waiter.mode, "block"), endless=timeout_seconds < 0)
+        wait = LockWait(self._acquisition(waiter.mode, "block"), endless=timeout_seconds < 0)
         return wait_in_slices(
-            local.unit, wait, lambda seconds: waiter.gate.acquire(timeout=seconds), timeout_seconds
+            local.execution, wait, lambda seconds: waiter.gate.acquire(timeout=seconds), timeout_seconds
         )
 
-    def _grip(self, mode: Mode, attempt: Attempt) -> Grip:
+    def _acquisition(self, mode: Mode, attempt: Attempt) -> Acquisition:
         if attempt == "block":
             return self._read if mode == "R" else self._write
         if self._asking is None:
             self._asking = {}
         asked = mode, attempt
-        return self._asking.get(asked) or self._asking.setdefault(asked, Grip(self.identity, mode, attempt))
+        return self._asking.get(asked) or self._asking.setdefault(
+            asked, Acquisition(self.identity, mode, attempt)
+        )
 
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
         attempt = attempt_of(timeout_seconds)
-        grip = self._grip(mode, attempt)
-        unit = local.unit
-        after = unit.node.next.get(grip)
+        acquisition = self._acquisition(mode, attempt)
+        execution = local.execution
+        after = execution.node.next.get(acquisition)
         if after is None:
-            after = step(unit, grip)
+            after = take_slow_path(execution, acquisition)
         elif self.counts:
-            after = here(unit, grip, after)
+            after = here(execution, acquisition, after)
         enter = self.plain_read if mode == "R" else self.plain_write
         if not enter(0) and (attempt == "try" or not self.wait_for(after, timeout_seconds)):
             return False
         if self.counts:
-            entered(unit.node, after)
-        unit.node = after
+            entered(execution.node, after)
+        execution.node = after
         return True
 
 

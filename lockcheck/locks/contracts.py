@@ -16,7 +16,7 @@ from ..findings.evidence import Kind, Mode
 from ..findings.levels import Level
 from ..holding.chains import held_nodes
 from ..holding.runtime import local
-from .units import assert_held
+from .executions import assert_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,14 +97,14 @@ def leaf(function: Callable[Given, Result]) -> Callable[Given, Result]:
     @functools.wraps(function)
     def checked(*given: Given.args, **named: Given.kwargs) -> Result:
         _count(name)
-        unit = local.unit
-        outer, unit.leaf = unit.leaf, unit.leaf or function.__qualname__
-        node = unit.node
+        execution = local.execution
+        outer, execution.leaf = execution.leaf, execution.leaf or function.__qualname__
+        node = execution.node
         following, node.next = node.next, {}  # what was judged without the contract is judged with it
         try:
             return function(*given, **named)
         finally:
-            unit.leaf = outer
+            execution.leaf = outer
             node.next = following
 
     return checked
@@ -131,15 +131,17 @@ def _count(name: str) -> None:
 
 
 def _check_excluded(name: str, classes: tuple[str, ...]) -> None:
-    unit, watch = local.unit, current()
-    if watch is None or unit.inside:
+    execution, watch = local.execution, current()
+    if watch is None or execution.inside:
         return
-    for holder in held_nodes(unit.node):
-        grip = holder.grip
-        if grip is not None and (grip.lock.name in classes if classes else not grip.lock.answers):
-            watch.guarded_on(unit, functools.partial(_report, watch, name, holder), lambda: None)
+    for holder in held_nodes(execution.node):
+        acquisition = holder.acquisition
+        if acquisition is not None and (
+            acquisition.lock.name in classes if classes else not acquisition.lock.answers
+        ):
+            watch.guarded_on(execution, functools.partial(_report, watch, name, holder), lambda: None)
             return
 
 
 def _report(watch: Watch, name: str, holder: TrieNode) -> None:
-    watch.report_use(Kind.CONTRACT, f"{name}, but {holder.grip} is held", [holder], clause=name)
+    watch.report_use(Kind.CONTRACT, f"{name}, but {holder.acquisition} is held", [holder], clause=name)

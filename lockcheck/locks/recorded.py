@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ..checking.stepping import let_go
+from ..checking.slow_path import release_held
 from ..holding.runtime import local, runtime
 from .checked import FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ..findings.evidence import Mode
-    from ..holding.chains import Attempt, Grip, LockIdentity, TrieNode, Unit
+    from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
 
 _enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__
 
 
-def _asks(unit: Unit, grip: Grip) -> None:
+def _asks(execution: Execution, acquisition: Acquisition) -> None:
     steering = runtime.steering
     if steering is not None:
-        steering.wants(unit, grip)
+        steering.wants(execution, acquisition)
 
 
 def _took(node: TrieNode) -> None:
     """Write down that a lock was taken, if somebody records."""
     recorder = runtime.recorder
-    if recorder is not None and not node.unit.inside:
+    if recorder is not None and not node.execution.inside:
         try:
             node.write(node.took)
         except ValueError:
@@ -39,24 +39,24 @@ def _took(node: TrieNode) -> None:
 def _leaves(node: TrieNode) -> None:
     """Write down that a lock is let go of, before it is."""
     recorder = runtime.recorder
-    if recorder is not None and not node.unit.inside:
+    if recorder is not None and not node.execution.inside:
         try:
             node.write(node.left)
         except ValueError:
             recorder.left(node)
 
 
-def _failed(grip: Grip) -> None:
+def _failed(acquisition: Acquisition) -> None:
     if runtime.recorder is not None:
-        runtime.recorder.failed(grip)
+        runtime.recorder.failed(acquisition)
 
 
 def _lets_go(lock: LockIdentity, mode: Mode) -> None:
     """Write down that a lock is let go of, wherever it stands among what is held."""
     recorder = runtime.recorder
     if recorder is not None:
-        node = local.unit.node
-        if node.grip is not None and node.grip.lock is lock and node.grip.mode == mode:
+        node = local.execution.node
+        if node.acquisition is not None and node.acquisition.lock is lock and node.acquisition.mode == mode:
             _leaves(node)
         else:
             recorder.released(lock, mode)
@@ -69,7 +69,7 @@ class _Recording(FullLock):
 
     def __enter__(self, depth: int = 1) -> bool:
         if runtime.steering is not None:
-            _asks(local.unit, self._grip)
+            _asks(local.execution, self._acquisition)
         _enter(self, depth + 1)
         _took(self._at)
         return True
@@ -78,22 +78,22 @@ class _Recording(FullLock):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         after = self._at
-        unit = after.unit
-        if unit.node is after:
+        execution = after.execution
+        if execution.node is after:
             _leaves(after)
             self._plain.release()
-            unit.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
+            execution.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
             self.release()
 
     def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
-        unit, grip = local.unit, self._asked(attempt)
-        _asks(unit, grip)
+        execution, acquisition = local.execution, self._asked(attempt)
+        _asks(execution, acquisition)
         taken = super()._acquire(attempt, timeout, breakable=breakable)
         if taken:
             _took(self._at)
         else:
-            _failed(grip)
+            _failed(acquisition)
         return taken
 
     def release(self) -> None:
@@ -125,21 +125,21 @@ class _RecordedGuard(FullGuard):
 
     def __enter__(self, depth: int = 1) -> None:
         if runtime.steering is not None:
-            _asks(local.unit, self._grip)
+            _asks(local.execution, self._acquisition)
         _enter_guard(self, depth + 1)
-        _took(local.unit.node)
+        _took(local.execution.node)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        unit = local.unit
-        node = unit.node
-        if node.grip is self._grip:
+        execution = local.execution
+        node = execution.node
+        if node.acquisition is self._acquisition:
             _leaves(node)
-            unit.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
-            _lets_go(self._grip.lock, self._grip.mode)
-            let_go(unit, self._grip.lock, self._grip.mode)
+            _lets_go(self._acquisition.lock, self._acquisition.mode)
+            release_held(execution, self._acquisition.lock, self._acquisition.mode)
         self._release()
 
 
@@ -162,11 +162,11 @@ class RecordedRWLock(FullRWLock):
         super().release_write()
 
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
-        unit, grip = local.unit, self._grip(mode, attempt_of(timeout_seconds))
-        _asks(unit, grip)
+        execution, acquisition = local.execution, self._acquisition(mode, attempt_of(timeout_seconds))
+        _asks(execution, acquisition)
         taken = super()._acquire(mode, timeout_seconds)
         if taken:
-            _took(unit.node)
+            _took(execution.node)
         else:
-            _failed(grip)
+            _failed(acquisition)
         return taken

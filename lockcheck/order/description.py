@@ -19,9 +19,9 @@ def prose(order: Order) -> str:
         for chain in order.chains
         if len(chain.names) > 1
     ]
-    nesting = {name for chain in order.chains if len(chain.names) > 1 for name in chain.names}
-    nesting.update(name for arrow in order.allowed for name in (arrow.held, arrow.wanted))
-    alone = [name for name in order.classes if name not in nesting]
+    class_edge = {name for chain in order.chains if len(chain.names) > 1 for name in chain.names}
+    class_edge.update(name for arrow in order.allowed for name in (arrow.held, arrow.wanted))
+    alone = [name for name in order.classes if name not in class_edge]
     single = [name for name in order.classes if order.rule_of(name) is FORBID]
     lines += _listed("Never together with a lock of another class", alone)
     lines += _listed("Never two of one class", single)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Final, final
 
+from ..findings.class_edges import ClassEdge
 from ..findings.errors import OrderDeclarationError
 from ..findings.evidence import Kind
-from ..findings.nestings import ClassEdge
-from .proof import OrderStep, closed_path
+from .proof import OrderStep, find_strong_cycle
 from .same_class import FORBID
 from .text import parse_arrow, parse_chains, reject
 
@@ -90,7 +90,7 @@ class Order:
     def __repr__(self) -> str:
         return f"Order({self.text!r})"
 
-    def judge(
+    def check(
         self,
         held: tuple[str, Mode, object],
         wanted: tuple[str, Mode, object],
@@ -108,8 +108,8 @@ class Order:
             return None
         clause = self._prohibition(held_name, held_mode, name, mode)
         if clause is not None:
-            nesting = ClassEdge(held_name, held_mode, name, mode)
-            return Objection(Kind.ORDER, f"{nesting} is forbidden", clause)
+            class_edge = ClassEdge(held_name, held_mode, name, mode)
+            return Objection(Kind.ORDER, f"{class_edge} is forbidden", clause)
         if held_name == name:
             objection = self.rule_of(name).objection(held_key, key)
             if objection is None:
@@ -207,13 +207,13 @@ class Order:
                 reject(arrow.text, 0, "no clause allows this nesting, so nobody walks along it")
 
     def _prove(self) -> None:
-        path = closed_path(self.steps, self.readers_first)
+        path = find_strong_cycle(self.steps, self.readers_first)
         if not path:
             return
-        told = ", then ".join(f"{step} by {step.clause!r}" for step in path)
+        path_text = ", then ".join(f"{step} by {step.clause!r}" for step in path)
         exception = next((step for step in path if any(step.clause == a.text for a in self.allowed)), path[0])
         error = OrderDeclarationError(
-            f"the declaration allows a deadlock: {told}; the clause to change is {exception.clause!r}"
+            f"the declaration allows a deadlock: {path_text}; the clause to change is {exception.clause!r}"
         )
         for step, following in zip(path, (*path[1:], path[0]), strict=True):
             if step.wanted_mode == "R" and following.held_mode == "R":

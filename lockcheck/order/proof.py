@@ -17,14 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..findings.nestings import ClassEdge
+from ..findings.class_edges import ClassEdge
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ..findings.evidence import Mode
 
-__all__ = ["OrderStep", "closed_path", "joins"]
+__all__ = ["OrderStep", "find_strong_cycle", "joins"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def joins(wanted_mode: Mode, held_mode: Mode, *, readers_first: bool) -> bool:
     return wanted_mode == "W" or held_mode == "W" or not readers_first
 
 
-def closed_path(steps: Sequence[OrderStep], readers_first: Collection[str]) -> tuple[OrderStep, ...]:
+def find_strong_cycle(steps: Sequence[OrderStep], readers_first: Collection[str]) -> tuple[OrderStep, ...]:
     """Return a shortest closed strong path of steps, or nothing if there is none."""
     following = {
         step: [

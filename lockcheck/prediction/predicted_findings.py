@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of
 from ..traces.trace import NOWHERE, EventKind
-from .predicted_stops import stops_of_prediction
+from .predicted_points import points_of_prediction
 from .prediction import predict
 
 if TYPE_CHECKING:
     from ..traces.trace import Event, Trace
-    from .prediction import PredictedStop, Prediction
+    from .prediction import PredictedPoint, Prediction
 
 __all__ = ["findings_of"]
 
@@ -34,10 +34,10 @@ def findings_of(trace: Trace) -> tuple[tuple[Finding, ...], bool]:
 
 def _finding(trace: Trace, prediction: Prediction) -> Finding:
     edges: list[Edge] = []
-    before = prediction.stops[-1]
-    for stop in prediction.stops:
-        edges.append(_edge(trace, stop, before))
-        before = stop
+    before = prediction.points[-1]
+    for point in prediction.points:
+        edges.append(_edge(trace, point, before))
+        before = point
     steps = [f"{edge.held or 'nothing'} -> {edge.wanted}" for edge in edges]
     first = steps.index(min(steps))
     return Finding(
@@ -47,26 +47,26 @@ def _finding(trace: Trace, prediction: Prediction) -> Finding:
         tuple(edges),
         (_NO_FILTER.format(len(prediction.witness)),),
         fingerprint=fingerprint_of("predicted", *steps[first:], *steps[:first]),
-        stops=stops_of_prediction(trace, prediction),
+        points=points_of_prediction(trace, prediction),
     )
 
 
-def _edge(trace: Trace, stop: PredictedStop, before: PredictedStop) -> Edge:
+def _edge(trace: Trace, point: PredictedPoint, before: PredictedPoint) -> Edge:
     """Return what a unit holds in the way of the one before, and what it wants itself."""
-    joint = next((event for event in stop.held if event.object == before.wanted.object), None)
+    shared_lock = next((event for event in point.held if event.object == before.wanted.object), None)
     return Edge(
-        unit=trace.units[stop.wanted.unit].name,
-        held=_said(trace, joint) if joint is not None else None,
-        wanted=_said(trace, stop.wanted),
-        all_held=tuple(_said(trace, event) for event in stop.held),
-        hold_stack=(trace.sites.get(joint.site, NOWHERE),) if joint is not None else (),
-        want_stack=(trace.sites.get(stop.wanted.site, NOWHERE),),
+        execution=trace.executions[point.wanted.execution].name,
+        held=_said(trace, shared_lock) if shared_lock is not None else None,
+        wanted=_said(trace, point.wanted),
+        all_held=tuple(_said(trace, event) for event in point.held),
+        hold_stack=(trace.sites.get(shared_lock.site, NOWHERE),) if shared_lock is not None else (),
+        want_stack=(trace.sites.get(point.wanted.site, NOWHERE),),
     )
 
 
 def _said(trace: Trace, event: Event) -> str:
     if event.kind is EventKind.JOIN:
-        other = trace.units.get(event.object)
+        other = trace.executions.get(event.object)
         return f"the end of {other.name if other is not None else 'a thread'}"
     lock = trace.locks[event.object]
     return f"{lock} [{event.mode}]" if lock.policy is not None else str(lock)

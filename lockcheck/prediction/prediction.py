@@ -18,15 +18,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
+from .pending import PendingAcquisitions
 from .reordering import Reordering
 from .trace_index import TraceIndex
-from .wishes import Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..traces.trace import Event, Trace
-    from .wishes import Wish
+    from .pending import PendingAcquisition
 
 __all__ = ["Prediction", "Predictions", "predict"]
 
@@ -35,7 +35,7 @@ PATTERNS_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class PredictedStop:
+class PredictedPoint:
     """Where a unit is stuck."""
 
     wanted: Event
@@ -48,7 +48,7 @@ class PredictedStop:
 class Prediction:
     """A deadlock, and how to get there."""
 
-    stops: tuple[PredictedStop, ...]
+    points: tuple[PredictedPoint, ...]
     """Each waits for the next one, and the last one for the first."""
     witness: tuple[Event, ...]
     """All events that come before, in order; then come the stops, writers first."""
@@ -74,16 +74,16 @@ def predict(trace: Trace) -> Predictions:
 class _PredictionSearch:
     def __init__(self, index: TraceIndex) -> None:
         self._index = index
-        self._wishes = Wishes(index)
+        self._pending = PendingAcquisitions(index)
         self.steps = 0
 
     def run(self) -> Iterator[Prediction]:
-        for start in self._wishes.all:
-            yield from self._closed([start])
+        for start in self._pending.all:
+            yield from self._deadlocks_from([start])
 
-    def _closed(self, path: list[Wish]) -> Iterator[Prediction]:
+    def _deadlocks_from(self, path: list[PendingAcquisition]) -> Iterator[Prediction]:
         """Yield what can be predicted of circles that a path begins; its first wish is the least of them."""
-        for other in self._wishes.blockers(path[-1]):
+        for other in self._pending.blockers(path[-1]):
             self.steps += 1
             if self.steps > PATTERNS_MAX:
                 return
@@ -92,28 +92,28 @@ class _PredictionSearch:
                 if found is not None:
                     yield found
             elif other.number > path[0].number and all(map(other.can_stand_beside, path)):
-                yield from self._closed([*path, other])
+                yield from self._deadlocks_from([*path, other])
 
-    def _reached(self, path: Sequence[Wish]) -> Prediction | None:
+    def _reached(self, path: Sequence[PendingAcquisition]) -> Prediction | None:
         """Return a reordering after which all stop at their wishes, if there is one."""
         places = [0] * len(path)
         reordering = Reordering(self._index)
         while True:
-            for wish, place in zip(path, places, strict=True):
-                reordering.include_before(wish.events[place])
+            for pending, place in zip(path, places, strict=True):
+                reordering.include_before(pending.events[place])
             if not reordering.close():
                 return None
             moved = False
-            for which, wish in enumerate(path):
-                while reordering.includes(wish.events[places[which]]):
+            for which, pending in enumerate(path):
+                while reordering.includes(pending.events[places[which]]):
                     moved = True
                     places[which] += 1
-                    if places[which] == len(wish.events):
+                    if places[which] == len(pending.events):
                         return None
             if not moved:
-                stops = [wish.events[place] for wish, place in zip(path, places, strict=True)]
-                return Prediction(tuple(map(self._stop, stops)), reordering.events())
+                points = [pending.events[place] for pending, place in zip(path, places, strict=True)]
+                return Prediction(tuple(map(self._point, points)), reordering.events())
 
-    def _stop(self, at: int) -> PredictedStop:
+    def _point(self, at: int) -> PredictedPoint:
         events = self._index.events
-        return PredictedStop(events[at], tuple(events[one] for one in self._index.held[at]))
+        return PredictedPoint(events[at], tuple(events[one] for one in self._index.held[at]))

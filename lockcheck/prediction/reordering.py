@@ -22,7 +22,7 @@ class Reordering:
 
     def __init__(self, index: TraceIndex) -> None:
         self._index = index
-        self._counts = dict.fromkeys(index.of_unit, 0)
+        self._counts = dict.fromkeys(index.of_execution, 0)
         self._wanted: dict[int, int] = {}
         self._open: dict[int, dict[int, Section]] = {}
         """Of each lock, by unit, the last section that is there."""
@@ -33,44 +33,46 @@ class Reordering:
 
     def include_before(self, at: int) -> None:
         """Ask for all that the unit of an event did before it."""
-        unit = self._index.events[at].unit
-        self._wanted[unit] = max(self._wanted.get(unit, 0), self._index.position[at])
+        execution = self._index.events[at].execution
+        self._wanted[execution] = max(self._wanted.get(execution, 0), self._index.position[at])
 
     def includes(self, at: int) -> bool:
         """Tell whether an event is there."""
-        return self._index.position[at] < self._counts[self._index.events[at].unit]
+        return self._index.position[at] < self._counts[self._index.events[at].execution]
 
     def events(self) -> tuple[Event, ...]:
         """Return all events that are there, in order, but for those that were given."""
         index = self._index
-        places = sorted(at for unit, count in self._counts.items() for at in index.of_unit[unit][:count])
+        places = sorted(
+            at for execution, count in self._counts.items() for at in index.of_execution[execution][:count]
+        )
         return tuple(index.events[at] for at in places if at >= index.given)
 
     def close(self) -> bool:
         """Add what is missing; return False where something is that the trace does not have."""
         while self._wanted:
-            unit, count = self._wanted.popitem()
-            before = self._counts[unit]
+            execution, count = self._wanted.popitem()
+            before = self._counts[execution]
             if count <= before:
                 continue
-            self._counts[unit] = count
-            mine = self._index.of_unit[unit]
+            self._counts[execution] = count
+            mine = self._index.of_execution[execution]
             end = mine[count] if count < len(mine) else len(self._index.events)
-            if not self._add_needs(unit, mine[before], end):
+            if not self._add_needs(execution, mine[before], end):
                 return False
-            if not all(self._exclude(lock) for lock in self._enter_sections(unit, mine[before], end)):
+            if not all(self._exclude(lock) for lock in self._enter_sections(execution, mine[before], end)):
                 return False
         return True
 
     def _want(self, at: int) -> None:
-        unit = self._index.events[at].unit
+        execution = self._index.events[at].execution
         if not self.includes(at):
-            self._wanted[unit] = max(self._wanted.get(unit, 0), self._index.position[at] + 1)
+            self._wanted[execution] = max(self._wanted.get(execution, 0), self._index.position[at] + 1)
 
-    def _add_needs(self, unit: int, start: int, end: int) -> bool:
+    def _add_needs(self, execution: int, start: int, end: int) -> bool:
         """Ask for what the events of a unit between two places waited for."""
         index = self._index
-        waited = index.needing.get(unit, ())
+        waited = index.needing.get(execution, ())
         for at in waited[bisect_left(waited, start) : bisect_left(waited, end)]:
             needs = index.needs[at]
             if needs is None:
@@ -79,15 +81,15 @@ class Reordering:
                 self._want(need)
         return True
 
-    def _enter_sections(self, unit: int, start: int, end: int) -> set[int]:
+    def _enter_sections(self, execution: int, start: int, end: int) -> set[int]:
         """Note the last sections of a unit between two places, by lock and mode; return their locks.
 
         They are looked for from the end, until each is found that the unit has anywhere: it left all the
         earlier ones itself.
         """
         index = self._index
-        taken = index.taken.get(unit, ())
-        kinds = index.kinds_of_sections.get(unit, ())
+        taken = index.taken.get(execution, ())
+        kinds = index.kinds_of_sections.get(execution, ())
         seen: set[tuple[int, str]] = set()
         locks: set[int] = set()
         for place in range(bisect_left(taken, end) - 1, bisect_left(taken, start) - 1, -1):
@@ -98,7 +100,7 @@ class Reordering:
             seen.add(kind)
             if section.lock not in locks:
                 locks.add(section.lock)
-                self._open.setdefault(section.lock, {})[unit] = section
+                self._open.setdefault(section.lock, {})[execution] = section
             self._last[kind] = max(self._last.get(kind, -1), section.taken)
             if len(seen) == len(kinds):
                 break

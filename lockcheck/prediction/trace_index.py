@@ -28,7 +28,7 @@ _TOOK, _LEFT, _FAILED, _SIGNAL, _AWAIT = (
 class Section:
     """From taking a lock to leaving it."""
 
-    unit: int
+    execution: int
     lock: int
     mode: str
     taken: int
@@ -51,7 +51,7 @@ class TraceIndex:
         before = _held_before(trace.events) if trace.late else ()
         self.given = len(before)
         self.events = (*before, *trace.events)
-        self.of_unit: dict[int, list[int]] = defaultdict(list)
+        self.of_execution: dict[int, list[int]] = defaultdict(list)
         self.position: list[int] = []
         """Of each event its place among those of its unit."""
         self.held: dict[int, tuple[int, ...]] = {}
@@ -72,7 +72,7 @@ class TraceIndex:
         self._holders: dict[int, dict[int, Section]] = defaultdict(dict)
         self._signals: dict[int, dict[int, int]] = defaultdict(dict)
         for at, event in enumerate(self.events):
-            mine = self.of_unit[event.unit]
+            mine = self.of_execution[event.execution]
             self.position.append(len(mine))
             mine.append(at)
             if event.kind is _TOOK:
@@ -82,10 +82,10 @@ class TraceIndex:
             else:
                 self._waited(at, event)
         for at in self.needs:
-            self.needing[self.events[at].unit].append(at)
+            self.needing[self.events[at].execution].append(at)
         for at, section in self.sections.items():
-            self.taken[section.unit].append(at)
-            self.kinds_of_sections[section.unit].add((section.lock, section.mode))
+            self.taken[section.execution].append(at)
+            self.kinds_of_sections[section.execution].add((section.lock, section.mode))
 
     def policy(self, lock: int) -> RWPolicy | None:
         """Return the policy of a lock."""
@@ -96,15 +96,15 @@ class TraceIndex:
             blocking = [one.taken for one in self._against(event)]
             self.needs[at] = tuple(blocking[:1]) if blocking else None
         elif event.kind is _SIGNAL:
-            self._signals[event.object][event.unit] = at
+            self._signals[event.object][event.execution] = at
         elif event.kind is _AWAIT:
             self.needs[at] = tuple(self._signals.get(event.object, {}).values())
         else:
-            self.held[at] = tuple(self._holding.get(event.unit, ()))
-            self.needs[at] = tuple(self.of_unit.get(event.object, ())[-1:])
+            self.held[at] = tuple(self._holding.get(event.execution, ()))
+            self.needs[at] = tuple(self.of_execution.get(event.object, ())[-1:])
 
     def _took(self, at: int, event: Event) -> None:
-        name = event.unit, event.object, event.mode
+        name = event.execution, event.object, event.mode
         if event.object not in self._trace.locks:
             raise TraceFileError(f"event {at - self.given} takes lock {event.object}, which has no name")
         again = self._open.get(name)
@@ -117,15 +117,15 @@ class TraceIndex:
             raise TraceFileError(
                 f"event {at - self.given} takes {self._trace.locks[event.object]} while others hold it"
             )
-        section = Section(event.unit, event.object, event.mode, at)
+        section = Section(event.execution, event.object, event.mode, at)
         self._open[name] = self.sections[at] = section
-        holding = self._holding[event.unit]
+        holding = self._holding[event.execution]
         self.held[at] = tuple(holding)
         holding.append(at)
-        holders[event.unit] = section
+        holders[event.execution] = section
 
     def _left(self, at: int, event: Event) -> None:
-        name = event.unit, event.object, event.mode
+        name = event.execution, event.object, event.mode
         section = self._open.get(name)
         if section is None:
             self._taken_away(event)
@@ -134,22 +134,22 @@ class TraceIndex:
         if section.depth == 0:
             section.left = at
             del self._open[name]
-            self._holding[event.unit].remove(section.taken)
-            self._holders[event.object].pop(event.unit, None)
+            self._holding[event.execution].remove(section.taken)
+            self._holders[event.object].pop(event.execution, None)
 
     def _taken_away(self, event: Event) -> None:
         """Forget who holds an exclusive lock that somebody else lets go of; that section has no end."""
         if self.policy(event.object) is None:
             for section in self._holders.pop(event.object, {}).values():
-                self._holding[section.unit].remove(section.taken)
-                self._open.pop((section.unit, section.lock, section.mode), None)
+                self._holding[section.execution].remove(section.taken)
+                self._open.pop((section.execution, section.lock, section.mode), None)
 
     def _against(self, event: Event) -> list[Section]:
         """Return the sections that keep an event from taking its lock."""
         return [
             one
             for one in self._holders.get(event.object, {}).values()
-            if "W" in {one.mode, event.mode} and one.unit != event.unit
+            if "W" in {one.mode, event.mode} and one.execution != event.execution
         ]
 
 
@@ -158,12 +158,12 @@ def _held_before(events: tuple[Event, ...]) -> tuple[Event, ...]:
     depths: dict[tuple[int, int, str], int] = {}
     before: list[Event] = []
     for event in events:
-        name = event.unit, event.object, event.mode
+        name = event.execution, event.object, event.mode
         if event.kind is _TOOK:
             depths[name] = depths.get(name, 0) + 1
         elif event.kind is _LEFT:
             if depths.get(name, 0):
                 depths[name] -= 1
             else:
-                before.append(Event(EventKind.TOOK, event.unit, event.object, event.mode))
+                before.append(Event(EventKind.TOOK, event.execution, event.object, event.mode))
     return tuple(before)

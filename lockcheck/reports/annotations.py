@@ -46,11 +46,11 @@ def _command(
     level = "error" if finding.rung in fail_on and reason is None else "notice"
     title = f"lockcheck {finding.rung.name}: {finding.kind.value}"
     advice = suggestion(finding, summary.sites)
-    told = [finding.text, *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
-    told += [f"Accepted: {reason}"] if reason is not None else []
+    lines = [finding.text, *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
+    lines += [f"Accepted: {reason}"] if reason is not None else []
     place = next((edge.place for edge in finding.edges if edge.place), None)
     where = f"file={_property(_file(place.file, root))},line={place.line}," if place is not None else ""
-    return f"::{level} {where}title={_property(title)}::{_message(chr(10).join(told))}"
+    return f"::{level} {where}title={_property(title)}::{_message(chr(10).join(lines))}"
 
 
 def _file(file: str, root: Path) -> str:

@@ -62,7 +62,7 @@ class Baseline:
     where: str = ""
     entries: tuple[Accepted, ...] = ()
 
-    def judge(
+    def check(
         self, findings: Iterable[Finding], fail_on: Collection[Rung], today: date, *, whole: bool = True
     ) -> Verdict:
         """Hold findings against the baseline.
@@ -83,11 +83,11 @@ class Baseline:
         )
 
     def complaints(self, used: Collection[str], today: date, *, whole: bool) -> tuple[str, ...]:
-        """Say what is wrong with the entries, given the fingerprints of what was found; see `judge`."""
+        """Say what is wrong with the entries, given the fingerprints of what was found; see `check`."""
         return tuple(
-            f"{self.where}: {entry.fingerprint} {told}: {entry.reason}"
+            f"{self.where}: {entry.fingerprint} {complaint}: {entry.reason}"
             for entry in self.entries
-            for told in _complaints(entry, today, unused=whole and entry.fingerprint not in used)
+            for complaint in _complaints(entry, today, unused=whole and entry.fingerprint not in used)
         )
 
     def reasons(self, today: date) -> dict[str, str]:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..findings.evidence import DEFAULT_FAIL_ON
-from ..order.proof import closed_path
+from ..order.proof import find_strong_cycle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..findings.findings import Finding
     from ..order.proof import OrderStep
-    from ..sessions.summaries import Contract, Nesting, Summary
+    from ..sessions.summaries import Contract, ObservedEdge, Summary
 
 __all__ = ["Certificate", "certify"]
 
@@ -31,9 +31,9 @@ class Certificate:
     cycle: tuple[OrderStep, ...]
     """A closed strong path over what is declared; empty, since an order that has one cannot be made, unless
     several orders close it together."""
-    outside: tuple[Nesting, ...]
+    outside: tuple[ObservedEdge, ...]
     """What was observed and not declared."""
-    tried: tuple[Nesting, ...]
+    tried: tuple[ObservedEdge, ...]
     """What was not declared, but only tried: nobody waits there."""
     findings: tuple[Finding, ...]
     """What was found on a rung that fails."""
@@ -60,19 +60,19 @@ class Certificate:
         every = len(self.declared)
         idle = [contract for contract in self.contracts if not contract.checked]
         share = f"{100 * len(self.exercised) // every} %" if every else "none"
-        nestings = f"{len(self.exercised)} of {every} ({share})" + _never("exercised", self.unexercised)
+        class_edges = f"{len(self.exercised)} of {every} ({share})" + _never("exercised", self.unexercised)
         contracts = f"{len(self.contracts) - len(idle)} of {len(self.contracts)}" + _never("checked", idle)
         lines = [
             f"The certificate {'holds' if self.holds else 'DOES NOT HOLD'}.",
             self._declared_text(),
             f"Observed nestings outside of the declaration: {len(self.outside)}.",
-            *(f"  {nesting}, first in {nesting.test}" for nesting in self.outside),
+            *(f"  {class_edge}, first in {class_edge.test}" for class_edge in self.outside),
             f"Outside of it, but only tried: {len(self.tried)}.",
-            *(f"  {nesting}" for nesting in self.tried),
+            *(f"  {class_edge}" for class_edge in self.tried),
             f"Findings that fail: {len(self.findings)}.",
             *(f"  {finding} [{finding.fingerprint}]" for finding in self.findings),
             f"Faults of the checker: {len(self.faults)}; acquisitions not looked at: {self.unchecked}.",
-            f"Declared nestings exercised: {nestings}",
+            f"Declared nestings exercised: {class_edges}",
             *(f"  {step} by {step.clause!r}" for step in self.unexercised),
             f"Contracts checked: {contracts}",
             *(f"  {contract.name}" for contract in idle),
@@ -86,8 +86,10 @@ class Certificate:
             return "Nothing is declared."
         if self.cycle:
             return "What is declared allows a deadlock: " + ", then ".join(map(str, self.cycle)) + "."
-        nestings = "1 nesting closes" if len(self.declared) == 1 else f"{len(self.declared)} nestings close"
-        return f"What is declared allows no deadlock: {nestings} no strong path."
+        class_edges = (
+            "1 nesting closes" if len(self.declared) == 1 else f"{len(self.declared)} nestings close"
+        )
+        return f"What is declared allows no deadlock: {class_edges} no strong path."
 
 
 def _never(done: str, rest: Sequence[object]) -> str:
@@ -104,13 +106,13 @@ def certify(summary: Summary) -> Certificate:
             *order.readers_first,
             *(name for name in readers_first if not _names(order.steps, name)),
         }
-    observed = {str(nesting) for nesting in summary.nestings}
-    beyond = [nesting for nesting in summary.nestings if str(nesting) not in steps]
+    observed = {str(class_edge) for class_edge in summary.class_edges}
+    beyond = [class_edge for class_edge in summary.class_edges if str(class_edge) not in steps]
     return Certificate(
         declared=declared,
-        cycle=closed_path(declared, readers_first),
-        outside=tuple(nesting for nesting in beyond if nesting.waits),
-        tried=tuple(nesting for nesting in beyond if not nesting.waits),
+        cycle=find_strong_cycle(declared, readers_first),
+        outside=tuple(class_edge for class_edge in beyond if class_edge.waits),
+        tried=tuple(class_edge for class_edge in beyond if not class_edge.waits),
         findings=tuple(finding for finding in summary.findings if finding.rung in DEFAULT_FAIL_ON),
         exercised=tuple(step for name, step in steps.items() if name in observed),
         unexercised=tuple(step for name, step in steps.items() if name not in observed),

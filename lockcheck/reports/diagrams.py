@@ -9,7 +9,7 @@ from ..findings.evidence import Kind, Rung
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..sessions.summaries import Nesting, Summary
+    from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["dangerous", "dot", "lock_classes", "mermaid"]
 
@@ -25,7 +25,7 @@ def mermaid(summary: Summary) -> str:
     lines = ["flowchart LR", *(f"    {short}[{_mermaid_text(name)}]" for name, short in names.items())]
     red: list[str] = []
     bad = dangerous(summary)
-    for at, one in enumerate(summary.nestings):
+    for at, one in enumerate(summary.class_edges):
         label = _mermaid_text(f"{one.held_mode} to {one.wanted_mode}, {one.count}")
         lines.append(f"    {names[one.held]} -->|{label}| {names[one.wanted]}")
         red += [str(at)] if str(one) in bad else []
@@ -37,17 +37,17 @@ def mermaid(summary: Summary) -> str:
 def lock_classes(summary: Summary) -> tuple[str, ...]:
     """Return the names of all classes, those of the declared orders first."""
     declared = (name for order in summary.orders for step in order.steps for name in (step.held, step.wanted))
-    seen = sorted(name for nesting in summary.nestings for name in (nesting.held, nesting.wanted))
+    seen = sorted(name for class_edge in summary.class_edges for name in (class_edge.held, class_edge.wanted))
     return tuple(dict.fromkeys([*declared, *seen]))
 
 
 def dangerous(summary: Summary) -> frozenset[str]:
     """Return the nestings that close a path at R2 or above, or that a declaration forbids."""
     return frozenset(
-        edge.nesting
+        edge.class_edge
         for finding in summary.findings
         for edge in finding.edges
-        if edge.nesting is not None
+        if edge.class_edge is not None
         and (finding.rung >= Rung.R2 or finding.kind in {Kind.ORDER, Kind.SAME_CLASS})
     )
 
@@ -56,14 +56,14 @@ def _dot_lines(summary: Summary) -> Iterator[str]:
     bad = dangerous(summary)
     for name in lock_classes(summary):
         yield f"  {_dot_text(name)};"
-    for one in summary.nestings:
+    for one in summary.class_edges:
         style = _style(one, red=str(one) in bad)
         label = _dot_text(f"{one.held_mode}->{one.wanted_mode} x{one.count}")
         yield f"  {_dot_text(one.held)} -> {_dot_text(one.wanted)} [label={label}{style}];"
 
 
-def _style(nesting: Nesting, *, red: bool) -> str:
-    return (", color=red, penwidth=2" if red else "") + ("" if nesting.waits else ", style=dashed")
+def _style(class_edge: ObservedEdge, *, red: bool) -> str:
+    return (", color=red, penwidth=2" if red else "") + ("" if class_edge.waits else ", style=dashed")
 
 
 def _dot_text(text: str) -> str:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..findings.findings import Finding
-    from ..sessions.summaries import Nesting, Summary
+    from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["Differences", "differences"]
 
@@ -20,8 +20,8 @@ class Differences:
 
     findings_new: tuple[Finding, ...]
     findings_gone: tuple[Finding, ...]
-    nestings_new: tuple[Nesting, ...]
-    nestings_gone: tuple[Nesting, ...]
+    class_edges_new: tuple[ObservedEdge, ...]
+    class_edges_gone: tuple[ObservedEdge, ...]
 
     def text(self) -> str:
         """Say it, one line each."""
@@ -30,17 +30,17 @@ class Differences:
     def _lines(self) -> Iterator[str]:
         yield from (f"+ {finding} [{finding.fingerprint}]" for finding in self.findings_new)
         yield from (f"- {finding} [{finding.fingerprint}]" for finding in self.findings_gone)
-        for nesting in self.nestings_new:
-            at = ", ".join(nesting.sites[:3]) + (" and others" if len(nesting.sites) > 3 else "")
-            yield f"+ {nesting} at {at}"
-        yield from (f"- {nesting}" for nesting in self.nestings_gone)
+        for class_edge in self.class_edges_new:
+            at = ", ".join(class_edge.sites[:3]) + (" and others" if len(class_edge.sites) > 3 else "")
+            yield f"+ {class_edge} at {at}"
+        yield from (f"- {class_edge}" for class_edge in self.class_edges_gone)
 
 
 def differences(old: Summary, new: Summary) -> Differences:
     """Compare two summaries: findings by fingerprint and rung, nestings by classes and modes."""
     before = {finding.fingerprint: finding for finding in old.findings}
     after = {finding.fingerprint for finding in new.findings}
-    known, seen = set(map(str, old.nestings)), set(map(str, new.nestings))
+    known, seen = set(map(str, old.class_edges)), set(map(str, new.class_edges))
     return Differences(
         tuple(
             one
@@ -48,6 +48,6 @@ def differences(old: Summary, new: Summary) -> Differences:
             if one.fingerprint not in before or before[one.fingerprint].rung < one.rung
         ),
         tuple(one for one in old.findings if one.fingerprint not in after),
-        tuple(one for one in new.nestings if str(one) not in known),
-        tuple(one for one in old.nestings if str(one) not in seen),
+        tuple(one for one in new.class_edges if str(one) not in known),
+        tuple(one for one in old.class_edges if str(one) not in seen),
     )

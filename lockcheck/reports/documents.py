@@ -14,9 +14,9 @@ from ..findings.findings import Edge, Finding
 from ..findings.json_values import Fields, open_document, read_text
 from ..findings.statistics import Spread, Usage
 from ..findings.text import scenario, suggestion
-from ..findings.witness_file import json_of_stop, read_stop
+from ..findings.witness_file import json_of_point, read_point
 from ..order.proof import OrderStep
-from ..sessions.summaries import Contract, Declaration, Nesting, Role, Summary
+from ..sessions.summaries import Contract, Declaration, ObservedEdge, Role, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,9 +47,9 @@ def from_json(text: str, where: str) -> Summary:
     return Summary(
         level=fields.text("level"),
         findings=fields.each("findings", _read_finding),
-        nestings=fields.each("nestings", _read_nesting),
+        class_edges=fields.each("nestings", _read_class_edge),
         roles=fields.each(
-            "roles", lambda role: Role(role.text("name"), role.each("nestings", _read_nesting))
+            "roles", lambda role: Role(role.text("name"), role.each("nestings", _read_class_edge))
         ),
         orders=fields.each("orders", _read_declaration),
         usages=fields.each("usages", _read_usage),
@@ -80,9 +80,9 @@ def document_of(summary: Summary) -> dict[str, JsonValue]:
         "version": VERSION,
         "level": summary.level,
         "findings": [_finding(finding, summary.sites) for finding in summary.findings],
-        "nestings": [_nesting(nesting) for nesting in summary.nestings],
+        "nestings": [_class_edge(class_edge) for class_edge in summary.class_edges],
         "roles": [
-            {"name": role.name, "nestings": [_nesting(nesting) for nesting in role.nestings]}
+            {"name": role.name, "nestings": [_class_edge(class_edge) for class_edge in role.class_edges]}
             for role in summary.roles
         ],
         "orders": [_declaration(order) for order in summary.orders],
@@ -107,7 +107,7 @@ def _finding(finding: Finding, sites: Mapping[str, int]) -> dict[str, JsonValue]
         "clause": finding.clause,
         "why": list(finding.why),
         "edges": [_edge(edge) for edge in finding.edges],
-        "stops": [json_of_stop(stop) for stop in finding.stops],
+        "stops": [json_of_point(point) for point in finding.points],
         "replay": finding.replay,
         "scenario": list(scenario(finding)),
         "suggestion": suggestion(finding, sites),
@@ -126,17 +126,17 @@ def _read_finding(fields: Fields) -> Finding:
         fingerprint=fields.text("fingerprint"),
         count=fields.number("count"),
         test=fields.text_or_none("test"),
-        stops=fields.each("stops", read_stop),
+        points=fields.each("stops", read_point),
         replay=fields.text_or_none("replay"),
     )
 
 
 def _edge(edge: Edge) -> dict[str, JsonValue]:
     return {
-        "unit": edge.unit,
+        "unit": edge.execution,
         "held": edge.held,
         "wanted": edge.wanted,
-        "nesting": edge.nesting,
+        "nesting": edge.class_edge,
         "all_held": list(edge.all_held),
         "hold_stack": [_frame(frame) for frame in edge.hold_stack],
         "want_stack": [_frame(frame) for frame in edge.want_stack],
@@ -145,13 +145,13 @@ def _edge(edge: Edge) -> dict[str, JsonValue]:
 
 def _read_edge(fields: Fields) -> Edge:
     return Edge(
-        unit=fields.text("unit"),
+        execution=fields.text("unit"),
         held=fields.text_or_none("held"),
         wanted=fields.text("wanted"),
         all_held=fields.texts("all_held"),
         hold_stack=fields.each("hold_stack", _read_frame),
         want_stack=fields.each("want_stack", _read_frame),
-        nesting=fields.text_or_none("nesting"),
+        class_edge=fields.text_or_none("nesting"),
     )
 
 
@@ -163,23 +163,23 @@ def _read_frame(fields: Fields) -> Frame:
     return Frame(fields.text("file"), fields.number("line"), fields.text("function"), fields.text("source"))
 
 
-def _nesting(nesting: Nesting) -> dict[str, JsonValue]:
+def _class_edge(class_edge: ObservedEdge) -> dict[str, JsonValue]:
     return {
-        "held": nesting.held,
-        "held_mode": nesting.held_mode,
-        "wanted": nesting.wanted,
-        "wanted_mode": nesting.wanted_mode,
-        "count": nesting.count,
-        "waits": nesting.waits,
-        "endless": nesting.endless,
-        "sites": list(nesting.sites),
-        "test": nesting.test,
-        "example": _edge(nesting.example),
+        "held": class_edge.held,
+        "held_mode": class_edge.held_mode,
+        "wanted": class_edge.wanted,
+        "wanted_mode": class_edge.wanted_mode,
+        "count": class_edge.count,
+        "waits": class_edge.waits,
+        "endless": class_edge.endless,
+        "sites": list(class_edge.sites),
+        "test": class_edge.test,
+        "example": _edge(class_edge.example),
     }
 
 
-def _read_nesting(fields: Fields) -> Nesting:
-    return Nesting(
+def _read_class_edge(fields: Fields) -> ObservedEdge:
+    return ObservedEdge(
         held=fields.text("held"),
         held_mode=fields.choice("held_mode", MODES),
         wanted=fields.text("wanted"),

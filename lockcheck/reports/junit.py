@@ -62,13 +62,13 @@ def _add(
     if place is not None:
         case.set("file", _said(place.file))
         case.set("line", str(place.line))
-    told = _said(finding_text(finding, summary.sites))
+    text = _said(finding_text(finding, summary.sites))
     if finding.rung not in fail_on:
-        SubElement(case, "system-out").text = told
+        SubElement(case, "system-out").text = text
     elif reason is not None:
         SubElement(case, "skipped", message=_said(reason))
     else:
-        SubElement(case, "failure", type=kind, message=_said(finding.text)).text = told
+        SubElement(case, "failure", type=kind, message=_said(finding.text)).text = text
 
 
 def _said(text: str) -> str:

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..findings.findings import Finding
-    from ..sessions.summaries import Nesting, Summary
+    from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["BYTES_MAX", "to_html"]
 
 BYTES_MAX: Final = 300_000
 _CHOICES_SHARE: Final = 20_000
 _GRAPH_SHARE: Final = 70_000
-_NESTINGS_SHARE: Final = 50_000
+_CLASS_EDGES_SHARE: Final = 50_000
 _FINDINGS_SHARE: Final = 140_000
 _CLOSING_SHARE: Final = 5_000
 _CLASSES_DRAWN_MAX: Final = 60
 _TEMPLATE: Final = Path(__file__).with_name("page.html")
-_NESTING: Final = re.compile(r"(.*)\[[RW]\] -> (.*)\[[RW]\]", re.DOTALL)
+_CLASS_EDGE: Final = re.compile(r"(.*)\[[RW]\] -> (.*)\[[RW]\]", re.DOTALL)
 
 
 def to_html(summary: Summary) -> str:
@@ -46,8 +46,8 @@ def to_html(summary: Summary) -> str:
         "graph": _graph(summary, names),
         "findings": _fitting(_findings(summary), _FINDINGS_SHARE, "findings") or "<p>None.</p>",
         "nestings": _fitting(
-            map(_nesting_row, summary.nestings),
-            _NESTINGS_SHARE,
+            map(_class_edge_row, summary.class_edges),
+            _CLASS_EDGES_SHARE,
             "nestings",
             '<tr><td colspan="5">{}</td></tr>',
         ),
@@ -99,19 +99,19 @@ def _findings(summary: Summary) -> Iterable[str]:
 
 def _classes_of(finding: Finding) -> Iterable[str]:
     for edge in finding.edges:
-        found = _NESTING.fullmatch(edge.nesting) if edge.nesting is not None else None
+        found = _CLASS_EDGE.fullmatch(edge.class_edge) if edge.class_edge is not None else None
         if found is not None:
             yield from found.groups()
 
 
-def _nesting_row(nesting: Nesting) -> str:
-    attribute = classes_attribute((nesting.held, nesting.wanted))
-    tried = "" if nesting.waits else ", only tried"
+def _class_edge_row(class_edge: ObservedEdge) -> str:
+    attribute = classes_attribute((class_edge.held, class_edge.wanted))
+    tried = "" if class_edge.waits else ", only tried"
     return (
-        f"<tr {attribute}><td>{html.escape(nesting.held)} [{nesting.held_mode}]</td>"
-        f"<td>{html.escape(nesting.wanted)} [{nesting.wanted_mode}]{tried}</td>"
-        f'<td class="n">{nesting.count}</td><td class="n">{len(nesting.sites)}</td>'
-        f"<td>{html.escape(nesting.test or '')}</td></tr>\n"
+        f"<tr {attribute}><td>{html.escape(class_edge.held)} [{class_edge.held_mode}]</td>"
+        f"<td>{html.escape(class_edge.wanted)} [{class_edge.wanted_mode}]{tried}</td>"
+        f'<td class="n">{class_edge.count}</td><td class="n">{len(class_edge.sites)}</td>'
+        f"<td>{html.escape(class_edge.test or '')}</td></tr>\n"
     )
 
 

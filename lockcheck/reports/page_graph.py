@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from ..sessions.summaries import Nesting, Summary
+    from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["draw", "rows_of"]
 
@@ -33,7 +33,7 @@ def draw(
         bad: nestings to be drawn in red.
         attribute: makes the attribute by which the filter knows what a part speaks of.
     """
-    rows = rows_of(names, summary.nestings)
+    rows = rows_of(names, summary.class_edges)
     columns: dict[int, int] = defaultdict(int)
     places: dict[str, tuple[int, int]] = {}
     for name in names:
@@ -42,10 +42,10 @@ def draw(
         columns[row] += 1
     width = 120 + max(columns.values()) * _WIDTH
     height = 80 + max(rows.values()) * _HEIGHT
-    grouped: dict[tuple[str, str], list[Nesting]] = defaultdict(list)
-    for nesting in summary.nestings:
-        grouped[nesting.held, nesting.wanted].append(nesting)
-    edges = [_edge(places, ends, nestings, bad, attribute(ends)) for ends, nestings in grouped.items()]
+    grouped: dict[tuple[str, str], list[ObservedEdge]] = defaultdict(list)
+    for class_edge in summary.class_edges:
+        grouped[class_edge.held, class_edge.wanted].append(class_edge)
+    edges = [_edge(places, ends, class_edges, bad, attribute(ends)) for ends, class_edges in grouped.items()]
     boxes = [_box(name, places[name], attribute([name])) for name in names]
     return (
         f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Nestings of classes">'
@@ -55,12 +55,12 @@ def draw(
     )
 
 
-def rows_of(names: Sequence[str], nestings: Iterable[Nesting]) -> dict[str, int]:
+def rows_of(names: Sequence[str], class_edges: Iterable[ObservedEdge]) -> dict[str, int]:
     """Return the row of each class: below all that are held while it is wanted, as far as no path closes."""
     rows: dict[str, int] = {}
     outer: dict[str, set[str]] = defaultdict(set)
-    for nesting in nestings:
-        outer[nesting.wanted].add(nesting.held)
+    for class_edge in class_edges:
+        outer[class_edge.wanted].add(class_edge.held)
 
     def place(name: str, above: frozenset[str]) -> int:
         if name not in rows:
@@ -86,7 +86,7 @@ def _box(name: str, place: tuple[int, int], attribute: str) -> str:
 def _edge(
     places: dict[str, tuple[int, int]],
     ends: tuple[str, str],
-    nestings: Sequence[Nesting],
+    class_edges: Sequence[ObservedEdge],
     bad: Collection[str],
     attribute: str,
 ) -> str:
@@ -98,10 +98,10 @@ def _edge(
         x, to_x = x + _WIDTH // 2 - 10, to_x + _WIDTH // 2 - 10
         away = max(x, to_x) + 70
         path = f"M{x} {y - 6} C{away} {y - 6} {away} {to_y + 6} {to_x} {to_y + 6}"
-    red = any(str(nesting) in bad for nesting in nestings)
-    kinds = ["bad"] * red + ["tried"] * (not any(nesting.waits for nesting in nestings))
-    told = "\n".join(f"{nesting}, {nesting.count} times" for nesting in nestings)
+    red = any(str(class_edge) in bad for class_edge in class_edges)
+    kinds = ["bad"] * red + ["tried"] * (not any(class_edge.waits for class_edge in class_edges))
+    title = "\n".join(f"{class_edge}, {class_edge.count} times" for class_edge in class_edges)
     return (
-        f'<g class="{" ".join(kinds)}" {attribute}><title>{html.escape(told)}</title>'
+        f'<g class="{" ".join(kinds)}" {attribute}><title>{html.escape(title)}</title>'
         f'<path marker-end="url(#tip)" d="{path}"/></g>'
     )

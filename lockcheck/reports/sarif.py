@@ -68,18 +68,20 @@ def _result(
     finding: Finding, sites: Mapping[str, int], root: Path, reason: str | None
 ) -> dict[str, JsonValue]:
     advice = suggestion(finding, sites)
-    told = [f"{finding}.", *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
+    lines = [f"{finding}.", *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
     places = [edge.place for edge in finding.edges if edge.place]
     stacks = [stack for edge in finding.edges for stack in _stacks(edge, root)]
     flows: list[JsonValue] = [
-        {"id": edge.unit, "locations": steps} for edge in finding.edges if (steps := list(_steps(edge, root)))
+        {"id": edge.execution, "locations": steps}
+        for edge in finding.edges
+        if (steps := list(_steps(edge, root)))
     ]
     kind = list(Kind).index(finding.kind)
     result: dict[str, JsonValue] = {
         "ruleId": f"lockcheck/{_RULES[kind]}",
         "ruleIndex": kind,
         "level": "note" if finding.rung is Rung.R1 else "error",
-        "message": {"text": "\n".join(told)},
+        "message": {"text": "\n".join(lines)},
         "locations": [_location(frame, root) for frame in places[:1]],
         "relatedLocations": [
             {"id": at, **_location(frame, root)} for at, frame in enumerate(places[1:], start=1)
@@ -103,8 +105,8 @@ def _result(
 
 def _stacks(edge: Edge, root: Path) -> Iterator[JsonValue]:
     for text, stack in (
-        (f"{edge.unit} held {edge.held}", edge.hold_stack),
-        (f"{edge.unit} wanted {edge.wanted}", edge.want_stack),
+        (f"{edge.execution} held {edge.held}", edge.hold_stack),
+        (f"{edge.execution} wanted {edge.wanted}", edge.want_stack),
     ):
         if stack:
             yield {

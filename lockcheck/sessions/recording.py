@@ -14,11 +14,11 @@ from ..findings.errors import LockUsageError
 from ..findings.foreign import ByIdentity
 from ..findings.levels import Level
 from ..findings.witness import role_of
-from ..holding.chains import LockIdentity, Unit
+from ..holding.chains import Execution, LockIdentity
 from ..holding.runtime import local, runtime
 from ..holding.stacks import caller, is_ours, resolve
 from ..interception.signals import signals_heard
-from ..traces.trace import Event, EventKind, TracedLock, TracedUnit
+from ..traces.trace import Event, EventKind, TracedExecution, TracedLock
 from ..traces.writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
 from .session import Session
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from ..findings.evidence import Mode
-    from ..holding.chains import Attempt, Grip, TrieNode
+    from ..holding.chains import Acquisition, Attempt, TrieNode
     from ..order.order import Order
     from ..traces.writer import Description, Write
 
@@ -61,7 +61,7 @@ class TraceRecorder:
         self._tokens = ByIdentity[int]()
         self._sites: dict[tuple[str, CodePlace], int] = {}
         """By file too: code of two files that reads alike, on the same lines, is equal."""
-        self._begun: weakref.WeakSet[Unit] = weakref.WeakSet()
+        self._begun: weakref.WeakSet[Execution] = weakref.WeakSet()
 
     def took(self, node: TrieNode) -> None:
         """Write down that a lock was taken at a node, and keep there how."""
@@ -71,9 +71,9 @@ class TraceRecorder:
         """Write down that the lock of a node is released, and keep there how."""
         self._write_node(node, taken=False)
 
-    def failed(self, grip: Grip) -> None:
+    def failed(self, acquisition: Acquisition) -> None:
         """Write down that a lock was asked for and not taken."""
-        self._note(EventKind.FAILED, grip.lock, grip.mode, grip.attempt)
+        self._note(EventKind.FAILED, acquisition.lock, acquisition.mode, acquisition.attempt)
 
     def released(self, lock: LockIdentity, mode: Mode) -> None:
         """Write down that a lock is released out of turn."""
@@ -87,14 +87,14 @@ class TraceRecorder:
         """Write down that a unit went on, maybe only because of what was signalled on a thing before."""
         self._note(EventKind.AWAIT, thing)
 
-    def joined(self, ended: Unit, *, endless: bool) -> None:
+    def joined(self, ended: Execution, *, endless: bool) -> None:
         """Write down that another unit has ended."""
         self._note(EventKind.JOIN, ended, attempt="block" if endless else "timed")
 
     def close(self) -> None:
         """Write the end of the trace; what still runs is not heard from here on."""
-        unit = local.unit
-        self._in_turn(unit, lambda writer, _: writer.close(), lambda: _in_words(unit, None, None))
+        execution = local.execution
+        self._in_turn(execution, lambda writer, _: writer.close(), lambda: _in_words(execution, None, None))
         self._writer = None
 
     def forget(self) -> None:
@@ -105,19 +105,19 @@ class TraceRecorder:
         self._mutex = threading.RLock()  # whose turn it was may not be there any more
 
     def _note(self, kind: EventKind, thing: object, mode: Mode = "W", attempt: Attempt = "block") -> None:
-        unit = local.unit
+        execution = local.execution
         place = _here() if kind in _WITH_PLACE else None
 
         def write(writer: TraceWriter, words: Description | None) -> None:
-            number = thing.serial if isinstance(thing, (LockIdentity, Unit)) else self._token(thing)
-            event = Event(kind, unit.serial, number, mode, attempt, self._site(place))
-            self._write(writer, unit, event, words)
+            number = thing.serial if isinstance(thing, (LockIdentity, Execution)) else self._token(thing)
+            event = Event(kind, execution.serial, number, mode, attempt, self._site(place))
+            self._write(writer, execution, event, words)
 
-        self._in_turn(unit, write, lambda: _in_words(unit, thing, place))
+        self._in_turn(execution, write, lambda: _in_words(execution, thing, place))
 
     def _in_turn(
         self,
-        unit: Unit,
+        execution: Execution,
         write: Callable[[TraceWriter, Description | None], None],
         words: Callable[[], Description],
     ) -> None:
@@ -126,13 +126,13 @@ class TraceRecorder:
         What cannot be written ends the trace: without it, what follows could mean anything.
 
         Args:
-            unit: who did it.
+            execution: who did it.
             write: writes it, in turn; an `_UnwordedError` where it wants the words and does not have them.
             words: puts it into words, out of turn.
         """
-        if unit.inside:
+        if execution.inside:
             return
-        unit.inside = True
+        execution.inside = True
         try:
             try:
                 self._take_turn(write, None)
@@ -141,7 +141,7 @@ class TraceRecorder:
         except Exception as error:  # noqa: BLE001 - an error of the checker must not change the program
             self._give_up(error)
         finally:
-            unit.inside = False
+            execution.inside = False
 
     def _take_turn(
         self, write: Callable[[TraceWriter, Description | None], None], words: Description | None
@@ -161,34 +161,46 @@ class TraceRecorder:
             watch.note_fault(error)
 
     def _write_node(self, node: TrieNode, *, taken: bool) -> None:
-        unit, grip = node.unit, node.grip
-        assert grip is not None, "please report: nothing is held at the root"
+        execution, acquisition = node.execution, node.acquisition
+        assert acquisition is not None, "please report: nothing is held at the root"
         known = (node.code, node.instruction) if node.code is not None and not is_ours(node.code) else None
-        lock, place = grip.lock, known or _here()
+        lock, place = acquisition.lock, known or _here()
 
         def write(writer: TraceWriter, words: Description | None) -> None:
-            took = Event(EventKind.TOOK, unit.serial, lock.serial, grip.mode, grip.attempt, self._site(place))
-            left = Event(EventKind.LEFT, unit.serial, lock.serial, grip.mode)
+            took = Event(
+                EventKind.TOOK,
+                execution.serial,
+                lock.serial,
+                acquisition.mode,
+                acquisition.attempt,
+                self._site(place),
+            )
+            left = Event(EventKind.LEFT, execution.serial, lock.serial, acquisition.mode)
             first, second = (took, left) if taken else (left, took)
-            again, records = self._write(writer, unit, first, words, second)
+            again, records = self._write(writer, execution, first, words, second)
             if known is not None:  # else the node stands for several places
                 node.took, node.left = records if taken else reversed(records)
                 node.write = again
 
-        self._in_turn(unit, write, lambda: _in_words(unit, lock, place))
+        self._in_turn(execution, write, lambda: _in_words(execution, lock, place))
 
     def _write(
-        self, writer: TraceWriter, unit: Unit, event: Event, words: Description | None, *others: Event
+        self,
+        writer: TraceWriter,
+        execution: Execution,
+        event: Event,
+        words: Description | None,
+        *others: Event,
     ) -> tuple[Write, list[bytes]]:
         def described() -> Description:
             if words is None:
                 raise _UnwordedError
             return words
 
-        if unit not in self._begun:
-            start = Event(EventKind.AWAIT, unit.serial, self._token(threading.current_thread()))
+        if execution not in self._begun:
+            start = Event(EventKind.AWAIT, execution.serial, self._token(threading.current_thread()))
             writer.event(start, lambda: (described()[0], None, None))
-            self._begun.add(unit)
+            self._begun.add(execution)
         return writer.event(event, described, others)
 
     def _token(self, thing: object) -> int:
@@ -211,18 +223,18 @@ def _here() -> CodePlace | None:
     return (frame.f_code, frame.f_lasti) if frame is not None else None
 
 
-def _in_words(unit: Unit, thing: object, place: CodePlace | None) -> Description:
+def _in_words(execution: Execution, thing: object, place: CodePlace | None) -> Description:
     """Return what a trace says of who did something, with what and where."""
     site = resolve((place,))[0] if place is not None else None
-    if isinstance(thing, Unit):
-        return _traced(unit), _traced(thing), site
+    if isinstance(thing, Execution):
+        return _traced(execution), _traced(thing), site
     if isinstance(thing, LockIdentity):
-        return _traced(unit), TracedLock(thing.name, thing.key_text, thing.policy), site
-    return _traced(unit), None, site
+        return _traced(execution), TracedLock(thing.name, thing.key_text, thing.policy), site
+    return _traced(execution), None, site
 
 
-def _traced(unit: Unit) -> TracedUnit:
-    return TracedUnit(unit.name, role_of(unit.name))
+def _traced(execution: Execution) -> TracedExecution:
+    return TracedExecution(execution.name, role_of(execution.name))
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Self, final
 
+from ..checking.actions import edge_of
 from ..checking.active import current
 from ..checking.long_holds import ANY, HoldWatch
 from ..checking.policy import DEFAULT_ACTIONS, Policy, youngest
-from ..checking.reactions import edge_of
 from ..checking.watch import Watch
 from ..findings.errors import LockUsageError
 from ..findings.evidence import DEFAULT_FAIL_ON, Kind, Rung
@@ -21,7 +21,8 @@ from ..findings.findings import Finding, fingerprint_of
 from ..findings.levels import Level, level_of
 from ..holding.chains import held_nodes
 from ..holding.runtime import LATCH, runtime
-from ..interception import awaited, patches, pykka_found
+from ..interception import joins as awaited
+from ..interception import patches, pykka_found
 from .summaries import summary_of
 from .text import text_report
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..checking.graph import Graph
     from ..checking.policy import FindingAction, VictimPolicy
-    from ..holding.chains import TrieNode, Unit
+    from ..holding.chains import Execution, TrieNode
     from ..order.order import Order
     from .summaries import Summary
 
@@ -157,8 +158,8 @@ class Session:
         with LATCH:
             cut = _activate(self._outer)
         del cut
-        for unit in self.watch.named_units.values():
-            runtime.forget(unit)
+        for execution in self.watch.named_executions.values():
+            runtime.forget(execution)
         if error is None and self.watch.deferred:
             raise self.watch.deferred[0]
 
@@ -247,19 +248,19 @@ def _activate(watch: Watch | None) -> list[object]:
     return runtime.cut_tries()
 
 
-def _thread_ended(unit: Unit) -> None:
+def _thread_ended(execution: Execution) -> None:
     """Report locks that a thread held when it ended."""
     watch = current()
-    if watch is None or unit.node.grip is None:
+    if watch is None or execution.node.acquisition is None:
         return
-    for node in held_nodes(unit.node):
-        watch.guarded_on(unit, partial(_report_leak, watch, node), lambda: None)
+    for node in held_nodes(execution.node):
+        watch.guarded_on(execution, partial(_report_leak, watch, node), lambda: None)
 
 
 def _report_leak(watch: Watch, node: TrieNode) -> None:
-    text = f"{node.unit.name} ended while it held {node.grip}"
-    name = fingerprint_of("leak", node.grip.lock.name if node.grip is not None else "")
+    text = f"{node.execution.name} ended while it held {node.acquisition}"
+    name = fingerprint_of("leak", node.acquisition.lock.name if node.acquisition is not None else "")
     finding = Finding(Rung.R0, Kind.LEAK, text, (edge_of(node, node, ()),), fingerprint=name)
-    error = watch.react(watch.note(finding))
+    error = watch.act_on(watch.note(finding))
     if error is not None:
         watch.deferred.append(error)

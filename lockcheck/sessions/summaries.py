@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..checking.judging import edge_of_dependency
-from ..findings.nestings import ClassEdge
+from ..checking.acquisition_checks import edge_of_dependency
+from ..findings.class_edges import ClassEdge
 from ..findings.statistics import Usage, usages_together
 from ..holding.runtime import LATCH
 from ..holding.stacks import line_of, resolve
@@ -25,7 +25,17 @@ if TYPE_CHECKING:
     from ..order.order import Order
     from ..order.proof import OrderStep
 
-__all__ = ["Contract", "Declaration", "Nesting", "Role", "Summary", "merged", "strongest_first", "summary_of"]
+__all__ = [
+    "Contract",
+    "Declaration",
+    "Nesting",
+    "ObservedEdge",
+    "Role",
+    "Summary",
+    "merged",
+    "strongest_first",
+    "summary_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ class Contract:
 
 
 @dataclass(frozen=True, slots=True)
-class Nesting(ClassEdge):
+class ObservedEdge(ClassEdge):
     """One class of locks was wanted while another one was held, at least once."""
 
     count: int
@@ -63,12 +73,21 @@ class Nesting(ClassEdge):
     """The first occurrence."""
 
 
+Nesting = ObservedEdge
+"""The public name of before, which is kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """What the program does at the same time, as far as tests of it were given one role."""
 
     name: str
-    nestings: tuple[Nesting, ...]
+    class_edges: tuple[ObservedEdge, ...]
+
+    @property
+    def nestings(self) -> tuple[ObservedEdge, ...]:
+        """The edges, under their name in documents, which is kept."""
+        return self.class_edges
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +99,9 @@ class Summary:
 
     level: str
     findings: tuple[Finding, ...] = ()
-    nestings: tuple[Nesting, ...] = ()
+    class_edges: tuple[ObservedEdge, ...] = ()
     roles: tuple[Role, ...] = ()
-    """By name; what they nest is in `nestings` too."""
+    """By name; what they nest is in `class_edges` too."""
     orders: tuple[Declaration, ...] = ()
     usages: tuple[Usage, ...] = ()
     """How locks were used, by class, mode and place, and by key on request; at the level `full` alone."""
@@ -98,7 +117,12 @@ class Summary:
     @property
     def sites(self) -> dict[str, int]:
         """How many places in the code make each nesting."""
-        return {str(nesting): len(nesting.sites) for nesting in self.nestings}
+        return {str(class_edge): len(class_edge.sites) for class_edge in self.class_edges}
+
+    @property
+    def nestings(self) -> tuple[ObservedEdge, ...]:
+        """The edges, under their name in documents, which is kept."""
+        return self.class_edges
 
 
 def summary_of(watch: Watch) -> Summary:
@@ -119,9 +143,9 @@ def summary_of(watch: Watch) -> Summary:
             faults=tuple(watch.faults),
         )
     # Files are read for the lines, and keys of the program are shown: not under the latch.
-    nestings = tuple(_nesting(one, policy.name) for one in seen)
-    roles = (Role(policy.role, nestings),) if policy.role is not None else ()
-    return replace(summary, nestings=nestings, roles=roles)
+    class_edges = tuple(_class_edge(one, policy.name) for one in seen)
+    roles = (Role(policy.role, class_edges),) if policy.role is not None else ()
+    return replace(summary, class_edges=class_edges, roles=roles)
 
 
 def merged(summaries: Iterable[Summary]) -> Summary:
@@ -136,7 +160,9 @@ def merged(summaries: Iterable[Summary]) -> Summary:
     return Summary(
         level=", ".join(levels) or "off",
         findings=strongest_first(findings.values()),
-        nestings=_nestings_together(nesting for summary in everything for nesting in summary.nestings),
+        class_edges=_class_edges_together(
+            class_edge for summary in everything for class_edge in summary.class_edges
+        ),
         roles=_roles_together([role for summary in everything for role in summary.roles]),
         orders=tuple(dict.fromkeys(order for summary in everything for order in summary.orders)),
         usages=usages_together(usage for summary in everything for usage in summary.usages),
@@ -163,23 +189,26 @@ def _both(known: Finding, other: Finding) -> Finding:
     return replace(strongest, count=known.count + other.count, test=known.test)
 
 
-def _nestings_together(nestings: Iterable[Nesting]) -> tuple[Nesting, ...]:
-    found: dict[str, Nesting] = {}
-    for nesting in nestings:
-        before = found.get(str(nesting))
-        found[str(nesting)] = nesting if before is None else _together(before, nesting)
+def _class_edges_together(class_edges: Iterable[ObservedEdge]) -> tuple[ObservedEdge, ...]:
+    found: dict[str, ObservedEdge] = {}
+    for class_edge in class_edges:
+        before = found.get(str(class_edge))
+        found[str(class_edge)] = class_edge if before is None else _together(before, class_edge)
     return tuple(found[name] for name in sorted(found))
 
 
 def _roles_together(roles: Sequence[Role]) -> tuple[Role, ...]:
     names = sorted({role.name for role in roles})
     return tuple(
-        Role(name, _nestings_together(one for role in roles if role.name == name for one in role.nestings))
+        Role(
+            name,
+            _class_edges_together(one for role in roles if role.name == name for one in role.class_edges),
+        )
         for name in names
     )
 
 
-def _together(known: Nesting, other: Nesting) -> Nesting:
+def _together(known: ObservedEdge, other: ObservedEdge) -> ObservedEdge:
     return replace(
         known,
         count=known.count + other.count,
@@ -232,11 +261,13 @@ def _seen(graph: Graph) -> list[_Seen]:
     ]
 
 
-def _nesting(seen: _Seen, test: str | None) -> Nesting:
+def _class_edge(seen: _Seen, test: str | None) -> ObservedEdge:
     edge, example = seen.edge, seen.example
-    joint = next(held for held in example.held if _is(held.grip.lock.name, held.grip.mode, edge))
+    shared_lock = next(
+        held for held in example.held if _is(held.acquisition.lock.name, held.acquisition.mode, edge)
+    )
     places = {frame for stack in seen.sites for frame in resolve(stack)}
-    return Nesting(
+    return ObservedEdge(
         held=edge.held,
         held_mode=edge.held_mode,
         wanted=edge.wanted,
@@ -246,7 +277,7 @@ def _nesting(seen: _Seen, test: str | None) -> Nesting:
         endless=seen.endless,
         sites=tuple(sorted(f"{frame.file}:{frame.line}" for frame in places)),
         test=test,
-        example=edge_of_dependency(example, joint),
+        example=edge_of_dependency(example, shared_lock),
     )
 
 

@@ -24,7 +24,7 @@ def closing(summary: Summary) -> str:
     """Say how much was found and looked at, and what was left out."""
     counts = {rung: sum(finding.rung is rung for finding in summary.findings) for rung in Rung}
     found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count) or "nothing"
-    kinds = counted(len(summary.nestings), "kind")
+    kinds = counted(len(summary.class_edges), "kind")
     lines = [
         f"lockcheck, level {summary.level}: found {found}.",
         f"Looked at: {counted(summary.dependencies, 'nesting')}, {kinds} of them by class.",

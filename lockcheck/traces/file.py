@@ -11,6 +11,7 @@ from zlib import crc32
 
 from ..findings.evidence import Frame
 from .format import (
+    EXECUTION,
     FILE_HEAD,
     LOCK,
     MAGIC,
@@ -18,13 +19,12 @@ from .format import (
     SEGMENT_HEAD,
     SITE,
     THING,
-    UNIT,
     WORD_BYTES,
     packed_segment_head,
     table_of,
     unpacked_event,
 )
-from .trace import Event, EventKind, Trace, TracedLock, TracedUnit, TraceFileError
+from .trace import Event, EventKind, Trace, TracedExecution, TracedLock, TraceFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ class _TraceReader:
         self._at = 0
         """Where it reads."""
         self._events: list[Event] = []
-        self._units: dict[int, TracedUnit] = {}
+        self._executions: dict[int, TracedExecution] = {}
         self._locks: dict[int, TracedLock] = {}
         self._sites: dict[int, Frame] = {}
         self._numbers: dict[int, list[int]] = {}
@@ -112,7 +112,7 @@ class _TraceReader:
         if not ended:
             notices.append(f"the trace was not closed: it is cut off at offset {self._at}")
         return Trace(
-            tuple(self._events), self._units, self._locks, self._sites, tuple(notices), late=first > 1
+            tuple(self._events), self._executions, self._locks, self._sites, tuple(notices), late=first > 1
         )
 
     def _numbered(self) -> Iterator[tuple[int, int]]:
@@ -129,7 +129,7 @@ class _TraceReader:
 
         Events that are alike are one object: what an event is was said by its word before, as a rule.
         """
-        self._numbers = {kind: [0] for kind in (UNIT, LOCK, SITE, THING)}
+        self._numbers = {kind: [0] for kind in (EXECUTION, LOCK, SITE, THING)}
         end = start + self._segment_bytes
         known: dict[int, Event] = {}
         words = iter(memoryview(self._data)[start + SEGMENT_HEAD.size : end].cast("Q").tolist())
@@ -154,11 +154,11 @@ class _TraceReader:
 
     def _event(self, segment: int) -> Event:
         word = self._data[self._at : self._at + WORD_BYTES]
-        kind, mode, attempt, unit, thing, site = unpacked_event(word, segment)
+        kind, mode, attempt, execution, thing, site = unpacked_event(word, segment)
         numbers = self._numbers
         return Event(
             kind,
-            numbers[UNIT][unit],
+            numbers[EXECUTION][execution],
             numbers[table_of(kind)][thing],
             mode,
             attempt,
@@ -176,8 +176,8 @@ class _TraceReader:
             raise ValueError("the checksum of a name is wrong")
         number, *said = json.loads(text)
         self._numbers[kind].append(number)
-        if kind == UNIT:
-            self._units[number] = TracedUnit(str(said[0]), str(said[1]))
+        if kind == EXECUTION:
+            self._executions[number] = TracedExecution(str(said[0]), str(said[1]))
         elif kind == LOCK:
             policy = cast("RWPolicy | None", said[2] if said[2] in {"writer", "reader"} else None)
             self._locks[number] = TracedLock(str(said[0]), None if said[1] is None else str(said[1]), policy)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..holding.chains import Attempt
 
 __all__ = [
+    "EXECUTION",
     "FILE_HEAD",
     "LOCK",
     "MAGIC",
@@ -36,7 +37,6 @@ __all__ = [
     "SEGMENT_HEAD",
     "SITE",
     "THING",
-    "UNIT",
     "WORD_BYTES",
     "packed_event",
     "packed_name",
@@ -57,7 +57,7 @@ _EVENT: Final = struct.Struct("<BBHHH")
 WORD_BYTES: Final = 8
 NUMBER_MAX: Final = 0xFFFF
 """So many names of one kind a segment has at most."""
-UNIT, LOCK, SITE, THING = 0x81, 0x82, 0x83, 0x84
+EXECUTION, LOCK, SITE, THING = 0x81, 0x82, 0x83, 0x84
 """Kinds of names; they differ from what any event begins with. Things are what is signalled."""
 
 _MODES: Final[tuple[Mode, ...]] = ("R", "W")
@@ -66,7 +66,7 @@ _TABLES: Final = {
     EventKind.TOOK: LOCK,
     EventKind.FAILED: LOCK,
     EventKind.LEFT: LOCK,
-    EventKind.JOIN: UNIT,
+    EventKind.JOIN: EXECUTION,
 }
 _KIND_BITS, _MODE_BITS = 3, 1
 
@@ -76,20 +76,20 @@ def table_of(kind: EventKind) -> int:
     return _TABLES.get(kind, THING)
 
 
-def packed_event(event: Event, unit: int, thing: int, site: int, segment: int) -> bytes:
+def packed_event(event: Event, execution: int, thing: int, site: int, segment: int) -> bytes:
     """Return an event as a word.
 
     Args:
         event: what happened.
-        unit: the number that the segment has for who did it.
+        execution: the number that the segment has for who did it.
         thing: likewise, for its object.
         site: likewise, for the place.
         segment: the number of the segment.
     """
     how = _MODES.index(event.mode) | _ATTEMPTS.index(event.attempt) << _MODE_BITS
     what = event.kind | how << _KIND_BITS
-    check = crc32(_EVENT.pack(what, 0, unit, thing, site), segment) & 0xFF
-    return _EVENT.pack(what, check, unit, thing, site)
+    check = crc32(_EVENT.pack(what, 0, execution, thing, site), segment) & 0xFF
+    return _EVENT.pack(what, check, execution, thing, site)
 
 
 def unpacked_event(word: bytes, segment: int) -> tuple[EventKind, Mode, Attempt, int, int, int]:
@@ -98,15 +98,15 @@ def unpacked_event(word: bytes, segment: int) -> tuple[EventKind, Mode, Attempt,
     Raises:
         ValueError: the word is no event of the segment.
     """
-    what, check, unit, thing, site = _EVENT.unpack(word)
-    if check != crc32(_EVENT.pack(what, 0, unit, thing, site), segment) & 0xFF:
+    what, check, execution, thing, site = _EVENT.unpack(word)
+    if check != crc32(_EVENT.pack(what, 0, execution, thing, site), segment) & 0xFF:
         raise ValueError("the checksum of an event is wrong")
     how = what >> _KIND_BITS
     kind = EventKind(what & ((1 << _KIND_BITS) - 1))
     attempt = how >> _MODE_BITS
     if attempt >= len(_ATTEMPTS):
         raise ValueError(f"{attempt} is no attempt")
-    return kind, _MODES[how & 1], _ATTEMPTS[attempt], unit, thing, site
+    return kind, _MODES[how & 1], _ATTEMPTS[attempt], execution, thing, site
 
 
 def packed_name(kind: int, said: Sequence[str | int | None], segment: int) -> bytes:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..findings.evidence import Mode, RWPolicy
     from ..holding.chains import Attempt
 
-__all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedLock", "TracedUnit"]
+__all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedExecution", "TracedLock"]
 
 
 class TraceFileError(LockCheckError, ValueError):
@@ -39,7 +39,7 @@ class EventKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TracedUnit:
+class TracedExecution:
     """Who did something."""
 
     name: str
@@ -69,7 +69,7 @@ class Event:
     """
 
     kind: EventKind
-    unit: int
+    execution: int
     object: int
     """The lock, what was signalled, or the unit that ended; by number."""
     mode: Mode = "W"
@@ -82,7 +82,7 @@ class Trace:
     """What happened, as far as it was kept."""
 
     events: tuple[Event, ...]
-    units: Mapping[int, TracedUnit]
+    executions: Mapping[int, TracedExecution]
     locks: Mapping[int, TracedLock]
     sites: Mapping[int, Frame]
     notices: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from ..findings.errors import LockUsageError
 from ..holding.interpreter import has_global_lock
 from .format import (
+    EXECUTION,
     FILE_HEAD,
     LOCK,
     MAGIC,
@@ -28,14 +29,13 @@ from .format import (
     SEGMENT_HEAD,
     SITE,
     THING,
-    UNIT,
     WORD_BYTES,
     packed_event,
     packed_name,
     packed_segment_head,
     table_of,
 )
-from .trace import Event, EventKind, TracedLock, TracedUnit
+from .trace import Event, EventKind, TracedExecution, TracedLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
 
-Said: TypeAlias = "TracedUnit | TracedLock | Frame | None"
+Said: TypeAlias = "TracedExecution | TracedLock | Frame | None"
 """What is known of a name besides its number."""
 Description: TypeAlias = "tuple[Said, Said, Said]"
 """Who did something, with which lock or what other unit, and where."""
@@ -205,7 +205,7 @@ class _FileSegment:
         self.number = number
         self._turn = _Turn()
         self.write: Write = room.write if has_global_lock() else self._write_in_turn
-        self._numbers: dict[int, dict[int, int]] = {kind: {0: 0} for kind in (UNIT, LOCK, SITE, THING)}
+        self._numbers: dict[int, dict[int, int]] = {kind: {0: 0} for kind in (EXECUTION, LOCK, SITE, THING)}
         """By kind of name and by the number of the whole trace."""
 
     @property
@@ -257,7 +257,7 @@ class _FileSegment:
         numbers = self._numbers
         return packed_event(
             event,
-            numbers[UNIT][event.unit],
+            numbers[EXECUTION][event.execution],
             numbers[table_of(event.kind)][event.object],
             numbers[SITE][event.site],
             self.number,
@@ -269,12 +269,12 @@ class _FileSegment:
 
 def _named_by(event: Event) -> tuple[tuple[int, int], ...]:
     """Return the kinds and numbers of what did something, to what, and where."""
-    return (UNIT, event.unit), (table_of(event.kind), event.object), (SITE, event.site)
+    return (EXECUTION, event.execution), (table_of(event.kind), event.object), (SITE, event.site)
 
 
 def _words(said: Said) -> list[str | int | None]:
     """Return what a name says."""
-    if isinstance(said, TracedUnit):
+    if isinstance(said, TracedExecution):
         return [_cut(said.name), _cut(said.role)]
     if isinstance(said, TracedLock):
         return [_cut(said.name), None if said.key is None else _cut(said.key), said.policy]

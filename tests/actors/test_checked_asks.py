@@ -123,7 +123,7 @@ def test_a_closed_path_over_asks_names_actors_and_where_they_were_asked() -> Non
         asks_both_ways(stepped)
 
     (finding,) = [one for one in opened.findings if one.rung is Rung.R2]
-    assert "Clerk[W] -> Clerk[W]" in {edge.nesting for edge in finding.edges}
+    assert "Clerk[W] -> Clerk[W]" in {edge.class_edge for edge in finding.edges}
     assert {"Clerk.ask"} == {edge.want_stack[0].function for edge in finding.edges}
     assert {"asks_both_ways"} == {edge.hold_stack[0].function for edge in finding.edges}
 
@@ -248,7 +248,7 @@ def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(
 
     assert (DeadlockError, 1) == (got, answers) if policy is min else (1, 2) == (got, answers)
     (finding,) = deadlocks(opened)
-    asker, actor = sorted(finding.edges, key=lambda edge: "Clerk" in edge.unit)
+    asker, actor = sorted(finding.edges, key=lambda edge: "Clerk" in edge.execution)
     assert "the answer of Clerk" in asker.wanted
     assert "books" in actor.wanted
     assert "suggestion: have MainThread let go of books" in opened.report_text()
@@ -267,7 +267,7 @@ def test_actors_on_workers_that_wait_for_each_others_locks_are_broken(level: str
         met.wait(WAIT_SECONDS_MAX)
 
     (finding,) = deadlocks(opened)
-    assert ["Clerk", "Clerk"] == [edge.unit.partition(" ")[0] for edge in finding.edges]
+    assert ["Clerk", "Clerk"] == [edge.execution.partition(" ")[0] for edge in finding.edges]
 
 
 def test_it_is_found_within_100_milliseconds() -> None:

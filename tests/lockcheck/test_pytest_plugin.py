@@ -201,7 +201,7 @@ def test_one_report_of_all_tests_is_written_in_every_form(tmp_path: Path) -> Non
     summary = read_document(str(tmp_path / "out.json"))
 
     assert {"R0", "R2"} <= {finding.rung.name for finding in summary.findings}
-    assert "test_locks.py::test_in_order" in {nesting.test for nesting in summary.nestings}
+    assert "test_locks.py::test_in_order" in {class_edge.test for class_edge in summary.class_edges}
     assert (tmp_path / "out.html").read_text("utf-8").startswith("<!doctype html>")
     assert '"version": "2.1.0"' in (tmp_path / "out.sarif").read_text("utf-8")
     assert "<testsuites " in (tmp_path / "out.junit").read_text("utf-8")
@@ -242,7 +242,7 @@ def test_the_processes_of_xdist_make_one_report(tmp_path: Path) -> None:
     summary = read_document(str(tmp_path / "out.json"))
 
     assert {"outer[W] -> inner[W]", "first[W] -> second[W]", "second[W] -> first[W]"} <= set(
-        map(str, summary.nestings)
+        map(str, summary.class_edges)
     )
     assert "test_locks.py::test_both_ways" in {finding.test for finding in summary.findings}
     assert b"level full: 5 kinds of nestings, found 1 at R0, 1 at R1, 1 at R2" in ran.stdout

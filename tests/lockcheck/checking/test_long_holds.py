@@ -68,9 +68,9 @@ def long_holds(opened: Session) -> list[Finding]:
     return [finding for finding in opened.findings if finding.kind is Kind.LONG_HOLD]
 
 
-def is_slow(told: threading.Event) -> None:
+def is_slow(reported: threading.Event) -> None:
     """Go on when it has been told."""
-    assert told.wait(WAIT_SECONDS_MAX)
+    assert reported.wait(WAIT_SECONDS_MAX)
 
 
 @EITHER_WAY
@@ -81,19 +81,19 @@ def test_a_long_hold_is_told_while_it_lasts_with_where_the_holder_is(
     """Where the lock was taken, and where the thread is now, if others can look there; once a hold."""
     take_for_granted(monkeypatch, has_interpreter_lock=has_interpreter_lock)
     with (
-        heard("long hold") as told,
+        heard("long hold") as reported,
         session(on=LOG, max_hold_seconds=LIMIT_SECONDS, blocking=MAY_WAIT) as opened,
     ):
         if how == "with":
             with Lock("slow"):
-                is_slow(told)
+                is_slow(reported)
         elif how == "read":
             with RWLock("slow").read():
-                is_slow(told)
+                is_slow(reported)
         else:
             lock = Lock("slow")
             lock.acquire()
-            is_slow(told)
+            is_slow(reported)
             lock.release()
 
     (finding,) = long_holds(opened)
@@ -113,7 +113,7 @@ def test_each_hold_counts_and_the_report_is_one() -> None:
         lock = Lock("slow")
         for times in (1, 2):
             with lock:
-                until_told(opened, times)
+                until_reported(opened, times)
 
     (finding,) = long_holds(opened)
     assert 2 == finding.count
@@ -121,11 +121,11 @@ def test_each_hold_counts_and_the_report_is_one() -> None:
 
 def test_a_limit_may_be_that_of_a_class() -> None:
     """Others have none, or that of all."""
-    with heard("long hold") as told, session(on=LOG, blocking=MAY_WAIT) as opened:
+    with heard("long hold") as reported, session(on=LOG, blocking=MAY_WAIT) as opened:
         opened.max_hold("slow", NOT_LONG_SECONDS)
         opened.max_hold("other", LIMIT_SECONDS)
         with Lock("slow"), Lock("other"):
-            is_slow(told)
+            is_slow(reported)
 
     assert ["other #"] == [finding.edges[0].held.rstrip("0123456789") for finding in long_holds(opened)]  # type: ignore[union-attr] # it holds one
 
@@ -154,10 +154,10 @@ def test_where_findings_are_raised_a_long_hold_warns_and_raises_at_the_end_if_wa
 def hold_too_long() -> None:
     """Hold a lock until that is told, and end the session."""
     with session(max_hold_seconds=LIMIT_SECONDS, blocking=MAY_WAIT) as opened, Lock("slow"):
-        until_told(opened, 1)
+        until_reported(opened, 1)
 
 
-def until_told(opened: Session, times: int) -> None:
+def until_reported(opened: Session, times: int) -> None:
     """Go on when so many long holds were told."""
     pause, limit = threading.Event(), time.monotonic() + WAIT_SECONDS_MAX
     while sum(one.count for one in long_holds(opened)) < times and time.monotonic() < limit:
@@ -176,7 +176,7 @@ def test_nobody_watches_where_no_limit_is_set() -> None:
         with_one = watchers()
 
     assert ([], ["lockcheck long holds"], []) == (without, with_one, watchers())
-    assert all(unit.name != "lockcheck long holds" for unit in runtime.all_units())
+    assert all(execution.name != "lockcheck long holds" for execution in runtime.all_executions())
 
 
 def test_limits_that_mean_nothing_are_refused() -> None:

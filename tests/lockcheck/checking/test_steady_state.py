@@ -226,6 +226,6 @@ def test_a_lock_may_be_taken_again_ten_thousand_times(level: Level) -> None:
             lock.acquire()
         for _ in range(10_000):
             lock.release()
-        assert local.unit.node.grip is None
+        assert local.execution.node.acquisition is None
 
     assert ([], ()) == (opened.faults, opened.findings)

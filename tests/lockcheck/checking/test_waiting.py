@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from support.lockcheck.lock_corpus import Guard
 
     from licorne.lockcheck.checking.policy import FindingAction
-    from licorne.lockcheck.holding.chains import Unit
+    from licorne.lockcheck.holding.chains import Execution
     from licorne.lockcheck.sessions.session import Session
 
 WAIT_SECONDS_MAX = 20.0
@@ -173,10 +173,10 @@ def test_the_victim_is_chosen_by_policy() -> None:
 def test_a_policy_that_fails_leaves_no_deadlock_unbroken(chooses: str) -> None:
     """The youngest gives way, and the session says so."""
 
-    def policy(_: Sequence[Unit]) -> Unit:
+    def policy(_: Sequence[Execution]) -> Execution:
         if chooses == "raises":
             raise ZeroDivisionError("on purpose")
-        return runtime.new_unit("a stranger", known=False)
+        return runtime.new_execution("a stranger", known=False)
 
     with session(on=LEAVE_ALONE, victim=policy) as opened:
         threads = Stuck(ring(2))
@@ -189,15 +189,15 @@ def test_a_policy_that_fails_leaves_no_deadlock_unbroken(chooses: str) -> None:
 
 def test_while_a_deadlock_is_reported_no_other_is_that_the_same_victim_ends() -> None:
     """Two readers each stand in a circle with who wants to write; all three look at the same time."""
-    looked: list[Unit] = []
+    looked: list[Execution] = []
 
-    def writer(units: Sequence[Unit]) -> Unit:
+    def writer(executions: Sequence[Execution]) -> Execution:
         if not looked:
-            names = {f"t{number}" for number in range(3)} - {unit.name for unit in units}
-            looked.extend(unit for unit in runtime.all_units() if unit.name in names)
-            until(lambda: all(unit.wait is not None for unit in looked))
-            waiting._break_circle(opened.watch, looked[0], writer)  # as its own thread does in that moment
-        return min(units, key=lambda unit: unit.name)
+            names = {f"t{number}" for number in range(3)} - {execution.name for execution in executions}
+            looked.extend(execution for execution in runtime.all_executions() if execution.name in names)
+            until(lambda: all(execution.wait is not None for execution in looked))
+            waiting._break_deadlock(opened.watch, looked[0], writer)  # as its own thread does in that moment
+        return min(executions, key=lambda execution: execution.name)
 
     with session(on=LEAVE_ALONE, victim=writer) as opened:
         mine, shared = RLock("mine"), RWLock("shared")

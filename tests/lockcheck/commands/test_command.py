@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from licorne.lockcheck.checking import judging
+from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.exit_codes import CLEAN, FAULT, FOUND, USAGE
 from licorne.lockcheck.reports.writing import FORMS
@@ -136,7 +136,7 @@ def test_a_graph_is_drawn_and_two_reports_are_compared(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ([], "required: COMMAND"),
         (["run", "missing.py"], "missing.py: there is no such program"),
@@ -153,11 +153,11 @@ def test_a_graph_is_drawn_and_two_reports_are_compared(
     ],
 )
 def test_a_wrong_call_ends_with_two(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And says what is wrong."""
     assert USAGE == main(arguments)
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_fault_of_the_checker_ends_with_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_a_fault_of_the_checker_ends_with_three(tmp_path: Path, monkeypatch: pyt
     def broken(*_: object) -> None:
         raise KeyError("our own")
 
-    monkeypatch.setattr(judging, "close_path", broken)
+    monkeypatch.setattr(acquisition_checks, "find_cycle", broken)
 
     assert FAULT == main(["run", written(tmp_path, ONE_WAY)])
 

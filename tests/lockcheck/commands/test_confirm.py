@@ -113,7 +113,7 @@ def test_a_program_that_hangs_after_its_deadlock_was_broken_is_ended(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["replay", "missing.json", "p.py"], "missing.json: cannot be read"),
         (["confirm", "."], "by which program?"),
@@ -121,11 +121,11 @@ def test_a_program_that_hangs_after_its_deadlock_was_broken_is_ended(
     ],
 )
 def test_a_wrong_call_ends_with_two(
-    arguments: list[str], told: str, capfd: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """And says what is wrong."""
     assert USAGE == main(arguments)
-    assert told in capfd.readouterr().err
+    assert message in capfd.readouterr().err
 
 
 def test_a_source_that_is_no_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlock
 from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
-from licorne.lockcheck.checking.stops import witness_of
+from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.findings.exit_codes import FOUND
@@ -123,10 +123,10 @@ def test_a_deadlock_that_happened_can_be_replayed(
 
     assert [] == opened.faults
     assert Rung.R5 is witness.rung
-    assert number == len(witness.stops)
+    assert number == len(witness.points)
     assert outcome.finding is not None, outcome.reasons
     assert (Rung.R4, Kind.DEADLOCK) == (outcome.finding.rung, outcome.finding.kind)
-    assert {edge.unit for edge in happened.edges} == {edge.unit for edge in outcome.finding.edges}
+    assert {edge.execution for edge in happened.edges} == {edge.execution for edge in outcome.finding.edges}
 
 
 def lock_and_ask() -> None:
@@ -193,7 +193,7 @@ def test_what_nobody_can_be_steered_to_leaves_no_file(work: Callable[[], None], 
         work()
 
     (happened,) = deadlocks(opened)
-    assert (None, ()) == (happened.replay, happened.stops)
+    assert (None, ()) == (happened.replay, happened.points)
     assert [] == list(tmp_path.iterdir())
 
 
@@ -275,9 +275,9 @@ def test_confirm_leaves_what_happened_at_its_rung(tmp_path: Path, capfd: pytest.
 
 def test_a_test_that_deadlocks_leaves_a_file(tmp_path: Path) -> None:
     """Under pytest, at the level `full` too."""
-    code, told = run_module(tmp_path, IN_A_TEST, "--lockcheck=full", "--lockcheck-witness=kept")
+    code, output = run_module(tmp_path, IN_A_TEST, "--lockcheck=full", "--lockcheck-witness=kept")
     (kept,) = (tmp_path / "kept").iterdir()
 
     assert 1 == code
-    assert f"replay file: {kept}" in told
+    assert f"replay file: {kept}" in output
     assert Rung.R5 is read_witness(kept).rung

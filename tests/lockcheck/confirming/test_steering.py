@@ -28,7 +28,7 @@ from support.lockcheck.steered_threads import (
 )
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
-from licorne.lockcheck.checking.stops import witness_of
+from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, confirm, steered
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.prediction.predicted_findings import findings_of
@@ -96,7 +96,7 @@ def test_a_deadlock_that_was_only_learned_of_comes_true_when_threads_are_steered
 
     assert outcome.finding is not None, outcome.reasons
     assert outcome.finding.rung is Rung.R4
-    assert len(outcome.witness.stops) == len(outcome.finding.edges)
+    assert len(outcome.witness.points) == len(outcome.finding.edges)
     assert all(edge.want_stack for edge in outcome.finding.edges)
     assert all(edge.hold_stack for edge in outcome.finding.edges if edge.held is not None)
 
@@ -114,7 +114,9 @@ def test_what_was_confirmed_is_confirmed_again_from_its_file(tmp_path: Path) -> 
     assert again.finding is not None
     assert 1 == again.attempts
     assert first.finding.fingerprint == again.finding.fingerprint
-    assert [stop.occurrence for stop in witness.stops] == [stop.occurrence for stop in again.witness.stops]
+    assert [point.occurrence for point in witness.points] == [
+        point.occurrence for point in again.witness.points
+    ]
 
 
 def at_the_third_pass() -> Mapping[str, Callable[[], object]]:
@@ -165,7 +167,9 @@ def test_the_wait_for_the_end_of_a_thread_is_part_of_a_deadlock(tmp_path: Path) 
     assert outcome.finding is not None, outcome.reasons
     replayed = read_witness(tmp_path / f"{witness.fingerprint}.json")
 
-    assert ["the end of inner"] == [edge.wanted for edge in outcome.finding.edges if edge.unit == "outer"]
+    assert ["the end of inner"] == [
+        edge.wanted for edge in outcome.finding.edges if edge.execution == "outer"
+    ]
     assert outcome.witness == replayed
     assert confirm(replayed, lambda: together(holds_while_it_joins)).attempts == 1
 
@@ -184,8 +188,8 @@ def test_locks_that_are_called_after_their_places_are_known_again_elsewhere() ->
 def test_a_thread_is_paused_no_sooner_than_at_the_pass_that_the_witness_names() -> None:
     """Where nobody knows which one it is, it is paused at each, and the first pauses are in vain."""
     (witness,) = witnesses(at_the_third_pass)
-    stops = [replace(stop, occurrence=3 if stop.role == "one" else 1) for stop in witness.stops]
-    known = replace(witness, stops=tuple(stops))
+    points = [replace(point, occurrence=3 if point.role == "one" else 1) for point in witness.points]
+    known = replace(witness, points=tuple(points))
     with steered(known, pause_seconds=WAIT_SECONDS_MAX) as (_, steering):
         together(at_the_third_pass)
 
@@ -366,7 +370,7 @@ def test_what_is_predicted_of_recorded_programs_comes_true(tmp_path: Path) -> No
 
     assert len(outcomes) > 5
     assert [] == [outcome.reasons for outcome in outcomes if outcome.finding is None]
-    assert any("the end of" in str(stop.wanted) for outcome in outcomes for stop in outcome.witness.stops)
+    assert any("the end of" in str(point.wanted) for outcome in outcomes for point in outcome.witness.points)
 
 
 def test_nothing_comes_true_of_programs_that_a_gate_guards() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck import Finding
 
-__all__ = ["ALL_BUGS", "Count", "count", "is_found", "is_left_alone", "table", "told_once"]
+__all__ = ["ALL_BUGS", "Count", "bug_text", "count", "is_found", "is_left_alone", "table"]
 
 ALL_BUGS: Final[Sequence[Bug]] = (*ORDER_BUGS, *RULE_BUGS, *PYKKA_BUGS)
 
@@ -54,7 +54,7 @@ def is_left_alone(case: Safe) -> bool:
     return explained and all(finding.rung is Rung.R1 for finding in findings)
 
 
-def told_once(bug: Bug) -> str:
+def bug_text(bug: Bug) -> str:
     """Return the name of a bug that is found in several ways."""
     return bug.name.removesuffix(" (declared)").removesuffix(" (learned)")
 
@@ -91,10 +91,10 @@ def count() -> Count:
         start = threading.Thread.start
         with mock.patch.object(threading.Thread, "start", autospec=True, side_effect=start) as started:
             if not is_found(bug):
-                missed.add(told_once(bug))
+                missed.add(bug_text(bug))
         if started.called:
-            threaded.add(told_once(bug))
-    bugs = set(map(told_once, ALL_BUGS))
+            threaded.add(bug_text(bug))
+    bugs = set(map(bug_text, ALL_BUGS))
     left = [case for case in SAFE if is_left_alone(case)]
     return Count(
         bugs=len(bugs),
@@ -109,7 +109,7 @@ def count() -> Count:
 def table() -> Iterator[tuple[str, str]]:
     """Yield every source, with the names of its cases, or why there is none."""
     for source in (*HISTORY, *BUGS, *FALSE_ALARMS):
-        bugs = dict.fromkeys(told_once(bug) for bug in ALL_BUGS if source in bug.sources)
+        bugs = dict.fromkeys(bug_text(bug) for bug in ALL_BUGS if source in bug.sources)
         safe = [case.name for case in SAFE if source in case.sources]
         yield source, "; ".join([*bugs, *safe]) or ELSEWHERE.get(source) or f"none: {ABSENT[source]}"
 

@@ -38,19 +38,19 @@ def test_a_safe_pattern_is_not_reported_and_is_explained(case: Safe) -> None:
 def test_every_closed_path_is_told_with_all_that_a_person_needs(case: Bug | Safe) -> None:
     """Both stacks of each step with their source, who, all that was held, how it stands still, what to reverse."""
     opened, findings = look(case.run, case.order)
-    told = opened.report_text()
+    text = opened.report_text()
 
     assert findings
     for finding in findings:
         for edge in finding.edges:
             stacks = [edge.want_stack, *([edge.hold_stack] if edge.held is not None else [])]
             assert all(stack and stack[0].source for stack in stacks)
-            assert edge.unit
+            assert edge.execution
             assert edge.held is None or edge.held in edge.all_held
         assert scenario(finding)
         assert suggestion(finding, opened.summary().sites) is not None
         assert finding.why
-        assert finding.fingerprint in told
+        assert finding.fingerprint in text
 
 
 def test_the_count_is_that_of_the_issue() -> None:
@@ -146,7 +146,7 @@ def test_a_lock_held_when_its_thread_ends_is_found_when_it_ends() -> None:
         thread.join()
 
     (finding,) = opened.findings
-    assert (Kind.LEAK, "forgetful") == (finding.kind, finding.edges[0].unit)
+    assert (Kind.LEAK, "forgetful") == (finding.kind, finding.edges[0].execution)
 
 
 def test_a_session_may_allow_a_class_to_block() -> None:

@@ -65,9 +65,9 @@ def test_a_process_records_itself_until_it_ends(tmp_path: Path, capsys: pytest.C
 
     assert f"locks are recorded to {path.name}" in said
     assert FOUND == main(["analyze", str(path)])
-    told = capsys.readouterr().out
-    assert "1 deadlock predicted" in told
-    assert "note:" not in told
+    output = capsys.readouterr().out
+    assert "1 deadlock predicted" in output
+    assert "note:" not in output
 
 
 def test_a_process_writes_witnesses_of_what_it_found_and_is_steered_to_one(tmp_path: Path) -> None:

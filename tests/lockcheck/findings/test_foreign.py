@@ -18,9 +18,9 @@ from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlock
 from support.lockcheck.lock_corpus import RECORD, hold, nest
 
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tree
-from licorne.lockcheck.checking.stops import witness_of
+from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.confirming.confirmation import confirm
-from licorne.lockcheck.environment.ambient import look_on
+from licorne.lockcheck.environment.ambient import open_ambient_session
 from licorne.lockcheck.findings.foreign import ByIdentity, shown
 from licorne.lockcheck.findings.levels import Environment, Level
 from licorne.lockcheck.holding.runtime import LATCH, runtime
@@ -30,7 +30,7 @@ from licorne.lockcheck.sessions.recording import TraceRecorder, recording
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from licorne.lockcheck.holding.chains import Unit
+    from licorne.lockcheck.holding.chains import Execution
 
 Result = TypeVar("Result")
 
@@ -171,9 +171,9 @@ def test_a_real_deadlock_its_file_and_its_victim(
     monkeypatch.setattr(Path, "write_text", probe.on("write", Path.write_text))
     monkeypatch.setattr(linecache, "getline", probe.on("read", linecache.getline))
 
-    def oldest(units: Sequence[Unit]) -> Unit:
+    def oldest(executions: Sequence[Execution]) -> Execution:
         probe.note("victim")
-        return min(units, key=lambda unit: unit.serial)
+        return min(executions, key=lambda execution: execution.serial)
 
     with session(on=LEAVE_ALONE, victim=oldest, witnesses=tmp_path) as opened:
         stuck(probe)
@@ -250,8 +250,8 @@ def test_the_session_of_the_environment(probe: Probe, monkeypatch: pytest.Monkey
     output = io.StringIO()
     monkeypatch.setattr(output, "write", probe.on("write", output.write))
     monkeypatch.setattr(sys, "stderr", output)
-    opened = look_on(Environment(Level.FULL, 60.0, exits=False, order_disabled=False))
-    again = look_on(Environment(Level.FULL, 60.0, exits=False, order_disabled=False))
+    opened = open_ambient_session(Environment(Level.FULL, 60.0, exits=False, order_disabled=False))
+    again = open_ambient_session(Environment(Level.FULL, 60.0, exits=False, order_disabled=False))
     assert opened is not None
     opened.__exit__(None, None, None)
 

@@ -109,7 +109,7 @@ def test_a_wait_is_contention_at_the_place_that_waits() -> None:
         waiter = threading.Thread(target=waits)
         with lock:
             waiter.start()
-            while not any(unit.wait for unit in runtime.all_units()):
+            while not any(execution.wait for execution in runtime.all_executions()):
                 pass
         waiter.join()
     waited = [usage for usage in opened.summary().usages if usage.wait.count]
@@ -125,7 +125,7 @@ def test_at_the_level_order_no_times_are_taken() -> None:
         pass
 
     assert () == opened.summary().usages
-    assert isinstance(next(iter(runtime.all_units())).node.holds, deque)
+    assert isinstance(next(iter(runtime.all_executions())).node.holds, deque)
 
 
 def test_times_are_sorted_after_a_while_also_where_locks_are_let_go_of_by_call() -> None:

@@ -13,10 +13,16 @@ from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
-from licorne.lockcheck.checking.stops import witness_of
-from licorne.lockcheck.findings.witness import Grasp, SourcePlace, Stop, Witness, standing_order
+from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.findings.witness import (
+    SchedulingPoint,
+    SourcePlace,
+    Witness,
+    WitnessLock,
+    waiting_order,
+)
 from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
-from licorne.lockcheck.prediction.predicted_stops import finding_of
+from licorne.lockcheck.prediction.predicted_points import finding_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -99,23 +105,23 @@ def test_a_place_is_known_again_by_file_function_and_line(
 def test_a_writer_waits_before_the_readers_that_stand_behind_it() -> None:
     """And they do before whom nobody keeps."""
 
-    def grasp(number: int, mode: str) -> Grasp:
-        return Grasp(number, "lock", str(number), "W" if mode == "W" else "R", PLACE)
+    def witness_lock(number: int, mode: str) -> WitnessLock:
+        return WitnessLock(number, "lock", str(number), "W" if mode == "W" else "R", PLACE)
 
-    stops = (
-        Stop("r0", "r0", (grasp(0, "R"),), grasp(1, "R")),
-        Stop("w1", "w1", (), grasp(1, "W")),
-        Stop("r1", "r1", (grasp(1, "R"),), grasp(0, "R")),
-        Stop("w0", "w0", (), grasp(0, "W")),
+    points = (
+        SchedulingPoint("r0", "r0", (witness_lock(0, "R"),), witness_lock(1, "R")),
+        SchedulingPoint("w1", "w1", (), witness_lock(1, "W")),
+        SchedulingPoint("r1", "r1", (witness_lock(1, "R"),), witness_lock(0, "R")),
+        SchedulingPoint("w0", "w0", (), witness_lock(0, "W")),
     )
-    order = standing_order(stops)
+    order = waiting_order(points)
 
     assert order.index(1) < order.index(0)
     assert order.index(3) < order.index(2)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"version": 9}, "of version 9 is not licorne.lockcheck.witness of version 1"),
         ({"stops": []}, "stops: 0 is no number of threads from 2 to 64"),
@@ -125,14 +131,14 @@ def test_a_writer_waits_before_the_readers_that_stand_behind_it() -> None:
         ({"aside": None}, "aside: None is no list"),
     ],
 )
-def test_a_file_that_is_no_witness_is_refused(change: dict[str, object], told: str) -> None:
+def test_a_file_that_is_no_witness_is_refused(change: dict[str, object], message: str) -> None:
     """With the file and the field."""
     document = json.loads(to_json(a_witness())) | change
     with pytest.raises(LockUsageError) as caught:
         from_json(json.dumps(document), "here.json")
 
     assert str(caught.value).startswith("here.json: ")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

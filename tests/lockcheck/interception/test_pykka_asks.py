@@ -53,7 +53,7 @@ def gets_what_is_made_of_it(clerk: Ref) -> None:
     clerk.ask("a word", block=False).map(str).get()
 
 
-def stops(clerk: Ref) -> None:
+def points(clerk: Ref) -> None:
     clerk.stop()
 
 
@@ -69,15 +69,15 @@ def stops(clerk: Ref) -> None:
         writes_by_proxy,
         gets_all,
         gets_what_is_made_of_it,
-        stops,
+        points,
     ],
     ids=lambda f: f.__name__,
 )
 def test_to_wait_for_an_actor_under_a_lock_is_blocking(waits: Callable[[Ref], None], level: str) -> None:
     """In whatever way; it is reported before it waits, at the place in the program."""
     with session(level=level) as opened, clerks() as (clerk,):
-        told = r"ask Clerk #\d+ may block while books #\d+ is held"
-        with pytest.raises(LockOrderError, match=told), Lock("books"):
+        message = r"ask Clerk #\d+ may block while books #\d+ is held"
+        with pytest.raises(LockOrderError, match=message), Lock("books"):
             waits(clerk)
 
     assert [(Rung.R0, Kind.BLOCKING)] == found(opened, *Rung)

@@ -31,23 +31,23 @@ from licorne.lockcheck.holding.runtime import local, runtime
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from licorne.lockcheck.holding.chains import Unit, UnitWait
+    from licorne.lockcheck.holding.chains import Execution, ExecutionWait
     from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
 
 
-def oldest(units: Sequence[Unit]) -> Unit:
+def oldest(executions: Sequence[Execution]) -> Execution:
     """Choose the unit that began first."""
-    return min(units, key=lambda unit: unit.serial)
+    return min(executions, key=lambda execution: execution.serial)
 
 
 def asks_by_proxy(clerk: Ref, work: Callable[[], object]) -> object:
     """Ask, and then wait; where threads run at once, what is asked may else go on before the wait begins."""
-    asker, over = local.unit, threading.Event()
+    asker, over = local.execution, threading.Event()
 
     def when_awaited() -> object:
-        until(lambda: over.is_set() or (asker.wait is not None and not asker.looks))
+        until(lambda: over.is_set() or (asker.wait is not None and not asker.check_due))
         return work()
 
     try:
@@ -96,11 +96,11 @@ def test_who_would_close_a_circle_gets_the_error_also_where_another_one_looks_fi
     with session(on=LEAVE_ALONE, victim=oldest) as opened, clerks(2) as (one, two):
         plain = waiting._may_close
 
-        def after_others(unit: Unit, wait: UnitWait) -> bool:
-            for other in runtime.all_units():
-                if other is not unit and other.wait is not None:
-                    waiting._break_circle(opened.watch, other, oldest)
-            return plain(unit, wait)
+        def after_others(execution: Execution, wait: ExecutionWait) -> bool:
+            for other in runtime.all_executions():
+                if other is not execution and other.wait is not None:
+                    waiting._break_deadlock(opened.watch, other, oldest)
+            return plain(execution, wait)
 
         monkeypatch.setattr(waiting, "_may_close", after_others)
 
@@ -168,7 +168,7 @@ def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(level: str) -> No
 
     assert [] == opened.faults
     (finding,) = deadlocks(opened)
-    asker, actor = sorted(finding.edges, key=lambda edge: "Clerk" in edge.unit)
+    asker, actor = sorted(finding.edges, key=lambda edge: "Clerk" in edge.execution)
     assert "the answer of Clerk" in asker.wanted
     assert "books" in actor.wanted
 
@@ -228,14 +228,14 @@ def test_who_has_an_answer_waits_for_nobody() -> None:
         door = porter.actor_inbox
         assert isinstance(door, Door)
 
-        def looks_late() -> object:
+        def checks_late() -> object:
             door.rung = threading.Event()
             answer = clerk.ask("a word", block=False)
             clerk.tell(lambda: porter.ask("another"))
             assert door.rung.wait(WAIT_SECONDS_MAX)
             return answer.get()
 
-        assert "a word" == porter.ask(looks_late)
+        assert "a word" == porter.ask(checks_late)
         porter.stop()
 
     assert [] == deadlocks(opened)

@@ -97,10 +97,10 @@ def test_a_program_that_imports_pykka_while_it_is_checked_is_heard_of(tmp_path: 
 
 def test_a_test_that_asks_under_a_lock_fails(tmp_path: Path) -> None:
     """Under pytest likewise."""
-    code, told = run_module(tmp_path, IN_A_TEST, "--lockcheck=full")
+    code, output = run_module(tmp_path, IN_A_TEST, "--lockcheck=full")
 
     assert 1 == code
-    assert "may block while books" in told
+    assert "may block while books" in output
 
 
 def test_pykka_is_not_needed() -> None:

@@ -16,7 +16,7 @@ from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
 from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import Condition, Kind, LockOrderError, Rung, session
-from licorne.lockcheck.checking.asking_again import what_follows
+from licorne.lockcheck.checking.wait_in_loop import what_follows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,11 +17,11 @@ from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne import lockcheck
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
-from licorne.lockcheck.checking import judging
+from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
 from licorne.lockcheck.traces.writer import TraceWriter
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_before_any_instruction_ctrl_c_leaves_no_name_to_be_taken_for_another(tm
     """What is written after it is read as it was written."""
     path = tmp_path / "locks.lct"
     interrupted_one, *others = [Event(EventKind.TOOK, 1, number) for number in range(1, 4)]
-    described = TracedUnit("unit", "unit"), TracedLock("lock", None, None), None
+    described = TracedExecution("unit", "unit"), TracedLock("lock", None, None), None
 
     def ctrl_c() -> None:
         raise KeyboardInterrupt
@@ -214,7 +214,7 @@ def test_before_any_instruction_a_handler_may_run_a_unit_of_its_own_while_an_eve
                 hold(lock, other)
         trace = read_trace(path)
         took = [
-            (trace.units[event.unit].name, trace.locks[event.object].name)
+            (trace.executions[event.execution].name, trace.locks[event.object].name)
             for event in trace.events
             if event.kind is EventKind.TOOK
         ]
@@ -226,7 +226,7 @@ def test_before_any_instruction_a_handler_may_run_a_unit_of_its_own_while_an_eve
     assert before > 50
 
 
-def new_nesting(before: int) -> tuple[Session, int]:
+def new_edge(before: int) -> tuple[Session, int]:
     """Check nestings that nobody has seen before, and take another lock meanwhile.
 
     Returns:
@@ -250,7 +250,7 @@ def test_a_handler_may_take_a_lock_anywhere_in_the_judgement_of_what_is_new() ->
     """There it is not looked at, and counted as such; what is new is judged all the same."""
     before, ran, skipped = 1, 1, 0
     while before <= ran:
-        opened, ran = new_nesting(before)
+        opened, ran = new_edge(before)
         before, skipped = before + 11, skipped + opened.skipped
 
         assert ([], ()) == (opened.faults, opened.failures), before
@@ -259,7 +259,7 @@ def test_a_handler_may_take_a_lock_anywhere_in_the_judgement_of_what_is_new() ->
 
 def test_a_signal_in_the_middle_of_a_check_is_handled_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """A real one: its handler takes a lock, which is not checked."""
-    plain = judging._keeps_leaf
+    plain = acquisition_checks._keeps_leaf
 
     def with_signal(*given: object) -> bool:
         signal.raise_signal(signal.SIGUSR1)
@@ -274,7 +274,7 @@ def test_a_signal_in_the_middle_of_a_check_is_handled_there(monkeypatch: pytest.
 
         before = signal.signal(signal.SIGUSR1, handler)
         try:
-            monkeypatch.setattr(judging, "_keeps_leaf", with_signal)
+            monkeypatch.setattr(acquisition_checks, "_keeps_leaf", with_signal)
             hold(lock)
         finally:
             signal.signal(signal.SIGUSR1, before)

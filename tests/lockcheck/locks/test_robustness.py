@@ -31,7 +31,7 @@ from licorne.lockcheck import (
     tree,
     unit,
 )
-from licorne.lockcheck.checking import judging
+from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.checking.graph import OCCURRENCES_MAX
 from licorne.lockcheck.holding.runtime import local, runtime
 
@@ -54,7 +54,7 @@ def test_an_error_of_the_checker_is_counted_and_the_program_goes_on(monkeypatch:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr(judging, "_keeps_leaf", broken)
+    monkeypatch.setattr(acquisition_checks, "_keeps_leaf", broken)
     with session() as opened:
         lock = Lock("any")
         with lock:
@@ -76,7 +76,7 @@ def test_an_error_that_cannot_be_shown_is_counted_like_any_other(monkeypatch: py
     def broken(*_: object) -> None:
         raise SilentError
 
-    monkeypatch.setattr(judging, "_keeps_leaf", broken)
+    monkeypatch.setattr(acquisition_checks, "_keeps_leaf", broken)
     with session() as opened:
         hold(Lock("any"))
 
@@ -90,7 +90,7 @@ from licorne.lockcheck.holding.runtime import _ThreadEnd, local, runtime
 session().__enter__()
 lock = Lock("held to the end")
 lock.acquire()
-os.goes_last = _ThreadEnd(local.unit, runtime), sessions  # a failed test leaves such things behind
+os.goes_last = _ThreadEnd(local.execution, runtime), sessions  # a failed test leaves such things behind
 """
 
 
@@ -136,14 +136,14 @@ def test_a_finalizer_may_take_a_lock_in_the_middle_of_a_check(monkeypatch: pytes
     """It is not checked, and counted as such; nothing waits for itself."""
     with session() as opened:
         lock, inner, outer = RWLock("finalizer"), Lock("inner"), Lock("outer")
-        plain = judging._keeps_leaf
+        plain = acquisition_checks._keeps_leaf
 
         def collects(*given: object) -> bool:
             Finalized(lock)
             gc.collect()
             return plain(*given)  # type: ignore[arg-type] # passed on
 
-        monkeypatch.setattr(judging, "_keeps_leaf", collects)
+        monkeypatch.setattr(acquisition_checks, "_keeps_leaf", collects)
         hold(outer, inner)
 
     assert ([], 2) == (opened.faults, opened.skipped)
@@ -168,13 +168,13 @@ def test_units_of_threads_that_ended_are_forgotten() -> None:
     """However many there were."""
     with session():
         lock = Lock("any")
-        before = len(runtime.all_units())
+        before = len(runtime.all_executions())
         for _ in range(50):
             thread = threading.Thread(target=hold, args=(lock,))
             thread.start()
             thread.join()
 
-        assert before == len(runtime.all_units())
+        assert before == len(runtime.all_executions())
 
 
 def test_sessions_nest_and_the_innermost_one_looks_on() -> None:
@@ -229,7 +229,7 @@ def test_a_forked_child_does_not_know_the_threads_of_its_parent() -> None:
         taken.wait(10)
         child = os.fork()
         if child == 0:
-            os._exit(0 if [local.unit] == runtime.all_units() else 1)
+            os._exit(0 if [local.execution] == runtime.all_executions() else 1)
         _, status = os.waitpid(child, 0)
         go_on.set()
         thread.join()
@@ -238,16 +238,16 @@ def test_a_forked_child_does_not_know_the_threads_of_its_parent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"order": "a < b"}, "'a < b' is no Order"),
         ({"on": {"R0": "warn"}}, "'R0': 'warn' is no rung"),
         ({"on": {Rung.R0: "explode"}}, "'explode' is no rung with what happens at it"),
     ],
 )
-def test_a_session_refuses_what_means_nothing(arguments: dict[str, Any], told: str) -> None:
+def test_a_session_refuses_what_means_nothing(arguments: dict[str, Any], message: str) -> None:
     """Else it would look on, and check nothing of that."""
-    with pytest.raises(LockUsageError, match=told):
+    with pytest.raises(LockUsageError, match=message):
         session(**arguments)
 
 
@@ -395,10 +395,10 @@ def test_many_short_tasks_neither_fill_the_graph_nor_the_clocks() -> None:
     """What is left out is counted; tasks that nest nothing leave no trace."""
     with session() as opened, ThreadPoolExecutor(2) as pool:
         outer, inner = Lock("outer"), Lock("inner")
-        before = len(local.unit.segment.seen)
+        before = len(local.execution.segment.seen)
         for _ in range(200):
             pool.submit(hold, inner).result()
-        assert before == len(local.unit.segment.seen)
+        assert before == len(local.execution.segment.seen)
         for _ in range(200):
             pool.submit(hold, outer, inner).result()
 

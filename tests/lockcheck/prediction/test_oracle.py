@@ -136,9 +136,9 @@ def test_a_disagreement_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A comparison that cannot fail proves nothing."""
     monkeypatch.setattr("support.lockcheck.lock_verdicts.checker_says", lambda _: frozenset())
     monkeypatch.setattr("support.lockcheck.lock_verdicts.comes_true", lambda *_: False)
-    told = compare([Program(((FORTH,), (BACK,)))] * 20).wrong
+    wrong = compare([Program(((FORTH,), (BACK,)))] * 20).wrong
 
-    assert {"R2 missed: P", "R3 invented "} == {one[:12] for one in told}
+    assert {"R2 missed: P", "R3 invented "} == {one[:12] for one in wrong}
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(

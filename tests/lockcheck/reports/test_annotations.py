@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from support.lockcheck.lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.annotations import to_annotations
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_each_finding_is_one_line_beside_its_place_the_strongest_first() -> None:
     """What fails is an error, what is only noted a notice; places are told relative to the root."""
-    lines = to_annotations(summary_of_a_closed_path(), ROOT, DEFAULT_FAIL_ON).splitlines()
+    lines = to_annotations(summary_of_a_cycle(), ROOT, DEFAULT_FAIL_ON).splitlines()
 
     assert ["error", "notice", "error"] == [re.match(r"::(\w+) ", line)[1] for line in lines]  # type: ignore[index]
     assert lines[0].startswith("::error file=tests/support/lockcheck/lock_corpus.py,line=")
@@ -27,12 +27,12 @@ def test_each_finding_is_one_line_beside_its_place_the_strongest_first() -> None
 
 def test_what_a_baseline_accepts_is_a_notice_and_faults_are_errors() -> None:
     """A reader sees the reason beside the code."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     first = replace(summary, findings=summary.findings[:1])
-    told = to_annotations(first, ROOT, DEFAULT_FAIL_ON, accepted={summary.findings[0].fingerprint: "known"})
+    text = to_annotations(first, ROOT, DEFAULT_FAIL_ON, accepted={summary.findings[0].fingerprint: "known"})
 
-    assert told.startswith("::notice ")
-    assert told.endswith("%0AAccepted: known\n")
+    assert text.startswith("::notice ")
+    assert text.endswith("%0AAccepted: known\n")
     assert "::error title=lockcheck::KeyError%0A1\n" == to_annotations(
         Summary("full", faults=("KeyError\n1",)), ROOT, DEFAULT_FAIL_ON
     )
@@ -40,7 +40,7 @@ def test_what_a_baseline_accepts_is_a_notice_and_faults_are_errors() -> None:
 
 def test_no_name_can_end_a_command_or_begin_another_one() -> None:
     """Signs that mean something to GitHub are escaped; a file elsewhere keeps its path."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     finding = summary.findings[0]
     frame = replace(finding.edges[0].want_stack[0], file="/x/a,b:c%.py")
     edges = (replace(finding.edges[0], want_stack=(frame,)),)

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from support.lockcheck.lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TODAY = date(2026, 11, 22)
-CYCLE, GUARDED, BROKEN = summary_of_a_closed_path().findings
+CYCLE, GUARDED, BROKEN = summary_of_a_cycle().findings
 
 
 def baseline(*fingerprints: str, expires: date = TODAY) -> Baseline:
@@ -26,7 +26,7 @@ def baseline(*fingerprints: str, expires: date = TODAY) -> Baseline:
 
 def test_what_is_accepted_does_not_fail_up_to_its_last_day() -> None:
     """The rest does, and what is no failure is not asked about."""
-    verdict = baseline(CYCLE.fingerprint).judge([CYCLE, GUARDED, BROKEN], DEFAULT_FAIL_ON, TODAY)
+    verdict = baseline(CYCLE.fingerprint).check([CYCLE, GUARDED, BROKEN], DEFAULT_FAIL_ON, TODAY)
 
     assert (BROKEN,) == verdict.failures
     assert (CYCLE,) == verdict.accepted
@@ -36,7 +36,7 @@ def test_what_is_accepted_does_not_fail_up_to_its_last_day() -> None:
 
 def test_an_entry_past_its_day_accepts_nothing_and_is_complained_of() -> None:
     """Somebody has to decide anew."""
-    verdict = baseline(CYCLE.fingerprint, expires=TODAY - timedelta(days=1)).judge(
+    verdict = baseline(CYCLE.fingerprint, expires=TODAY - timedelta(days=1)).check(
         [CYCLE], DEFAULT_FAIL_ON, TODAY
     )
 
@@ -47,8 +47,8 @@ def test_an_entry_past_its_day_accepts_nothing_and_is_complained_of() -> None:
 def test_an_entry_that_nothing_used_fails_where_everything_ran() -> None:
     """One for a finding that does not fail is unused too."""
     accepts = baseline("0123", GUARDED.fingerprint)
-    whole = accepts.judge([GUARDED], DEFAULT_FAIL_ON, TODAY)
-    part = accepts.judge([GUARDED], DEFAULT_FAIL_ON, TODAY, whole=False)
+    whole = accepts.check([GUARDED], DEFAULT_FAIL_ON, TODAY)
+    part = accepts.check([GUARDED], DEFAULT_FAIL_ON, TODAY, whole=False)
 
     assert 2 == len(whole.complaints)
     assert "b.toml: 0123 was not found, so take it out: known" == whole.complaints[0]
@@ -70,7 +70,7 @@ ENTRY = '[[accepted]]\nfingerprint = "a"\nreason = "why"\nexpires = 2027-03-31\n
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("accepted", r"b\.toml: no TOML: "),
         ("a = " + "[" * 100_000, r"b\.toml: no TOML: it nests too deep"),
@@ -84,10 +84,10 @@ ENTRY = '[[accepted]]\nfingerprint = "a"\nreason = "why"\nexpires = 2027-03-31\n
         (ENTRY + ENTRY, r"b\.toml: a: accepted twice"),
     ],
 )
-def test_a_file_with_a_mistake_is_refused_as_a_whole(tmp_path: Path, text: str, told: str) -> None:
+def test_a_file_with_a_mistake_is_refused_as_a_whole(tmp_path: Path, text: str, message: str) -> None:
     """The error names the file and the place."""
     path = tmp_path / "b.toml"
     path.write_text(text, "utf-8")
 
-    with pytest.raises(LockUsageError, match=told):
+    with pytest.raises(LockUsageError, match=message):
         read_baseline(str(path))

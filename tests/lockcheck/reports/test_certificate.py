@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from support.lockcheck.lock_reports import a_closed_path, a_sound_program
+from support.lockcheck.lock_reports import a_cycle, a_sound_program
 
 from licorne.lockcheck import excludes, leaf, session
 from licorne.lockcheck.order.order import Order
@@ -28,7 +28,7 @@ def test_it_holds_where_all_that_was_observed_is_declared() -> None:
 
 def test_it_breaks_at_what_was_observed_outside_and_at_findings() -> None:
     """Both are named."""
-    certificate = certify(a_closed_path().summary())
+    certificate = certify(a_cycle().summary())
 
     assert not certificate.holds
     assert "application[W] -> queue[W]" in map(str, certificate.outside)
@@ -82,10 +82,10 @@ def test_contracts_are_counted_and_those_that_nobody_checked_are_listed() -> Non
 
 def test_a_comparison_names_what_came_and_what_went() -> None:
     """Findings by fingerprint, nestings by classes and modes."""
-    old, new = a_sound_program().summary(), a_closed_path().summary()
+    old, new = a_sound_program().summary(), a_cycle().summary()
     there, back = differences(old, new), differences(new, old)
 
     assert new.findings == there.findings_new == back.findings_gone
-    assert ["partition[R] -> queue[W]"] == list(map(str, there.nestings_gone))
+    assert ["partition[R] -> queue[W]"] == list(map(str, there.class_edges_gone))
     assert "+ R2 cycle: " in there.text()
     assert "No difference." == differences(old, old).text()

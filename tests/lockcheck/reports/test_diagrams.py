@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.lockcheck.lock_corpus import RECORD, hold
-from support.lockcheck.lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck import Lock, session
 from licorne.lockcheck.reports.diagrams import dot, lock_classes, mermaid
@@ -12,7 +12,7 @@ from licorne.lockcheck.sessions.summaries import Summary
 
 def test_dot_has_every_class_and_nesting_and_what_closes_a_path_in_red() -> None:
     """Declared classes stand there too, used or not."""
-    lines = dot(summary_of_a_closed_path()).splitlines()
+    lines = dot(summary_of_a_cycle()).splitlines()
 
     assert '  "node";' in lines
     assert '  "application" -> "queue" [label="W->W x1", color=red, penwidth=2];' in lines
@@ -21,9 +21,9 @@ def test_dot_has_every_class_and_nesting_and_what_closes_a_path_in_red() -> None
 
 def test_mermaid_has_them_too() -> None:
     """The links in red are named by their numbers."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     lines = mermaid(summary).splitlines()
-    at = [str(nesting) for nesting in summary.nestings].index("application[W] -> queue[W]")
+    at = [str(class_edge) for class_edge in summary.class_edges].index("application[W] -> queue[W]")
 
     assert "flowchart LR" == lines[0]
     assert '    n0["queue"]' in lines

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from support.lockcheck.lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck import Kind, LockUsageError
 from licorne.lockcheck.reports.documents import document_of, from_json, read_document, to_json
@@ -20,12 +20,12 @@ SCHEMA = json.loads(
 
 def test_a_document_read_back_is_the_same_summary() -> None:
     """Nothing is lost: stacks, orders and counts included."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
 
     assert summary == from_json(to_json(summary), "here")
 
 
-@pytest.mark.parametrize("summary", [summary_of_a_closed_path(), Summary("order")], ids=["full", "empty"])
+@pytest.mark.parametrize("summary", [summary_of_a_cycle(), Summary("order")], ids=["full", "empty"])
 def test_a_document_keeps_to_the_schema(summary: Summary) -> None:
     """That one is committed, and says which version it is of."""
     Draft202012Validator.check_schema(SCHEMA)
@@ -35,7 +35,7 @@ def test_a_document_keeps_to_the_schema(summary: Summary) -> None:
 
 def test_the_schema_knows_every_kind_and_every_field() -> None:
     """A field that is missing or one too many is an error: the version has to go up then."""
-    (finding, *_) = json.loads(to_json(summary_of_a_closed_path()))["findings"]
+    (finding, *_) = json.loads(to_json(summary_of_a_cycle()))["findings"]
     described = SCHEMA["$defs"]["finding"]
 
     assert set(described["required"]) == set(finding) == set(described["properties"])
@@ -44,7 +44,7 @@ def test_the_schema_knows_every_kind_and_every_field() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"version": 2}, "here: licorne.lockcheck.report of version 2 is not licorne.lockcheck.report of"),
         ({"version": True}, "here: version: True is no whole number from 0 on"),
@@ -56,17 +56,17 @@ def test_the_schema_knows_every_kind_and_every_field() -> None:
         ({"faults": [1]}, r"here: faults: \[1\] is no list of strings"),
     ],
 )
-def test_what_is_no_such_document_is_refused_with_its_place(change: dict[str, object], told: str) -> None:
+def test_what_is_no_such_document_is_refused_with_its_place(change: dict[str, object], message: str) -> None:
     """The error begins with where the text came from."""
     document = {**document_of(Summary("full")), **change}
 
-    with pytest.raises(LockUsageError, match=told):
+    with pytest.raises(LockUsageError, match=message):
         from_json(json.dumps(document), "here")
 
 
 def test_a_name_that_stands_for_nothing_is_refused_with_what_would() -> None:
     """Such as a rung of a later version."""
-    text = to_json(summary_of_a_closed_path()).replace('"rung": "R2"', '"rung": "R9"')
+    text = to_json(summary_of_a_cycle()).replace('"rung": "R2"', '"rung": "R9"')
 
     with pytest.raises(LockUsageError, match=r"here: findings\[0\]: rung: 'R9' is none of R0, R1, R2"):
         from_json(text, "here")
@@ -84,7 +84,7 @@ def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[" * 200_000, "no JSON: it nests too deep"),
         ('{"format": ' + "9" * 5_000 + "}", "no JSON: a number has thousands of digits"),
@@ -93,9 +93,9 @@ def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
     ],
     ids=["deep", "digits", "megabytes", "deep enough for Python"],
 )
-def test_a_hostile_document_is_refused_in_a_line(text: str, told: str) -> None:
+def test_a_hostile_document_is_refused_in_a_line(text: str, message: str) -> None:
     """The error is ours, and shows of a value what somebody reads."""
-    with pytest.raises(LockUsageError, match=told) as caught:
+    with pytest.raises(LockUsageError, match=message) as caught:
         from_json(text, "here")
 
     assert str(caught.value).startswith("here: ")

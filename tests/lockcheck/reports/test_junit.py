@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree.ElementTree import Element, fromstring
 
-from support.lockcheck.lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.junit import to_junit
@@ -19,7 +19,7 @@ def parsed(text: str) -> Element:
 
 def test_each_finding_is_a_case_and_what_fails_is_a_failure_with_the_whole_report() -> None:
     """What is only noted passes, and says itself as output; the counts are those of the cases."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     root = parsed(to_junit(summary, DEFAULT_FAIL_ON))
     cases = list(root.iter("testcase"))
 
@@ -34,7 +34,7 @@ def test_each_finding_is_a_case_and_what_fails_is_a_failure_with_the_whole_repor
 
 def test_what_a_baseline_accepts_is_skipped_and_a_fault_is_an_error() -> None:
     """With the reason of the one, and what went wrong with the other."""
-    summary = replace(summary_of_a_closed_path(), faults=("KeyError: 1",))
+    summary = replace(summary_of_a_cycle(), faults=("KeyError: 1",))
     root = parsed(to_junit(summary, DEFAULT_FAIL_ON, accepted={summary.findings[0].fingerprint: "known"}))
     skipped, error = root.find(".//skipped"), root.find(".//error")
 
@@ -53,7 +53,7 @@ def test_where_nothing_was_found_one_case_passes() -> None:
 
 def test_signs_that_xml_cannot_say_are_replaced() -> None:
     """The names of locks and units are anybody's."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     finding = replace(summary.findings[0], text='a "lock" <\x00\x1b> & more')
     root = parsed(to_junit(replace(summary, findings=(finding,)), DEFAULT_FAIL_ON))
     failure = root.find(".//failure")

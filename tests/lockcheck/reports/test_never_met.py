@@ -10,9 +10,9 @@ from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Lock, Rung, session, unit
 from licorne.lockcheck.findings.text import finding_text
-from licorne.lockcheck.reports.apart import closed_apart
+from licorne.lockcheck.reports.across_sessions import cycles_across_sessions
 from licorne.lockcheck.reports.documents import from_json, to_json
-from licorne.lockcheck.reports.gathering import Gathered
+from licorne.lockcheck.reports.merging import MergedSummaries
 from licorne.lockcheck.sessions.summaries import Summary, merged
 
 if TYPE_CHECKING:
@@ -67,19 +67,19 @@ def up(role: str | None = None) -> Summary:
 
 def test_what_two_tests_do_is_shown_as_never_ran_together() -> None:
     """Each step with the test that took it and its stacks; at R1, for it was no deadlock and could not be."""
-    (finding,) = closed_apart(merged([down(), up()]))
-    told = finding_text(finding, {})
+    (finding,) = cycles_across_sessions(merged([down(), up()]))
+    text = finding_text(finding, {})
 
     assert finding.rung is Rung.R1
-    assert "a closed path over tests: application[W] -> node[W], then node[W] -> application[W]" in told
-    assert "its steps never ran together: application[W] -> node[W] in test_down" in told
-    assert "MainThread of test_up held node n1 [W], taken at" in told
+    assert "a closed path over tests: application[W] -> node[W], then node[W] -> application[W]" in text
+    assert "its steps never ran together: application[W] -> node[W] in test_down" in text
+    assert "MainThread of test_up held node n1 [W], taken at" in text
 
 
 def test_tests_of_one_role_are_judged_as_one_program() -> None:
     """At R2, where nothing guards the path; other roles are other programs."""
-    (finding,) = closed_apart(merged([down("server"), up("server")]))
-    (other,) = closed_apart(merged([down("server"), up("client")]))
+    (finding,) = cycles_across_sessions(merged([down("server"), up("server")]))
+    (other,) = cycles_across_sessions(merged([down("server"), up("client")]))
 
     assert (Rung.R2, Rung.R1) == (finding.rung, other.rung)
     assert "the program does this at the same time: the tests have the role server" in finding.why
@@ -102,7 +102,7 @@ def test_a_gate_other_keys_readers_and_tries_guard_a_path_of_one_role() -> None:
         (keyed, "the other one held node n2"),
         (readers, "only readers meet at node, unless a writer comes between them"),
     ):
-        (finding,) = closed_apart(merged(summaries))
+        (finding,) = cycles_across_sessions(merged(summaries))
         assert finding.rung is Rung.R1
         assert [why for why in finding.why if reason in why], finding.why
 
@@ -116,14 +116,14 @@ def test_a_step_that_only_tries_or_gives_up_closes_nothing(seconds: float) -> No
             assert c.application.acquire_write(seconds)
             c.application.release_write()
 
-    assert () == closed_apart(merged([down("server"), opened.summary()]))
+    assert () == cycles_across_sessions(merged([down("server"), opened.summary()]))
 
 
 def test_locks_without_a_key_are_known_again_by_their_class() -> None:
     """Their numbers differ from run to run."""
     one = seen("one", lambda _: (Lock("first"), Lock("second")), "server")
     two = seen("two", lambda _: (Lock("second"), Lock("first")), "server")
-    (finding,) = closed_apart(merged([one, two]))
+    (finding,) = cycles_across_sessions(merged([one, two]))
 
     assert finding.rung is Rung.R2
 
@@ -139,19 +139,19 @@ def test_what_one_test_has_found_itself_is_not_told_again() -> None:
     found = opened.summary()
 
     assert [Rung.R2] == [finding.rung for finding in found.findings]
-    assert () == closed_apart(merged([down(), up(), found]))
-    assert () == closed_apart(found)
+    assert () == cycles_across_sessions(merged([down(), up(), found]))
+    assert () == cycles_across_sessions(found)
 
 
 def test_three_tests_close_a_ring_and_all_is_gathered_and_read_back() -> None:
     """However many summaries come in between; roles survive a process of their own."""
-    gathered = Gathered("full")
+    merged_back = MergedSummaries("full")
     for held, wanted in (("first", "second"), ("second", "third"), ("third", "first")):
         summary = seen(f"test_{held}", lambda _, h=held, w=wanted: (Lock(h), Lock(w)), "ring")  # type: ignore[misc]
-        gathered.add(from_json(to_json(summary), "here"))
+        merged_back.add(from_json(to_json(summary), "here"))
         for _ in range(40):
-            gathered.add(Summary("full"))
-    summary, (finding,) = gathered.closed()
+            merged_back.add(Summary("full"))
+    summary, (finding,) = merged_back.with_cycles()
 
     assert (Rung.R2, 3) == (finding.rung, len(finding.edges))
     assert (finding,) == summary.findings

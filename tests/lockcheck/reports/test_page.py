@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
-from support.lockcheck.lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck.reports.page import BYTES_MAX, to_html
 from licorne.lockcheck.sessions.summaries import Summary
@@ -44,7 +44,7 @@ class Parts(HTMLParser):
 
 def test_the_page_holds_the_graph_the_findings_and_nothing_from_elsewhere() -> None:
     """Seven classes, seven nestings of them, three findings; names are escaped."""
-    page = to_html(summary_of_a_closed_path())
+    page = to_html(summary_of_a_cycle())
     parts = Parts(page)
 
     assert 7 == sum(tag == "rect" for tag, _ in parts.found)
@@ -58,10 +58,12 @@ def test_the_page_holds_the_graph_the_findings_and_nothing_from_elsewhere() -> N
 
 def test_a_page_of_very_much_stays_small_and_says_what_it_leaves_out() -> None:
     """The strongest evidence stays."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     findings = [replace(summary.findings[0], fingerprint=f"f{at}") for at in range(1000)]
-    nestings = [replace(one, held=f"{one.held}{at}é" * 3) for at in range(1000) for one in summary.nestings]
-    page = to_html(replace(summary, findings=tuple(findings), nestings=tuple(nestings)))
+    class_edges = [
+        replace(one, held=f"{one.held}{at}é" * 3) for at in range(1000) for one in summary.class_edges
+    ]
+    page = to_html(replace(summary, findings=tuple(findings), class_edges=tuple(class_edges)))
 
     assert len(page.encode()) <= BYTES_MAX
     assert 'id="f0"' in page
@@ -79,17 +81,17 @@ def test_a_page_of_nothing_says_so() -> None:
 
 def test_a_long_chain_of_classes_is_too_much_to_draw_but_no_error() -> None:
     """However long it is."""
-    summary = summary_of_a_closed_path()
-    chain = [replace(summary.nestings[0], held=f"c{at}", wanted=f"c{at + 1}") for at in range(2000)]
+    summary = summary_of_a_cycle()
+    chain = [replace(summary.class_edges[0], held=f"c{at}", wanted=f"c{at + 1}") for at in range(2000)]
 
-    assert "classes are too many to draw" in to_html(replace(summary, nestings=tuple(chain)))
+    assert "classes are too many to draw" in to_html(replace(summary, class_edges=tuple(chain)))
 
 
 @pytest.mark.skipif(BROWSER is None and "CI" not in os.environ, reason="chromium is not installed")
 def test_in_a_browser_the_address_filters_by_class(tmp_path: Path) -> None:
     """Only what speaks of the named classes alone stays; without names everything does."""
     path = tmp_path / "page.html"
-    path.write_text(to_html(summary_of_a_closed_path()), encoding="utf-8")
+    path.write_text(to_html(summary_of_a_cycle()), encoding="utf-8")
 
     everything = Parts(shown(path.as_uri(), tmp_path))
     filtered = Parts(shown(path.as_uri() + "#queue,application", tmp_path))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jsonschema import Draft7Validator
 from support.lockcheck.lock_corpus import RECORD
-from support.lockcheck.lock_reports import summary_of_a_closed_path
+from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck import Lock, session
 from licorne.lockcheck.reports.sarif import to_sarif
@@ -33,7 +33,7 @@ def a_log_without_stacks() -> Summary:
 
 def test_every_log_is_valid_by_the_schema_of_the_standard() -> None:
     """With findings on three rungs, with none, with what a baseline accepts, with faults, without stacks."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     names = {finding.fingerprint: "known" for finding in summary.findings}
     logs = [
         to_sarif(summary, ROOT),
@@ -49,7 +49,7 @@ def test_every_log_is_valid_by_the_schema_of_the_standard() -> None:
 
 def test_names_of_files_are_written_as_uris() -> None:
     """Spaces and signs of another meaning are quoted; so are places that are no files."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     finding = summary.findings[0]
     uris = []
     for file in (str(ROOT / "a b#c.py"), "<a b>"):
@@ -65,7 +65,7 @@ def test_names_of_files_are_written_as_uris() -> None:
 
 def test_each_finding_is_a_result_with_rule_level_place_and_fingerprint() -> None:
     """The rule that an index names is the rule of that name."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     log = json.loads(to_sarif(summary, ROOT))
     (run,) = log["runs"]
     rules = run["tool"]["driver"]["rules"]
@@ -81,7 +81,7 @@ def test_each_finding_is_a_result_with_rule_level_place_and_fingerprint() -> Non
 
 def test_a_closed_path_is_a_flow_of_threads_with_places_in_the_checkout() -> None:
     """Relative to its root; each thread takes, then wants."""
-    (run,) = json.loads(to_sarif(summary_of_a_closed_path(), ROOT))["runs"]
+    (run,) = json.loads(to_sarif(summary_of_a_cycle(), ROOT))["runs"]
     result = run["results"][0]
     (flow,) = result["codeFlows"]
     place = result["locations"][0]["physicalLocation"]
@@ -97,7 +97,7 @@ def test_a_closed_path_is_a_flow_of_threads_with_places_in_the_checkout() -> Non
 
 def test_what_lies_outside_of_the_root_keeps_its_whole_path(tmp_path: Path) -> None:
     """As a URI of a file."""
-    (run,) = json.loads(to_sarif(summary_of_a_closed_path(), tmp_path))["runs"]
+    (run,) = json.loads(to_sarif(summary_of_a_cycle(), tmp_path))["runs"]
 
     artifact = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert {
@@ -107,7 +107,7 @@ def test_what_lies_outside_of_the_root_keeps_its_whole_path(tmp_path: Path) -> N
 
 def test_what_a_baseline_accepts_is_suppressed_with_its_reason_and_faults_are_notified() -> None:
     """A reader shows it, but counts it not."""
-    summary = summary_of_a_closed_path()
+    summary = summary_of_a_cycle()
     name = summary.findings[0].fingerprint
     (run,) = json.loads(to_sarif(summary, ROOT, suppressed={name: "known"}))["runs"]
     (faulty,) = json.loads(to_sarif(Summary("full", faults=("KeyError: 1",)), ROOT))["runs"]

@@ -34,17 +34,17 @@ PARTS = (
     "judging._keeps_leaf",
     "judging._keeps_order",
     "judging._learn",
-    "judging.close_path",
-    "judging.fingerprint_of_path",
+    "judging.find_cycle",
+    "judging.fingerprint_of_cycle",
     "graph.Graph.add",
-    "order.Order.judge",
+    "order.Order.check",
     "watch.Watch.captured",
     "watch.Watch.tally",
     "watch.Watch.report_step",
     "watch.Watch.report_use",
     "watch.Watch.note",
     "watch.capture",
-    "watch.react",
+    "watch.act_on",
     "watch.fingerprint_of",
     "stepping.judge",
     "stepping._place",
@@ -52,12 +52,12 @@ PARTS = (
     "stepping._wrongly_released",
     "stepping._count_members",
     "statistics.UsageTally.fold",
-    "blocking._judge",
+    "blocking._check_held",
     "contracts._report",
     "units._report",
-    "checked_condition.CheckedCondition._tell",
-    "checked_condition.asks_again",
-    "waiting._break_circle",
+    "checked_condition.CheckedCondition._report_use",
+    "checked_condition.waits_in_loop",
+    "waiting._break_deadlock",
     "waiting._has_stalled",
 )
 """What the checker does, each in its own function."""
@@ -178,21 +178,21 @@ def ends_holding() -> bool:
     return not lock.acquire(blocking=False)
 
 
-def looked_at() -> Session:
+def checked_session() -> Session:
     """Return a session that knows an order, and has limits that waits and holds exceed."""
     return session(Order("outer < inner < member"), on=RECORD, timeout_seconds=0.001, max_hold_seconds=0.01)
 
 
 def checked() -> tuple[list[object], list[str]]:
     """Return what the program saw under a session, and the faults of that."""
-    with looked_at() as opened:
+    with checked_session() as opened:
         seen = program()
     return seen, opened.faults
 
 
 def test_the_program_makes_every_mistake() -> None:
     """Otherwise a part that is broken would not run; and unchecked it sees the same."""
-    with looked_at() as opened:
+    with checked_session() as opened:
         seen = program()
 
     assert set(Kind) - {finding.kind for finding in opened.findings} == {Kind.DEADLOCK}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
-from licorne.lockcheck.checking import judging
+from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.witness import role_of
 from licorne.lockcheck.prediction.prediction import predict
@@ -408,10 +408,10 @@ def test_where_there_is_no_room_for_a_trace_no_program_runs(
     program = tmp_path / "program.py"
     program.write_text("print('runs')")
     code = main(["record", "--trace", str(tmp_path / "locks.lct"), str(program)])
-    told = capsys.readouterr()
+    output = capsys.readouterr()
 
-    assert (2, "") == (code, told.out)
-    assert "No space left" in told.err
+    assert (2, "") == (code, output.out)
+    assert "No space left" in output.err
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system kills no processes")
@@ -426,13 +426,15 @@ def test_a_killed_process_leaves_all_that_its_threads_had_done(tmp_path: Path) -
     finally:
         program.kill()
         program.communicate()
-    told = {int(unit): int(times) for unit, times in lines}
+    output = {int(execution): int(times) for execution, times in lines}
     trace = read_trace(path)
-    left = Counter(trace.units[event.unit].name for event in trace.events if event.kind is EventKind.LEFT)
+    left = Counter(
+        trace.executions[event.execution].name for event in trace.events if event.kind is EventKind.LEFT
+    )
 
     assert -signal.SIGKILL == program.returncode
-    assert {0, 1, 2} == set(told)
-    assert all(left[f"worker-{unit}"] >= 2 * times for unit, times in told.items())
+    assert {0, 1, 2} == set(output)
+    assert all(left[f"worker-{execution}"] >= 2 * times for execution, times in output.items())
     assert trace.notices[-1].startswith("the trace was not closed: it is cut off at offset ")
     assert predict(trace).found == ()
 
@@ -536,7 +538,7 @@ def test_what_the_checker_itself_triggers_is_left_out_wholly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as by a finalizer: also where a new segment has begun before it lets go of its lock."""
-    path, plain = tmp_path / "locks.lct", judging._keeps_leaf
+    path, plain = tmp_path / "locks.lct", acquisition_checks._keeps_leaf
     with recording(path, segment_bytes=8192) as opened:
         lock, other = RLock("a"), RLock("b")
         take(lock)
@@ -551,7 +553,7 @@ def test_what_the_checker_itself_triggers_is_left_out_wholly(
             take(lock, in_another_thread)
             return plain(*given)  # type: ignore[arg-type] # passed on
 
-        monkeypatch.setattr(judging, "_keeps_leaf", with_finalizer)
+        monkeypatch.setattr(acquisition_checks, "_keeps_leaf", with_finalizer)
         take(RLock("new"))
     trace = read_trace(path)
     kinds = [

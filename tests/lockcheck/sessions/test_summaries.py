@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.lockcheck.lock_corpus import RECORD, hold
-from support.lockcheck.lock_reports import a_closed_path, a_sound_program
+from support.lockcheck.lock_reports import a_cycle, a_sound_program
 
 from licorne.lockcheck import Lock, Rung, session, unit
 from licorne.lockcheck.findings.text import suggestion
@@ -12,13 +12,13 @@ from licorne.lockcheck.sessions.summaries import merged
 
 def test_a_summary_has_the_strongest_finding_first_and_nestings_with_their_places() -> None:
     """Each nesting with the session that saw it first, and both stacks."""
-    summary = a_closed_path().summary()
-    nesting = next(one for one in summary.nestings if str(one) == "application[W] -> queue[W]")
+    summary = a_cycle().summary()
+    class_edge = next(one for one in summary.class_edges if str(one) == "application[W] -> queue[W]")
 
     assert [Rung.R2, Rung.R1, Rung.R0] == [finding.rung for finding in summary.findings]
-    assert (1, True, "test_it") == (nesting.count, nesting.waits, nesting.test)
-    assert nesting.example.hold_stack
-    assert nesting.example.want_stack
+    assert (1, True, "test_it") == (class_edge.count, class_edge.waits, class_edge.test)
+    assert class_edge.example.hold_stack
+    assert class_edge.example.want_stack
 
 
 def test_what_is_only_tried_is_told_apart() -> None:
@@ -28,14 +28,14 @@ def test_what_is_only_tried_is_told_apart() -> None:
         with outer:
             assert inner.acquire(blocking=False)
             inner.release()
-    (nesting,) = opened.summary().nestings
+    (class_edge,) = opened.summary().class_edges
 
-    assert not nesting.waits
+    assert not class_edge.waits
 
 
 def test_merging_counts_the_same_finding_once_and_keeps_who_saw_it_first() -> None:
     """By fingerprint; nestings by classes and modes, orders by what they say."""
-    first, second = a_closed_path("first").summary(), a_closed_path("second").summary()
+    first, second = a_cycle("first").summary(), a_cycle("second").summary()
     both = merged([first, second, a_sound_program().summary()])
 
     assert [finding.fingerprint for finding in first.findings] == [
@@ -43,7 +43,7 @@ def test_merging_counts_the_same_finding_once_and_keeps_who_saw_it_first() -> No
     ]
     assert {2} == {finding.count for finding in both.findings}
     assert {"first"} == {finding.test for finding in both.findings}
-    assert {*map(str, first.nestings), "partition[R] -> queue[W]"} == {*map(str, both.nestings)}
+    assert {*map(str, first.class_edges), "partition[R] -> queue[W]"} == {*map(str, both.class_edges)}
     assert 1 == len(both.orders)
 
 

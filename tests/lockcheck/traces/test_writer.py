@@ -15,7 +15,7 @@ from licorne.lockcheck.findings.evidence import Frame
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.traces.trace import Event, EventKind, TracedLock, TracedUnit
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
 from licorne.lockcheck.traces.writer import TraceWriter
 
 if TYPE_CHECKING:
@@ -47,15 +47,19 @@ def test_what_is_written_is_read(
     path: Path, events: list[Event], name: str, key: str | None, line: int
 ) -> None:
     """Every event, in order, with all names."""
-    unit, lock, site = TracedUnit(name, "role"), TracedLock(name, key, None), Frame(name, line, "f", "source")
+    execution, lock, site = (
+        TracedExecution(name, "role"),
+        TracedLock(name, key, None),
+        Frame(name, line, "f", "source"),
+    )
 
-    things = {EventKind.JOIN: unit, EventKind.SIGNAL: None, EventKind.AWAIT: None}
+    things = {EventKind.JOIN: execution, EventKind.SIGNAL: None, EventKind.AWAIT: None}
 
     def write() -> None:
         writer = TraceWriter(path, 8192, 64)
         for event in events:
             thing = things.get(event.kind, lock)
-            writer.event(event, lambda thing=thing, at=event.site: (unit, thing, site if at else None))  # type: ignore[misc] # bound
+            writer.event(event, lambda thing=thing, at=event.site: (execution, thing, site if at else None))  # type: ignore[misc] # bound
         writer.close()
 
     write()
@@ -63,7 +67,7 @@ def test_what_is_written_is_read(
 
     assert tuple(events) == trace.events
     assert trace.notices == ()
-    assert dict.fromkeys({event.unit for event in events}, unit).items() <= trace.units.items()
+    assert dict.fromkeys({event.execution for event in events}, execution).items() <= trace.executions.items()
     assert {lock} >= set(trace.locks.values())
     assert dict.fromkeys({event.site for event in events} - {0}, site) == trace.sites
 
@@ -72,10 +76,10 @@ def test_more_names_than_a_segment_can_number_go_into_the_next(tmp_path: Path) -
     """However large the segments are."""
     path = tmp_path / "locks.lct"
     writer = TraceWriter(path, 1 << 22, 2)
-    unit = TracedUnit("unit", "unit")
+    execution = TracedExecution("unit", "unit")
     events = [Event(EventKind.SIGNAL, 1, number) for number in range(1, 70_001)]
     for event in events:
-        writer.event(event, lambda: (unit, None, None))
+        writer.event(event, lambda: (execution, None, None))
     used_bytes = writer.used_bytes
     writer.close()
 
@@ -91,12 +95,12 @@ def test_a_segment_that_was_left_takes_nothing_more(
     take_for_granted(monkeypatch, has_interpreter_lock=has_interpreter_lock)
     path = tmp_path / "locks.lct"
     writer = TraceWriter(path, 8192, 4)
-    unit, lock = TracedUnit("unit", "unit"), TracedLock("x" * 200, None, None)
-    write, (word,) = writer.event(Event(EventKind.TOOK, 1, 1), lambda: (unit, lock, None))
+    execution, lock = TracedExecution("unit", "unit"), TracedLock("x" * 200, None, None)
+    write, (word,) = writer.event(Event(EventKind.TOOK, 1, 1), lambda: (execution, lock, None))
     number, now = 1, write
     while now == write:
         number += 1
-        now, _ = writer.event(Event(EventKind.TOOK, 1, number), lambda: (unit, lock, None))
+        now, _ = writer.event(Event(EventKind.TOOK, 1, number), lambda: (execution, lock, None))
 
     with pytest.raises(ValueError, match="closed"):
         write(word)

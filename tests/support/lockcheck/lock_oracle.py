@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck import Session
     from licorne.lockcheck.findings.evidence import Mode, RWPolicy
-    from licorne.lockcheck.holding.chains import Unit
+    from licorne.lockcheck.holding.chains import Execution
 
 __all__ = ["Explorer", "State", "Step", "checker_says", "deadlocks", "in_order", "refuses", "run_in_turn"]
 
@@ -281,7 +281,7 @@ class _Run:
         for act in acts_of(part):
             if isinstance(act, int):
                 if not skipped:
-                    _joined(self.opened.watch.named_units[str(act)])
+                    _joined(self.opened.watch.named_executions[str(act)])
             elif skipped:
                 skipped += -1 if isinstance(act, str) else 1
             elif isinstance(act, str):
@@ -309,9 +309,9 @@ class _Run:
             (lock.release_read if take.mode == "R" else lock.release_write)()
 
 
-def _joined(ended: Unit) -> None:
+def _joined(ended: Execution) -> None:
     """Let the unit that runs know that another one has ended."""
-    local.unit.segment = learn(local.unit.segment, ended.segment)
-    runtime.cut_trie(local.unit)
+    local.execution.segment = learn(local.execution.segment, ended.segment)
+    runtime.cut_trie(local.execution)
     if runtime.recorder is not None:
         runtime.recorder.joined(ended, endless=True)

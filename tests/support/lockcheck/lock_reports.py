@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from licorne.lockcheck.findings.statistics import Spread
     from licorne.lockcheck.sessions.summaries import Summary
 
-__all__ = ["a_closed_path", "a_sound_program", "spread_of", "summary_of_a_closed_path"]
+__all__ = ["a_cycle", "a_sound_program", "spread_of", "summary_of_a_cycle"]
 
 ORDER = Order("queue < application < node; partition < queue", leaves=["node"])
 
 
-def a_closed_path(name: str = "test_it") -> Session:
+def a_cycle(name: str = "test_it") -> Session:
     """Return a session that found an unguarded path, a guarded one, and a broken declaration."""
     with session(ORDER, on=RECORD, name=name) as opened:
         queue, application = RWLock("queue", key="root.<a>"), RWLock("application", key="app-1")
@@ -45,9 +45,9 @@ def a_sound_program() -> Session:
     return opened
 
 
-def summary_of_a_closed_path() -> Summary:
+def summary_of_a_cycle() -> Summary:
     """Return what there is to say of the first."""
-    return a_closed_path().summary()
+    return a_cycle().summary()
 
 
 def spread_of(times: Iterable[int]) -> Spread:

@@ -13,7 +13,7 @@ from support.lockcheck.lock_oracle import acts_of
 from support.lockcheck.lock_programs import Take
 
 from licorne.lockcheck import RWLock, session, unit
-from licorne.lockcheck.checking.stops import witness_of
+from licorne.lockcheck.checking.scheduling_points import witness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,7 +9,7 @@ from support.lockcheck.lock_oracle import Explorer, in_order, run_in_turn
 
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedLock, TracedUnit
+from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock
 
 if TYPE_CHECKING:
     import random
@@ -54,7 +54,7 @@ def _run(program: Program, choose: Callable[[Explorer, State], State | None]) ->
         state = after
     return Trace(
         tuple(events),
-        {number: TracedUnit(f"t{number}", f"t{number}") for number in range(len(explorer.steps))},
+        {number: TracedExecution(f"t{number}", f"t{number}") for number in range(len(explorer.steps))},
         {number: TracedLock("lock", str(number), policy) for number, policy in enumerate(explorer.policies)},
         {},
     )
@@ -71,15 +71,19 @@ def recorded(program: Program, path: Path) -> Trace:
     kinds = {EventKind.TOOK, EventKind.FAILED, EventKind.LEFT, EventKind.JOIN}
     return Trace(
         tuple(_numbered(event, trace) for event in trace.events if event.kind in kinds),
-        {number: TracedUnit(str(number), str(number)) for number in range(len(program.threads))},
+        {number: TracedExecution(str(number), str(number)) for number in range(len(program.threads))},
         {int(str(lock.key)): lock for lock in trace.locks.values()},
         {},
     )
 
 
 def _numbered(event: Event, trace: Trace) -> Event:
-    number = trace.units[event.object].name if event.kind is EventKind.JOIN else trace.locks[event.object].key
-    return replace(event, unit=int(trace.units[event.unit].name), object=int(str(number)), site=0)
+    number = (
+        trace.executions[event.object].name if event.kind is EventKind.JOIN else trace.locks[event.object].key
+    )
+    return replace(
+        event, execution=int(trace.executions[event.execution].name), object=int(str(number)), site=0
+    )
 
 
 def _events(explorer: Explorer, before: State, after: State) -> list[Event]:
@@ -107,25 +111,25 @@ def comes_true(program: Program, prediction: Prediction) -> bool:
     state: State | None = explorer.start
     for event in prediction.witness:
         state = _after(explorer, state, event)
-    for stop in sorted(prediction.stops, key=lambda stop: stop.wanted.mode == "R"):
-        state = _waiting(explorer, state, stop.wanted.unit)
+    for point in sorted(prediction.points, key=lambda point: point.wanted.mode == "R"):
+        state = _waiting(explorer, state, point.wanted.execution)
     if state is None:
         return False
     places = state[0]
     return all(
-        places[stop.wanted.unit] == later[0][stop.wanted.unit]
+        places[point.wanted.execution] == later[0][point.wanted.execution]
         for later, _ in explorer.reached(state)
-        for stop in prediction.stops
+        for point in prediction.points
     )
 
 
 def _after(explorer: Explorer, state: State | None, event: Event) -> State | None:
     """Return the state after an event; none where it cannot happen."""
     while state is not None:
-        after = explorer.stepped(state, event.unit)
-        told = _events(explorer, state, after) if after is not None else []
-        if told:
-            return after if told == [event] else None
+        after = explorer.stepped(state, event.execution)
+        done = _events(explorer, state, after) if after is not None else []
+        if done:
+            return after if done == [event] else None
         state = after
     return None
 

@@ -18,29 +18,29 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from ..findings.evidence import Kind, Rung
-from ..findings.findings import Finding, fingerprint_of_path
+from ..findings.findings import Finding, fingerprint_of_cycle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..findings.findings import Edge
-    from ..sessions.summaries import Nesting, Summary
+    from ..sessions.summaries import ObservedEdge, Summary
 
-__all__ = ["closed_apart"]
+__all__ = ["cycles_across_sessions"]
 
 _MODE: Final = re.compile(r" \[[RW]\]$")
 _SERIAL: Final = re.compile(r" #\d+$")
 """What a lock without a key is called by, after its class; another run calls it otherwise."""
 
 
-def closed_apart(summary: Summary) -> tuple[Finding, ...]:
+def cycles_across_sessions(summary: Summary) -> tuple[Finding, ...]:
     """Return what closes over the sessions of a summary, and over none of them alone."""
     known = {finding.fingerprint for finding in summary.findings}
     found: dict[str, Finding] = {}
     for role in summary.roles:
-        for path in _paths(role.nestings):
+        for path in _paths(role.class_edges):
             _add(found, _finding(path, _guards(path), role.name))
-    for path in _paths(summary.nestings):
+    for path in _paths(summary.class_edges):
         _add(found, _finding(path, [_never_met(path), *_readers(path)], None))
     names = {_other_name(finding): finding for finding in found.values()}
     return tuple(one for name, one in names.items() if not known & {name, one.fingerprint})
@@ -52,15 +52,15 @@ def _add(found: dict[str, Finding], finding: Finding) -> None:
         found[finding.fingerprint] = finding
 
 
-def _finding(path: Sequence[Nesting], guards: list[str], role: str | None) -> Finding:
+def _finding(path: Sequence[ObservedEdge], guards: list[str], role: str | None) -> Finding:
     names = [str(one) for one in path]
     return Finding(
         Rung.R1 if guards else Rung.R2,
         Kind.CYCLE,
         "a closed path over tests: " + ", then ".join(names),
-        tuple(replace(one.example, unit=f"{one.example.unit} of {one.test}") for one in path),
+        tuple(replace(one.example, execution=f"{one.example.execution} of {one.test}") for one in path),
         tuple(guards) or (f"the program does this at the same time: the tests have the role {role}", _FREE),
-        fingerprint=fingerprint_of_path("classes", names),
+        fingerprint=fingerprint_of_cycle("classes", names),
     )
 
 
@@ -69,31 +69,33 @@ _FREE: Final = "no lock is held in two of the steps in modes that exclude each o
 
 def _other_name(finding: Finding) -> str:
     """Return the fingerprint that a session gives to the same path, where it closes over instances."""
-    names = [str(edge.nesting).replace(" -> ", "->") for edge in finding.edges]
-    return fingerprint_of_path("cycle", names)
+    names = [str(edge.class_edge).replace(" -> ", "->") for edge in finding.edges]
+    return fingerprint_of_cycle("cycle", names)
 
 
 # ------------------------------------------------------------------------------------------ paths
 
 
-def _paths(nestings: Sequence[Nesting]) -> Iterator[tuple[Nesting, ...]]:
+def _paths(class_edges: Sequence[ObservedEdge]) -> Iterator[tuple[ObservedEdge, ...]]:
     """Yield a shortest closed path through each nesting, once each; strong ones where there are any."""
-    usable = [one for one in nestings if one.endless and one.held != one.wanted]
-    after: dict[str, list[Nesting]] = {}
+    usable = [one for one in class_edges if one.endless and one.held != one.wanted]
+    after: dict[str, list[ObservedEdge]] = {}
     for one in usable:
         after.setdefault(one.held, []).append(one)
     seen: set[tuple[str, ...]] = set()
     for start in usable:
-        path = _closed(start, after, strong=True) or _closed(start, after, strong=False)
+        path = _shortest_cycle(start, after, strong=True) or _shortest_cycle(start, after, strong=False)
         names = tuple(map(str, path))
         if path and len({one.test for one in path}) > 1 and names not in seen:
             seen.add(names)
             yield path
 
 
-def _closed(start: Nesting, after: dict[str, list[Nesting]], *, strong: bool) -> tuple[Nesting, ...]:
+def _shortest_cycle(
+    start: ObservedEdge, after: dict[str, list[ObservedEdge]], *, strong: bool
+) -> tuple[ObservedEdge, ...]:
     """Return a shortest path from a nesting back to it, the least name first; empty if there is none."""
-    pending: deque[tuple[Nesting, ...]] = deque([(start,)])
+    pending: deque[tuple[ObservedEdge, ...]] = deque([(start,)])
     seen = {str(start)}
     while pending:
         path = pending.popleft()
@@ -109,25 +111,25 @@ def _closed(start: Nesting, after: dict[str, list[Nesting]], *, strong: bool) ->
     return ()
 
 
-def _readers_meet(one: Nesting, following: Nesting) -> bool:
+def _readers_meet(one: ObservedEdge, following: ObservedEdge) -> bool:
     return "R" == one.wanted_mode == following.held_mode
 
 
 # ------------------------------------------------------------------------------------ what guards them
 
 
-def _never_met(path: Sequence[Nesting]) -> str:
+def _never_met(path: Sequence[ObservedEdge]) -> str:
     steps = ", ".join(f"{one} in {one.test}" for one in path)
     return f"its steps never ran together: {steps}"
 
 
-def _readers(path: Sequence[Nesting]) -> Iterator[str]:
+def _readers(path: Sequence[ObservedEdge]) -> Iterator[str]:
     for one, following in zip(path, (*path[1:], path[0]), strict=True):
         if _readers_meet(one, following):
             yield f"only readers meet at {one.wanted}, unless a writer comes between them"
 
 
-def _guards(path: Sequence[Nesting]) -> list[str]:
+def _guards(path: Sequence[ObservedEdge]) -> list[str]:
     """Say what keeps the steps of a path from being a deadlock, though they run at the same time."""
     reasons = list(_readers(path))
     for one, following in zip(path, (*path[1:], path[0]), strict=True):
@@ -136,8 +138,8 @@ def _guards(path: Sequence[Nesting]) -> list[str]:
             reasons.append(f"one wants {wanted}, the other one held {held}")
     for one, other in combinations(path, 2):
         reasons += [f"guarded by {gate}, held in both" for gate in _gates(one.example, other.example)]
-        if (one.test, one.example.unit) == (other.test, other.example.unit):
-            reasons.append(f"one unit does both: {one.example.unit} of {one.test}")
+        if (one.test, one.example.execution) == (other.test, other.example.execution):
+            reasons.append(f"one unit does both: {one.example.execution} of {one.test}")
     return list(dict.fromkeys(reasons))
 
 

@@ -38,30 +38,30 @@ def unit(name: str) -> Iterator[None]:
             body of a unit of this name.
     """
     watch = current()
-    before = local.unit
+    before = local.execution
     if watch is None:
         raise LockUsageError(f"the unit {name!r} needs a session to run in")
-    if before.node.grip is not None:
-        raise LockUsageError(f"{before.name} holds {before.node.grip} and cannot go on as {name!r}")
+    if before.node.acquisition is not None:
+        raise LockUsageError(f"{before.name} holds {before.node.acquisition} and cannot go on as {name!r}")
     with LATCH:
-        if name in watch.running_units:
+        if name in watch.running_executions:
             raise LockUsageError(f"the unit {name!r} runs already")
-        watch.running_units.add(name)
-        if name not in watch.named_units:
-            watch.named_units[name] = runtime.new_unit(name)
-        go_on_as(watch.named_units[name])
+        watch.running_executions.add(name)
+        if name not in watch.named_executions:
+            watch.named_executions[name] = runtime.new_execution(name)
+        go_on_as(watch.named_executions[name])
     try:
         yield
     finally:
         if runtime.ended is not None:
-            runtime.ended(local.unit)
+            runtime.ended(local.execution)
         go_on_as(before)
-        watch.running_units.discard(name)
+        watch.running_executions.discard(name)
 
 
 def held() -> tuple[str, ...]:
     """Return what the unit that runs holds, outermost first."""
-    return held_names(local.unit.node)
+    return held_names(local.execution.node)
 
 
 def fresh(lock: object) -> None:
@@ -71,7 +71,7 @@ def fresh(lock: object) -> None:
     """
     identity = identity_of(lock)
     if identity is not None:
-        identity.fresh_for = local.unit
+        identity.fresh_for = local.execution
 
 
 def publish(lock: object) -> None:
@@ -102,7 +102,7 @@ def note_write(lock: object, what: str) -> None:
 
 def _demand(lock: object, mode: Mode, kind: Kind, what: str) -> None:
     identity = identity_of(lock)
-    watch, runs = current(), local.unit
+    watch, runs = current(), local.execution
     if identity is None or watch is None or runs.inside:
         return
     modes = modes_held(identity, runs.node)
@@ -114,11 +114,11 @@ def _demand(lock: object, mode: Mode, kind: Kind, what: str) -> None:
 
 
 def _report(watch: Watch, identity: LockIdentity, mode: Mode, kind: Kind, what: str, *, reads: bool) -> None:
-    told = "is held for reading only" if reads else "is not held"
+    state_text = "is held for reading only" if reads else "is not held"
     if kind is Kind.CONTRACT:
-        text = f"{identity} must be held [{mode}], but {told}"
+        text = f"{identity} must be held [{mode}], but {state_text}"
     else:
         kind = Kind.READ_WRITE if reads else Kind.UNGUARDED_WRITE
-        text = f"{what} is written, but {identity} {told}"
-    innermost = list(held_nodes(local.unit.node))[:1]
+        text = f"{what} is written, but {identity} {state_text}"
+    innermost = list(held_nodes(local.execution.node))[:1]
     watch.report_use(kind, text, innermost, clause=f"{identity.name}[{mode}]")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from licorne.lockcheck.prediction.collector import collector_paused
+from licorne.lockcheck.prediction.gc_pause import gc_paused
+from licorne.lockcheck.prediction.pending import PendingAcquisitions
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.prediction.trace_index import TraceIndex
-from licorne.lockcheck.prediction.wishes import Wishes
-from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedLock, TracedUnit
+from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,25 +21,28 @@ if TYPE_CHECKING:
 Chain = tuple[int, tuple[tuple[int, "Mode"], ...]]
 
 
-def chain(unit: int, *locks: int, mode: Mode = "W") -> Chain:
+def chain(execution: int, *locks: int, mode: Mode = "W") -> Chain:
     """Return what a unit takes, each lock while it holds the ones before."""
-    return unit, tuple((lock, mode) for lock in locks)
+    return execution, tuple((lock, mode) for lock in locks)
 
 
 def trace_of(chains: Iterable[Chain], policy: RWPolicy | None = None) -> Trace:
     """Return the trace of units that take their chains one after the other."""
     events = []
-    for unit, locks in chains:
-        events += [Event(EventKind.TOOK, unit, lock, mode) for lock, mode in locks]
-        events += [Event(EventKind.LEFT, unit, lock, mode) for lock, mode in reversed(locks)]
+    for execution, locks in chains:
+        events += [Event(EventKind.TOOK, execution, lock, mode) for lock, mode in locks]
+        events += [Event(EventKind.LEFT, execution, lock, mode) for lock, mode in reversed(locks)]
     names = {event.object: TracedLock("lock", str(event.object), policy) for event in events}
-    units = {event.unit: TracedUnit(f"unit-{event.unit}", "unit") for event in events}
-    return Trace(tuple(events), units, names, {})
+    executions = {event.execution: TracedExecution(f"unit-{event.execution}", "unit") for event in events}
+    return Trace(tuple(events), executions, names, {})
 
 
 def wanted(chains: Iterable[Chain], policy: RWPolicy | None = None) -> list[tuple[int, int]]:
     """Return the units and locks of the wishes that a trace leaves to be searched."""
-    return [(wish.unit, wish.object) for wish in Wishes(TraceIndex(trace_of(chains, policy))).all]
+    return [
+        (pending.execution, pending.object)
+        for pending in PendingAcquisitions(TraceIndex(trace_of(chains, policy))).all
+    ]
 
 
 def test_where_all_go_the_same_way_nothing_is_searched() -> None:
@@ -68,7 +71,7 @@ def test_two_can_stand_beside_each_other_unless_a_gate_keeps_one_out(mode: Mode,
     """Readers of the gate pass it together."""
     chains: list[Chain] = [(1, ((9, mode), (1, "W"), (2, "W"))), (2, ((9, "R"), (2, "W"), (1, "W")))]
     trace = trace_of(chains, "reader")
-    one, other = Wishes(TraceIndex(trace)).all
+    one, other = PendingAcquisitions(TraceIndex(trace)).all
 
     assert one.can_stand_beside(other) is other.can_stand_beside(one) is together
     assert int(together) == len(predict(trace).found)
@@ -82,18 +85,18 @@ def test_one_wrong_chain_among_thousands_is_found() -> None:
 
     assert not predictions.given_up
     assert {frozenset({15, 105})} == {
-        frozenset(stop.wanted.object for stop in one.stops) for one in predictions.found
+        frozenset(point.wanted.object for point in one.points) for one in predictions.found
     }
 
 
 def test_the_collector_goes_on_after_work_in_bulk() -> None:
     """Also after an error; and stays off where it was."""
-    with pytest.raises(AssertionError, match="is off"), collector_paused():
+    with pytest.raises(AssertionError, match="is off"), gc_paused():
         assert gc.isenabled(), "is off"
     assert gc.isenabled()
     gc.disable()
     try:
-        with collector_paused():
+        with gc_paused():
             pass
         assert not gc.isenabled()
     finally:

@@ -12,54 +12,54 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..holding.chains import Unit, UnitWait
+    from ..holding.chains import Execution, ExecutionWait
 
-__all__ = ["circle_of"]
+__all__ = ["deadlock_of"]
 
-_Groups: TypeAlias = "list[list[Unit]]"
+_Groups: TypeAlias = "list[list[Execution]]"
 
 
-def circle_of(unit: Unit) -> list[Unit]:
+def deadlock_of(execution: Execution) -> list[Execution]:
     """Return units that wait for each other in a circle, beginning with one that is given; or none.
 
     A waiting unit does not change what it holds. So a circle that is seen twice, in the same waits, stood
     there in between, all at once.
     """
-    first = _find_circle(unit)
+    first = _find_deadlock(execution)
     if not first:
         return []
     waits = [member.wait for member in first]
-    again = _find_circle(unit)
+    again = _find_deadlock(execution)
     return first if first == again and all(m.wait is w for m, w in zip(first, waits, strict=True)) else []
 
 
-def _find_circle(start: Unit) -> list[Unit]:
+def _find_deadlock(start: Execution) -> list[Execution]:
     stuck = _stuck(_waiting(start))
     path = _way_back(start, stuck)
     return _with_stand_ins(path, stuck) if path else []
 
 
-def _waiting(start: Unit) -> dict[Unit, _Groups]:
+def _waiting(start: Execution) -> dict[Execution, _Groups]:
     """Return a unit and all that it waits for, near or far, with what each waits for itself."""
-    found: dict[Unit, _Groups] = {}
+    found: dict[Execution, _Groups] = {}
     pending = [start]
     while pending:
-        unit = pending.pop()
-        wait: UnitWait | None = unit.wait
-        if unit in found or wait is None or not wait.endless:
+        execution = pending.pop()
+        wait: ExecutionWait | None = execution.wait
+        if execution in found or wait is None or not wait.endless:
             continue
-        found[unit] = [group for group in wait.needs(unit) if group]
-        pending += [other for group in found[unit] for other in group]
+        found[execution] = [group for group in wait.needs(execution) if group]
+        pending += [other for group in found[execution] for other in group]
     return found
 
 
-def _stuck(waiting: dict[Unit, _Groups]) -> dict[Unit, _Groups]:
+def _stuck(waiting: dict[Execution, _Groups]) -> dict[Execution, _Groups]:
     """Return the units that can never go on, with the groups of which nobody can act."""
     stuck = waiting
     while True:
         left = {
-            unit: blocked
-            for unit, groups in stuck.items()
+            execution: blocked
+            for execution, groups in stuck.items()
             if (blocked := [group for group in groups if all(other in stuck for other in group)])
         }
         if left == stuck:
@@ -67,28 +67,30 @@ def _stuck(waiting: dict[Unit, _Groups]) -> dict[Unit, _Groups]:
         stuck = left
 
 
-def _way_back(start: Unit, stuck: dict[Unit, _Groups]) -> list[Unit]:
+def _way_back(start: Execution, stuck: dict[Execution, _Groups]) -> list[Execution]:
     """Return a shortest way along the waits from a unit back to itself; empty if there is none."""
-    paths: dict[Unit, list[Unit]] = {start: [start]} if start in stuck else {}
+    paths: dict[Execution, list[Execution]] = {start: [start]} if start in stuck else {}
     pending = list(paths)
-    for unit in pending:
-        for other in _blockers(stuck[unit]):
+    for execution in pending:
+        for other in _blockers(stuck[execution]):
             if other is start:
-                return paths[unit]
+                return paths[execution]
             if other not in paths:
-                paths[other] = [*paths[unit], other]
+                paths[other] = [*paths[execution], other]
                 pending.append(other)
     return []
 
 
-def _with_stand_ins(path: list[Unit], stuck: dict[Unit, _Groups]) -> list[Unit]:
+def _with_stand_ins(path: list[Execution], stuck: dict[Execution, _Groups]) -> list[Execution]:
     """Return a circle and all others that could act in place of one in it, if they were not stuck too."""
-    circle = list(path)
-    for place, unit in enumerate(circle):
-        groups = stuck[unit][:1] if place >= len(path) else [one for one in stuck[unit] if len(one) > 1]
-        circle += dict.fromkeys(other for other in _blockers(groups) if other not in circle)
-    return circle
+    deadlock = list(path)
+    for place, execution in enumerate(deadlock):
+        groups = (
+            stuck[execution][:1] if place >= len(path) else [one for one in stuck[execution] if len(one) > 1]
+        )
+        deadlock += dict.fromkeys(other for other in _blockers(groups) if other not in deadlock)
+    return deadlock
 
 
-def _blockers(groups: _Groups) -> Iterator[Unit]:
+def _blockers(groups: _Groups) -> Iterator[Execution]:
     return (other for group in groups for other in group)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["collector_paused"]
+__all__ = ["gc_paused"]
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Collect no garbage while the body runs; what it leaves behind is collected later."""
     was_on = gc.isenabled()
     gc.disable()

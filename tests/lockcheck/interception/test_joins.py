@@ -17,7 +17,7 @@ from licorne.lockcheck.holding.runtime import runtime
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from licorne.lockcheck.holding.chains import Unit, UnitWait
+    from licorne.lockcheck.holding.chains import Execution, ExecutionWait
     from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 LEVELS = pytest.mark.parametrize("level", ["order", "full"])
@@ -57,8 +57,8 @@ def test_a_join_under_the_lock_that_the_joined_thread_wants_is_broken(level: str
         assert 1 == len(joins_under_its_lock(Lock("shared")))
 
     (finding,) = deadlocks(opened)
-    assert {"joiner", "worker"} == {edge.unit for edge in finding.edges}
-    (joiner,) = [edge for edge in finding.edges if edge.unit == "joiner"]
+    assert {"joiner", "worker"} == {edge.execution for edge in finding.edges}
+    (joiner,) = [edge for edge in finding.edges if edge.execution == "joiner"]
     assert "the end of worker, in the way is worker" == joiner.wanted
     assert "joins" in joiner.want_stack[0].function
 
@@ -109,7 +109,7 @@ def test_what_runs_as_another_unit_on_the_joined_thread_counts() -> None:
             held.set()
             worker.join()
 
-    assert {"MainThread", "inner"} == {edge.unit for edge in deadlocks(opened)[0].edges}
+    assert {"MainThread", "inner"} == {edge.execution for edge in deadlocks(opened)[0].edges}
 
 
 def result(future: Future[Any], _: ThreadPoolExecutor) -> None:
@@ -299,31 +299,31 @@ def test_a_wait_for_the_first_result_needs_nobody_once_there_is_one() -> None:
     with checked() as opened, ThreadPoolExecutor(1) as pool:
         lock = Lock("shared", check="order")
         with lock:
-            stuck = pool.submit(_take_and_let_go, lock)
+            stuck = pool.submit(_take_and_release, lock)
             waiter = threading.Thread(
                 target=concurrent.futures.wait,
                 args=([stuck, promise],),
                 kwargs={"return_when": concurrent.futures.FIRST_COMPLETED},
             )
             waiter.start()
-            wait, unit_of_waiter = wait_of(waiter.name)
+            wait, execution_of_waiter = wait_of(waiter.name)
             promise.set_result(7)
 
-            assert [] == wait.needs(unit_of_waiter)
+            assert [] == wait.needs(execution_of_waiter)
             waiter.join(WAIT_SECONDS_MAX)
     assert not deadlocks(opened)
 
 
-def _take_and_let_go(lock: ExclusiveLock) -> None:
+def _take_and_release(lock: ExclusiveLock) -> None:
     with lock:
         pass
 
 
-def wait_of(name: str) -> tuple[UnitWait, Unit]:
+def wait_of(name: str) -> tuple[ExecutionWait, Execution]:
     """Wait until a thread waits; return for what."""
     limit = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < limit:
-        for one in runtime.all_units():
+        for one in runtime.all_executions():
             if one.name == name and one.wait is not None:
                 return one.wait, one
         time.sleep(0)

@@ -10,53 +10,55 @@ from typing import TYPE_CHECKING
 
 from ..findings.evidence import Kind
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import NONE_BELOW, SWEEP_MIN, Grip, TrieNode, held_nodes, holds_of
+from ..holding.chains import NONE_BELOW, SWEEP_MIN, Acquisition, TrieNode, held_nodes, holds_of
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller
+from .acquisition_checks import check_acquisition
 from .active import current
-from .judging import judge
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from ..findings.evidence import Mode
-    from ..holding.chains import LockIdentity, Unit
+    from ..holding.chains import Execution, LockIdentity
     from .watch import Watch
 
-__all__ = ["entered", "fold", "here", "let_go", "many_members", "step", "step_from"]
+__all__ = ["entered", "fold", "here", "many_members", "release_held", "take_slow_path", "take_slow_path_at"]
 
 
-def step(unit: Unit, grip: Grip) -> TrieNode:
+def take_slow_path(execution: Execution, acquisition: Acquisition) -> TrieNode:
     """Judge an acquisition that the unit's trie does not know, and return its place there.
 
     Raises:
         LockOrderError, DeadlockPossibleError: what was found is to be raised; nothing was taken.
     """
-    return step_from(unit, grip, caller(), by_place=False)
+    return take_slow_path_at(execution, acquisition, caller(), by_place=False)
 
 
-def step_from(unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool = True) -> TrieNode:
-    """Judge an acquisition in a frame of the program, and know it again there; see `step`.
+def take_slow_path_at(
+    execution: Execution, acquisition: Acquisition, frame: FrameType | None, *, by_place: bool = True
+) -> TrieNode:
+    """Judge an acquisition in a frame of the program, and know it again there; see `take_slow_path`.
 
     Args:
-        unit: who wants the lock.
-        grip: how it wants it.
+        execution: who wants the lock.
+        acquisition: how it wants it.
         frame: where.
         by_place: whether it is also known there after it was taken elsewhere.
     """
     watch = current()
-    if watch is None or unit.inside:
+    if watch is None or execution.inside:
         if watch is not None:
             watch.skipped += 1
-        return TrieNode(unit, unit.node, grip, None)
+        return TrieNode(execution, execution.node, acquisition, None)
     return watch.guarded_on(
-        unit,
-        lambda: _step(watch, unit, grip, frame, by_place=by_place),
-        lambda: TrieNode(unit, unit.node, grip, None),
+        execution,
+        lambda: _slow_path(watch, execution, acquisition, frame, by_place=by_place),
+        lambda: TrieNode(execution, execution.node, acquisition, None),
     )
 
 
-def here(unit: Unit, grip: Grip, after: TrieNode) -> TrieNode:
+def here(execution: Execution, acquisition: Acquisition, after: TrieNode) -> TrieNode:
     """Return the place of an acquisition in the trie where it is known, maybe from elsewhere in the code.
 
     The checked locks do the same in line where they are entered by `with`.
@@ -64,36 +66,38 @@ def here(unit: Unit, grip: Grip, after: TrieNode) -> TrieNode:
     frame = caller()
     if frame is None or (after.code is frame.f_code and after.instruction == frame.f_lasti):
         return after
-    return step_from(unit, grip, frame)
+    return take_slow_path_at(execution, acquisition, frame)
 
 
-def _step(watch: Watch, unit: Unit, grip: Grip, frame: FrameType | None, *, by_place: bool) -> TrieNode:
-    if unit.node.owner is not watch:
-        unit.node = _moved(unit, watch)
-    at = unit.node
-    place = (grip, frame.f_code, frame.f_lasti) if frame is not None else (grip, None, -1)
+def _slow_path(
+    watch: Watch, execution: Execution, acquisition: Acquisition, frame: FrameType | None, *, by_place: bool
+) -> TrieNode:
+    if execution.node.owner is not watch:
+        execution.node = _moved(execution, watch)
+    at = execution.node
+    place = (acquisition, frame.f_code, frame.f_lasti) if frame is not None else (acquisition, None, -1)
     known = at.next.get(place)
     if known is not None:
-        at.next[grip] = known  # it was judged when it was taken from here
+        at.next[acquisition] = known  # it was judged when it was taken from here
         return known
-    node = TrieNode(unit, at, grip, watch)
+    node = TrieNode(execution, at, acquisition, watch)
     if frame is not None:
         _place(node, watch, frame)
     node.stack = watch.captured(frame)
-    again = next(holds_of(grip.lock, at), None)
-    if again is not None and grip.lock.reentrant:
+    again = next(holds_of(acquisition.lock, at), None)
+    if again is not None and acquisition.lock.reentrant:
         sound = True
     elif again is not None:
         sound = _wants_again(watch, node, again)
     else:
-        if grip.lock.fresh_for not in {None, unit}:
-            grip.lock.fresh_for = None
-        sound = judge(watch, node, tuple(held_nodes(at)))
-    if sound and grip.lock.fresh_for is None:
+        if acquisition.lock.fresh_for not in {None, execution}:
+            acquisition.lock.fresh_for = None
+        sound = check_acquisition(watch, node, tuple(held_nodes(at)))
+    if sound and acquisition.lock.fresh_for is None:
         forgotten = at.next  # keys may have finalizers, which are not to run under the latch
         with LATCH:
             if runtime.watch is watch:
-                _remember(at, node, grip, *((place,) if by_place else ()))
+                _remember(at, node, acquisition, *((place,) if by_place else ()))
         del forgotten
     return node
 
@@ -110,7 +114,9 @@ def _remember(at: TrieNode, node: TrieNode, *asked: object) -> None:
 def _sweep(at: TrieNode) -> None:
     """Forget nestings of locks that are gone; what is left has to double before the next time."""
     at.next = {
-        place: node for place, node in at.next.items() if node.grip is not None and node.grip.lock.alive
+        place: node
+        for place, node in at.next.items()
+        if node.acquisition is not None and node.acquisition.lock.alive
     }
     at.sweep_at = max(SWEEP_MIN, 2 * len(at.next))
 
@@ -118,20 +124,20 @@ def _sweep(at: TrieNode) -> None:
 def _place(node: TrieNode, watch: Watch, frame: FrameType) -> None:
     """Note where a node is in the code, and where its times go."""
     node.code, node.instruction = frame.f_code, frame.f_lasti
-    if node.grip is not None:
-        node.tally = watch.tally(node.grip, frame)
+    if node.acquisition is not None:
+        node.tally = watch.tally(node.acquisition, frame)
     if node.tally is not None:
         node.holds = node.tally.holds
 
 
 def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
     """Report a lock that its holder wants once more; trying is no mistake, it simply fails."""
-    grip, held = node.grip, holding.grip
-    if grip is None or held is None or grip.attempt == "try":
+    acquisition, held = node.acquisition, holding.acquisition
+    if acquisition is None or held is None or acquisition.attempt == "try":
         return True
-    if held.mode == "R" and grip.mode == "W":
+    if held.mode == "R" and acquisition.mode == "W":
         kind, why = Kind.UPGRADE, "the writer waits for all readers to leave, and is one itself"
-    elif grip.lock.answers:
+    elif acquisition.lock.answers:
         kind, why = Kind.RECURSION, "it would wait for its own answer"
     elif held.mode == "R":
         kind, why = (
@@ -142,7 +148,7 @@ def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
         kind, why = Kind.RECURSION, "the lock is not re-entrant, and nobody else can release it"
     watch.report_step(
         kind,
-        f"{grip.lock} is held [{held.mode}] and wanted [{grip.mode}] again",
+        f"{acquisition.lock} is held [{held.mode}] and wanted [{acquisition.mode}] again",
         node,
         [holding],
         why=(why,),
@@ -150,16 +156,16 @@ def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
     return False
 
 
-def _moved(unit: Unit, watch: Watch) -> TrieNode:
+def _moved(execution: Execution, watch: Watch) -> TrieNode:
     """Return what a unit holds as nodes of the active session."""
-    at = TrieNode(unit, None, None, watch)
-    for old in reversed(list(held_nodes(unit.node))):
+    at = TrieNode(execution, None, None, watch)
+    for old in reversed(list(held_nodes(execution.node))):
         at = _copied(old, at, watch)
     return at
 
 
 def _copied(old: TrieNode, parent: TrieNode, owner: object) -> TrieNode:
-    node = TrieNode(old.unit, parent, old.grip, owner)
+    node = TrieNode(old.execution, parent, old.acquisition, owner)
     node.code, node.instruction, node.stack = old.code, old.instruction, old.stack
     if owner is old.owner:
         node.since, node.tally, node.holds = old.since, old.tally, old.holds
@@ -184,31 +190,39 @@ def entered(node: TrieNode, after: TrieNode) -> None:
 def many_members(node: TrieNode, after: TrieNode) -> None:
     """Count the members of a class that were taken below one hold, and report a walk under a lock."""
     watch = current()
-    grip = after.grip
-    if watch is None or grip is None or node.unit.inside or node.visits <= watch.policy.members_max:
+    acquisition = after.acquisition
+    if (
+        watch is None
+        or acquisition is None
+        or node.execution.inside
+        or node.visits <= watch.policy.members_max
+    ):
         return
-    if node.grip is not None and node.grip.lock.answers:  # an actor may visit what it likes
+    if node.acquisition is not None and node.acquisition.lock.answers:  # an actor may visit what it likes
         return
-    watch.guarded_on(node.unit, lambda: _count_members(watch, node, after, grip), lambda: None)
+    watch.guarded_on(node.execution, lambda: _count_members(watch, node, after, acquisition), lambda: None)
 
 
-def _count_members(watch: Watch, node: TrieNode, after: TrieNode, grip: Grip) -> None:
+def _count_members(watch: Watch, node: TrieNode, after: TrieNode, acquisition: Acquisition) -> None:
     members = {
-        below.grip.lock.serial
+        below.acquisition.lock.serial
         for below in list(node.next.values())
         if below.parent_since == node.since
-        and below.grip is not None
-        and below.grip.lock.name == grip.lock.name
+        and below.acquisition is not None
+        and below.acquisition.lock.name == acquisition.lock.name
     }
-    if len(members) <= watch.policy.members_max or node.grip is None:
+    if len(members) <= watch.policy.members_max or node.acquisition is None:
         return
     node.visits = -(1 << 60)
     order = watch.policy.order
     if order is not None and order.allows_walk(
-        node.grip.lock.name, node.grip.mode, grip.lock.name, grip.mode
+        node.acquisition.lock.name, node.acquisition.mode, acquisition.lock.name, acquisition.mode
     ):
         return
-    text = f"{len(members)} {grip.lock.name} locks were taken one by one while {node.grip} was held"
+    text = (
+        f"{len(members)} {acquisition.lock.name} locks were taken one by one "
+        f"while {node.acquisition} was held"
+    )
     advice = "copy the members under the lock, let go of it, and then visit them"
     watch.report_step(Kind.ITERATION, text, after, [node], why=(advice,))
 
@@ -221,30 +235,30 @@ def fold(node: TrieNode) -> None:
             watch.guarded(node.tally.fold, node.holds.clear)
 
 
-def let_go(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
+def release_held(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
     """Take a grip out of what a unit holds, wherever it stands.
 
     Returns:
         False where the unit does not hold it: a finding then, which may be raised.
     """
-    if _take_out(unit, lock, mode):
+    if _take_out(execution, lock, mode):
         return True
     watch = current()
-    if watch is not None and not unit.inside:
-        watch.guarded_on(unit, lambda: _wrongly_released(watch, unit, lock, mode), lambda: None)
+    if watch is not None and not execution.inside:
+        watch.guarded_on(execution, lambda: _wrongly_released(watch, execution, lock, mode), lambda: None)
     return False
 
 
-def _take_out(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
+def _take_out(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
     """Take the innermost grip of a lock out of what a unit holds; tell whether there was one."""
     above: list[TrieNode] = []
-    for node in held_nodes(unit.node):
-        if node.grip is not None and node.grip.lock is lock and node.grip.mode == mode:
+    for node in held_nodes(execution.node):
+        if node.acquisition is not None and node.acquisition.lock is lock and node.acquisition.mode == mode:
             at = node.parent
             for old in reversed(above):
                 at = _copied(old, at, old.owner) if at is not None else None
             if at is not None:
-                unit.node = at
+                execution.node = at
             if node.tally is not None and node.since:
                 node.holds.append(perf_counter_ns() - node.since)
                 if len(node.holds) > PENDING_MAX:
@@ -254,25 +268,28 @@ def _take_out(unit: Unit, lock: LockIdentity, mode: Mode) -> bool:
     return False
 
 
-def _wrongly_released(watch: Watch, unit: Unit, lock: LockIdentity, mode: Mode) -> None:
-    mine = list(holds_of(lock, unit.node))
+def _wrongly_released(watch: Watch, execution: Execution, lock: LockIdentity, mode: Mode) -> None:
+    mine = list(holds_of(lock, execution.node))
     others = [
         (other, node)
-        for other in runtime.all_units()
-        if other is not unit
+        for other in runtime.all_executions()
+        if other is not execution
         for node in holds_of(lock, other.node)
     ]
-    if mine and mine[0].grip is not None:
-        told = f"it holds [{mine[0].grip.mode}]"
+    if mine and mine[0].acquisition is not None:
+        holder_text = f"it holds [{mine[0].acquisition.mode}]"
     elif others:
-        told = f"{others[0][0].name} holds it"
+        holder_text = f"{others[0][0].name} holds it"
     else:
-        told = "nobody holds it"
-    grip = Grip(lock, mode) if unit.node.grip is not None else None
-    node = TrieNode(unit, unit.node, grip, watch)
+        holder_text = "nobody holds it"
+    acquisition = Acquisition(lock, mode) if execution.node.acquisition is not None else None
+    node = TrieNode(execution, execution.node, acquisition, watch)
     holders = mine or [node for _, node in others[:1]]
     watch.report_step(
-        Kind.WRONG_RELEASE, f"{lock} [{mode}] is released by {unit.name}, but {told}", node, holders
+        Kind.WRONG_RELEASE,
+        f"{lock} [{mode}] is released by {execution.name}, but {holder_text}",
+        node,
+        holders,
     )
     if not mine and others and not lock.shared:
         _take_out(others[0][0], lock, mode)  # the program goes on, and the lock is free then

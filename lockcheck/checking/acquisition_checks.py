@@ -6,27 +6,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..findings.evidence import Kind, Rung
-from ..findings.findings import Edge, Finding, fingerprint_of_path
+from ..findings.findings import Edge, Finding, fingerprint_of_cycle
 from ..findings.levels import Level
-from ..holding.chains import nesting_of
+from ..holding.chains import class_edge_text
 from ..holding.runtime import LATCH
 from ..holding.stacks import resolve
-from .cycles import close_path
-from .graph import Dependency, Held
-from .stops import stops_of_path
+from .cycles import find_cycle
+from .graph import Dependency, HeldLock
+from .scheduling_points import points_of_cycle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..findings.nestings import ClassEdge
+    from ..findings.class_edges import ClassEdge
     from ..holding.chains import TrieNode
-    from .cycles import Closed
+    from .cycles import Cycle
     from .watch import Watch
 
-__all__ = ["edge_of_dependency", "edges_of_path", "judge"]
+__all__ = ["check_acquisition", "edge_of_dependency", "edges_of_cycle"]
 
 
-def judge(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
+def check_acquisition(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
     """Judge an acquisition that is new; `held` is what its unit holds, innermost first.
 
     Returns:
@@ -44,91 +44,93 @@ def judge(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
 
 
 def _keeps_leaf(watch: Watch, node: TrieNode) -> bool:
-    if node.unit.leaf is None:
+    if node.execution.leaf is None:
         return True
-    text = f"{node.unit.leaf} is marked @leaf, but takes {node.grip}"
+    text = f"{node.execution.leaf} is marked @leaf, but takes {node.acquisition}"
     watch.report_step(Kind.CONTRACT, text, node, list(_parents(node))[:1], clause="@leaf")
     return False
 
 
 def _parents(node: TrieNode) -> Sequence[TrieNode]:
-    return [node.parent] if node.parent is not None and node.parent.grip is not None else []
+    return [node.parent] if node.parent is not None and node.parent.acquisition is not None else []
 
 
 def _keeps_order(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
     """Hold an acquisition against the declared order; who only tries, or takes a fresh lock, may."""
-    wanted = node.grip
+    wanted = node.acquisition
     order = watch.policy.order
     if order is None or wanted is None or wanted.attempt == "try" or wanted.lock.fresh_for is not None:
         return True
     sound = True
     for holder in held:
-        grip = holder.grip
-        if grip is None or grip.lock is wanted.lock:
+        acquisition = holder.acquisition
+        if acquisition is None or acquisition.lock is wanted.lock:
             continue
-        objection = order.judge(
-            (grip.lock.name, grip.mode, grip.lock.key), (wanted.lock.name, wanted.mode, wanted.lock.key)
+        objection = order.check(
+            (acquisition.lock.name, acquisition.mode, acquisition.lock.key),
+            (wanted.lock.name, wanted.mode, wanted.lock.key),
         )
         if objection is not None:
             sound = False
-            text = f"{wanted} is wanted while {grip} is held: {objection.text}"
+            text = f"{wanted} is wanted while {acquisition} is held: {objection.text}"
             watch.report_step(objection.kind, text, node, [holder], clause=objection.clause)
     return sound
 
 
 def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
     """Write the nesting down, and report the path that it closes, if it does."""
-    wanted = node.grip
+    wanted = node.acquisition
     if wanted is None or not (held or (wanted.lock.policy == "writer" and wanted.mode == "W")):
         return
-    unit = node.unit
+    execution = node.execution
     dependency = Dependency(
-        unit=unit.serial,
-        unit_name=unit.name,
-        segment=replace(unit.segment, silent=False),
+        execution=execution.serial,
+        execution_name=execution.name,
+        segment=replace(execution.segment, silent=False),
         held=tuple(
-            Held(one.grip, one.stack, one.grip.lock.fresh_for is not None)
+            HeldLock(one.acquisition, one.stack, one.acquisition.lock.fresh_for is not None)
             for one in reversed(held)
-            if one.grip is not None
+            if one.acquisition is not None
         ),
         wanted=wanted,
         stack=node.stack,
         fresh=wanted.lock.fresh_for is not None,
     )
-    unit.segment = dependency.segment
+    execution.segment = dependency.segment
     with LATCH:
         forgotten = watch.graph.sweep()
         new, edges = watch.graph.add(dependency)
-        closed, given_up = close_path(watch.graph, dependency) if new else (None, False)
+        cycle, given_up = find_cycle(watch.graph, dependency) if new else (None, False)
         watch.searches_given_up += given_up
     del forgotten  # keys may have finalizers, which are not to run under the latch
-    if closed is not None:
-        watch.report(_cycle(closed))
+    if cycle is not None:
+        watch.report(_cycle_finding(cycle))
         return
     if wanted.attempt != "try":
         for edge in edges:
             _report_classes(watch, edge)
 
 
-def _cycle(closed: Closed) -> Finding:
+def _cycle_finding(cycle: Cycle) -> Finding:
     """Put a closed path into words."""
-    reasons = closed.reasons()
+    reasons = cycle.reasons()
     steps: list[str] = []
     names: list[str] = []
-    for one, joint in _with_joints(closed.path):
-        steps.append(f"{joint.grip if joint else 'nothing'} -> {one.wanted}")
+    for one, shared_lock in _with_shared_locks(cycle.path):
+        steps.append(f"{shared_lock.acquisition if shared_lock else 'nothing'} -> {one.wanted}")
         names.append(
-            f"{joint.grip.lock.name if joint else ''}[{joint.grip.mode if joint else ''}]"
+            f"{shared_lock.acquisition.lock.name if shared_lock else ''}"
+            f"[{shared_lock.acquisition.mode if shared_lock else ''}]"
             f"->{one.wanted.lock.name}[{one.wanted.mode}]"
         )
     return Finding(
         Rung.R1 if reasons else Rung.R2,
         Kind.CYCLE,
         f"a closed path of {len(steps)} steps: " + ", then ".join(steps),
-        edges_of_path(closed.path),
+        edges_of_cycle(cycle.path),
         reasons or _NOTHING_GUARDS,
-        fingerprint=fingerprint_of_path("cycle", names),
-        stops=() if reasons else stops_of_path(closed.path),
+        fingerprint=fingerprint_of_cycle("cycle", names),
+        points=() if reasons else points_of_cycle(cycle.path),
     )
 
 
@@ -139,26 +141,26 @@ _NOTHING_GUARDS = (
 )
 
 
-def edges_of_path(path: Sequence[Dependency]) -> tuple[Edge, ...]:
+def edges_of_cycle(path: Sequence[Dependency]) -> tuple[Edge, ...]:
     """Return the edges of a closed path: what each unit holds of what the one before wants."""
-    return tuple(edge_of_dependency(one, joint) for one, joint in _with_joints(path))
+    return tuple(edge_of_dependency(one, shared_lock) for one, shared_lock in _with_shared_locks(path))
 
 
-def _with_joints(path: Sequence[Dependency]) -> Iterator[tuple[Dependency, Held | None]]:
+def _with_shared_locks(path: Sequence[Dependency]) -> Iterator[tuple[Dependency, HeldLock | None]]:
     for one, before in zip(path, (path[-1], *path), strict=False):
-        yield one, next((held for held in one.held if held.grip.lock is before.wanted.lock), None)
+        yield one, next((held for held in one.held if held.acquisition.lock is before.wanted.lock), None)
 
 
-def edge_of_dependency(one: Dependency, joint: Held | None) -> Edge:
+def edge_of_dependency(one: Dependency, shared_lock: HeldLock | None) -> Edge:
     """Return the edge between a lock that was held, if any, and the one that was wanted."""
     return Edge(
-        unit=one.unit_name,
-        held=str(joint.grip) if joint is not None else None,
+        execution=one.execution_name,
+        held=str(shared_lock.acquisition) if shared_lock is not None else None,
         wanted=str(one.wanted),
-        all_held=tuple(str(held.grip) for held in one.held),
-        hold_stack=resolve(joint.stack) if joint is not None else (),
+        all_held=tuple(str(held.acquisition) for held in one.held),
+        hold_stack=resolve(shared_lock.stack) if shared_lock is not None else (),
         want_stack=resolve(one.stack),
-        nesting=nesting_of(joint.grip, one.wanted) if joint is not None else None,
+        class_edge=class_edge_text(shared_lock.acquisition, one.wanted) if shared_lock is not None else None,
     )
 
 
@@ -176,7 +178,7 @@ def _report_classes(watch: Watch, edge: ClassEdge) -> None:
     examples = [watch.graph.examples[one] for one in path]
     edges = tuple(
         edge_of_dependency(
-            example, next((held for held in example.held if held.grip.lock.name == one.held), None)
+            example, next((held for held in example.held if held.acquisition.lock.name == one.held), None)
         )
         for one, example in zip(path, examples, strict=True)
     )
@@ -189,6 +191,6 @@ def _report_classes(watch: Watch, edge: ClassEdge) -> None:
             text,
             edges,
             (reason,),
-            fingerprint=fingerprint_of_path("classes", names),
+            fingerprint=fingerprint_of_cycle("classes", names),
         )
     )

@@ -13,7 +13,7 @@ from ..findings.evidence import Rung
 from ..findings.exit_codes import FOUND
 from ..findings.findings import Edge
 from ..findings.text import finding_text
-from ..holding.chains import held_names, nesting_of
+from ..holding.chains import class_edge_text, held_names
 from ..holding.stacks import caller, resolve
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from .graph import Graph
     from .policy import Policy
 
-__all__ = ["edge_of", "react", "react_elsewhere"]
+__all__ = ["act_on", "act_on_elsewhere", "edge_of"]
 
 logger: Final = logging.getLogger("lockcheck")
 
 _LOG_LEVELS: Final = {Rung.R0: logging.ERROR, Rung.R1: logging.INFO}
 
 
-def react(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
+def act_on(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
     """Do what the policy of a finding's rung says; return what has to be raised, if anything.
 
     Args:
@@ -53,14 +53,14 @@ def react(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | No
     return None
 
 
-def react_elsewhere(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
+def act_on_elsewhere(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
     """Do the same for what another thread does, where nothing can be raised: it is warned of instead.
 
     Returns:
         What is to be raised when the session ends, where the warning is an error.
     """
     if policy.on[finding.rung] not in {"raise", "warn"}:
-        return react(policy, graph, finding)
+        return act_on(policy, graph, finding)
     _announce(policy, graph, finding)
     place = finding.edges[0].place
     try:
@@ -83,13 +83,15 @@ def _error_of(finding: Finding, graph: Graph) -> LockCheckError:
 def edge_of(node: TrieNode, holder: TrieNode | None, stack: RawStack) -> Edge:
     """Return the edge between what a unit wants at a node and one that is held."""
     return Edge(
-        unit=node.unit.name,
-        held=str(holder.grip) if holder is not None and holder.grip is not None else None,
-        wanted=str(node.grip),
+        execution=node.execution.name,
+        held=str(holder.acquisition) if holder is not None and holder.acquisition is not None else None,
+        wanted=str(node.acquisition),
         all_held=held_names(node.parent) if node.parent is not None else (),
         hold_stack=resolve(holder.stack) if holder is not None else (),
         want_stack=resolve(stack),
-        nesting=nesting_of(holder.grip, node.grip) if holder and holder.grip and node.grip else None,
+        class_edge=class_edge_text(holder.acquisition, node.acquisition)
+        if holder and holder.acquisition and node.acquisition
+        else None,
     )
 
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from ..holding.chains import TrieNode
 
-__all__ = ["asks_again", "what_follows"]
+__all__ = ["waits_in_loop", "what_follows"]
 
 _DECIDE: Final = ("POP_JUMP", "JUMP_IF", "JUMP_BACKWARD", "FOR_ITER", "SEND", "YIELD")
 _END: Final = ("RETURN", "RAISE", "RERAISE")
 _USE: Final = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF")
 
 
-def asks_again(frame: FrameType | None, holding: TrieNode) -> bool:
+def waits_in_loop(frame: FrameType | None, holding: TrieNode) -> bool:
     """Tell whether a wait is followed by a decision, or by nothing that would need one.
 
     Args:

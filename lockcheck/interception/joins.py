@@ -22,7 +22,7 @@ from .hooks import Hooks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..holding.chains import Unit
+    from ..holding.chains import Execution
 
 __all__ = ["HOOKS"]
 
@@ -47,17 +47,17 @@ class _Task:
         self.thread: int | None = None
         self.over = False
 
-    def workers(self) -> list[Unit]:
+    def workers(self) -> list[Execution]:
         """Return the units one of which has to act before the task is over; none where that is not known."""
         if self.over:
             return []
         if self.thread is not None:
-            return runtime.units_on([self.thread])
+            return runtime.executions_on([self.thread])
         pool = self.pool()
         if pool is None:
             return []
-        units = runtime.units_on([worker.ident for worker in tuple(pool._threads)])  # noqa: SLF001 - a pool tells nobody
-        return units if len(units) == pool._max_workers else []  # noqa: SLF001 - likewise
+        executions = runtime.executions_on([worker.ident for worker in tuple(pool._threads)])  # noqa: SLF001 - a pool tells nobody
+        return executions if len(executions) == pool._max_workers else []  # noqa: SLF001 - likewise
 
 
 _tasks: Final[ByIdentity[_Task]] = ByIdentity()
@@ -75,9 +75,9 @@ class _JoinWait:
     def __init__(self, thread: threading.Thread) -> None:
         self._thread = thread
 
-    def needs(self, waiting: Unit) -> list[list[Unit]]:  # noqa: ARG002 - whoever waits
+    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - whoever waits
         """Return the unit that runs on the thread."""
-        return [runtime.units_on([self._thread.ident])] if self._thread.is_alive() else []
+        return [runtime.executions_on([self._thread.ident])] if self._thread.is_alive() else []
 
     def describe(self) -> str:
         """Say what is waited for."""
@@ -96,7 +96,7 @@ class _FutureWait:
         self._futures = list(futures)
         self._return_when = return_when
 
-    def needs(self, waiting: Unit) -> list[list[Unit]]:  # noqa: ARG002 - whoever waits
+    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - whoever waits
         """Return who works for each task that is not over."""
         left = [future for future in self._futures if not future.done()]
         if self._return_when == FIRST_COMPLETED and len(left) < len(self._futures):
@@ -105,7 +105,7 @@ class _FutureWait:
         groups = [task.workers() if task is not None else [] for task in tasks]
         if self._return_when == ALL_COMPLETED:
             return [group for group in groups if group]
-        return [[unit for group in groups for unit in group]] if all(groups) else []
+        return [[execution for group in groups for execution in group]] if all(groups) else []
 
     def describe(self) -> str:
         """Say what is waited for."""
@@ -121,7 +121,7 @@ def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[
     @functools.wraps(method)
     def join(self: threading.Thread, timeout: float | None = None) -> None:
         if timeout is None and self.is_alive() and self.ident != threading.get_ident():
-            wait_in_slices(local.unit, _JoinWait(self), lambda seconds: _ended(self, seconds), -1)
+            wait_in_slices(local.execution, _JoinWait(self), lambda seconds: _ended(self, seconds), -1)
         method(self, timeout)
 
     return join
@@ -136,7 +136,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(method)
     def result(self: _Future, timeout: float | None = None) -> Result:
         if timeout is None and not self.done():
-            wait_in_slices(local.unit, _FutureWait([self]), lambda seconds: _done(self, seconds), -1)
+            wait_in_slices(local.execution, _FutureWait([self]), lambda seconds: _done(self, seconds), -1)
         return method(self, timeout)
 
     return result
@@ -164,7 +164,9 @@ def _wait(function: Callable[..., Result]) -> Callable[..., Result]:
         futures = list(fs)
         if timeout is None and futures:
             waited = _FutureWait(futures, return_when)
-            wait_in_slices(local.unit, waited, lambda seconds: _satisfied(futures, seconds, return_when), -1)
+            wait_in_slices(
+                local.execution, waited, lambda seconds: _satisfied(futures, seconds, return_when), -1
+            )
         return function(futures, timeout, return_when)
 
     return wait
@@ -196,7 +198,9 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
 def _await_first(left: set[_Future]) -> None:
     if not any(future.done() for future in left):
         waited = _FutureWait(left, FIRST_COMPLETED)
-        wait_in_slices(local.unit, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1)
+        wait_in_slices(
+            local.execution, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1
+        )
 
 
 def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:

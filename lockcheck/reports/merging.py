@@ -6,19 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
 from ..sessions.summaries import Summary, merged, strongest_first
-from .apart import closed_apart
+from .across_sessions import cycles_across_sessions
 
 if TYPE_CHECKING:
     from ..findings.findings import Finding
 
-__all__ = ["Gathered"]
+__all__ = ["MergedSummaries"]
 
 PENDING_MAX: Final = 64
 """So many summaries wait to be merged: one by one each would be compared with all before it."""
 
 
 @final
-class Gathered:
+class MergedSummaries:
     """What the sessions of a run had to say so far.
 
     Args:
@@ -39,8 +39,8 @@ class Gathered:
         self._summaries = [merged(self._summaries)]
         return self._summaries[0]
 
-    def closed(self) -> tuple[Summary, tuple[Finding, ...]]:
+    def with_cycles(self) -> tuple[Summary, tuple[Finding, ...]]:
         """Return everything, with what closes over several sessions; and the latter alone."""
         summary = self.summary()
-        apart = closed_apart(summary)
-        return replace(summary, findings=strongest_first([*summary.findings, *apart])), apart
+        across = cycles_across_sessions(summary)
+        return replace(summary, findings=strongest_first([*summary.findings, *across])), across

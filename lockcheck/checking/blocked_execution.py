@@ -6,40 +6,46 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from ..holding.chains import held_nodes
-from .graph import Held
+from .graph import HeldLock
 
 if TYPE_CHECKING:
-    from ..holding.chains import Grip, Unit
+    from ..holding.chains import Acquisition, Execution
     from ..holding.stacks import RawStack
 
-__all__ = ["Standing", "standing_of"]
+__all__ = ["BlockedExecution", "blocked_execution"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BlockedExecution:
     """What a unit holds and waits for where it is stuck."""
 
-    unit: str
-    held: tuple[Held, ...]
+    execution: str
+    held: tuple[HeldLock, ...]
     """Outermost first."""
-    wanted: Grip | None
+    wanted: Acquisition | None
     """Nothing where it waits for the end of a thread."""
-    awaits: str
+    wait_text: str
     """What it waits for, in words."""
     stack: RawStack
     times: int | None
     """How often it had come there, where that was counted."""
 
 
-def standing_of(unit: Unit, wanted: Grip | None, times: int | None = None) -> Standing:
+def blocked_execution(
+    execution: Execution, wanted: Acquisition | None, times: int | None = None
+) -> BlockedExecution:
     """Return what a unit holds and waits for now."""
-    held = [Held(node.grip, node.stack, fresh=False) for node in held_nodes(unit.node) if node.grip]
-    return Standing(
-        unit=unit.name,
+    held = [
+        HeldLock(node.acquisition, node.stack, fresh=False)
+        for node in held_nodes(execution.node)
+        if node.acquisition
+    ]
+    return BlockedExecution(
+        execution=execution.name,
         held=tuple(reversed(held)),
         wanted=wanted,
-        awaits=unit.wait.describe() if unit.wait is not None else str(wanted),
-        stack=unit.stack,
+        wait_text=execution.wait.describe() if execution.wait is not None else str(wanted),
+        stack=execution.stack,
         times=times,
     )

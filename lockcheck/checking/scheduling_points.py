@@ -1,0 +1,102 @@
+"""Witnesses of what was found: where units would be stuck, or are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ..findings.evidence import Rung
+from ..findings.witness import (
+    Ending,
+    SchedulingPoint,
+    SourcePlace,
+    Witness,
+    WitnessLock,
+    role_of,
+    waiting_order,
+)
+from ..holding.stacks import resolve
+from ..traces.trace import NOWHERE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..findings.evidence import Frame, Mode
+    from ..findings.findings import Finding
+    from ..holding.chains import Acquisition
+    from ..holding.stacks import RawStack
+    from .blocked_execution import BlockedExecution
+    from .graph import Dependency
+
+__all__ = ["WitnessLocks", "place_of", "points_of_cycle", "points_of_participants", "witness_of"]
+
+
+def witness_of(finding: Finding) -> Witness | None:
+    """Return the witness of a finding, if there is one: what nothing guards, or what was predicted."""
+    if not finding.points or finding.rung < Rung.R2:
+        return None
+    return Witness(
+        finding.fingerprint,
+        finding.rung,
+        finding.kind,
+        finding.text,
+        finding.points,
+        waiting_order(finding.points),
+    )
+
+
+def points_of_cycle(path: Sequence[Dependency]) -> tuple[SchedulingPoint, ...]:
+    """Return where the units of a closed path would be stuck."""
+    witness_lock = WitnessLocks().of_acquisition
+    return tuple(
+        SchedulingPoint(
+            execution=one.execution_name,
+            role=role_of(one.execution_name),
+            held=tuple(witness_lock(held.acquisition, held.stack) for held in one.held),
+            wanted=witness_lock(one.wanted, one.stack),
+        )
+        for one in path
+    )
+
+
+def points_of_participants(participants: Sequence[BlockedExecution]) -> tuple[SchedulingPoint, ...]:
+    """Return where units are stuck."""
+    witness_lock = WitnessLocks().of_acquisition
+    return tuple(
+        SchedulingPoint(
+            execution=one.execution,
+            role=role_of(one.execution),
+            held=tuple(witness_lock(held.acquisition, held.stack) for held in one.held),
+            wanted=witness_lock(one.wanted, one.stack)
+            if one.wanted is not None
+            else Ending(role_of(following.execution), _innermost(one.stack)),
+            occurrence=one.times,
+        )
+        for one, following in zip(participants, (*participants[1:], participants[0]), strict=True)
+    )
+
+
+@final
+class WitnessLocks:
+    """Grasps of one witness: equal locks have equal numbers, from zero."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    def of_acquisition(self, acquisition: Acquisition, stack: RawStack) -> WitnessLock:
+        """Return that of a lock of this process."""
+        lock = acquisition.lock
+        return self.of(lock.serial, lock.name, lock.key_text, acquisition.mode, _innermost(stack))
+
+    def of(self, lock: int, name: str, key: str | None, mode: Mode, place: SourcePlace) -> WitnessLock:
+        """Return that of a lock which has a number of its own where it comes from."""
+        return WitnessLock(self._numbers.setdefault(lock, len(self._numbers)), name, key, mode, place)
+
+
+def _innermost(stack: RawStack) -> SourcePlace:
+    frames = resolve(stack[:1])
+    return place_of(frames[0] if frames else NOWHERE)
+
+
+def place_of(frame: Frame) -> SourcePlace:
+    """Return a line of a stack as another run can find it again."""
+    return SourcePlace(frame.file, frame.function, frame.source, frame.line)

@@ -1,0 +1,102 @@
+"""Units that stand at the stops of a witness, and whether each keeps the one before it from going on."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeAlias, final
+
+from ..checking.waiting import LockWait
+from ..findings.findings import Edge
+from ..holding.chains import class_edge_text, modes_held
+from ..holding.stacks import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..checking.blocked_execution import BlockedExecution
+    from ..holding.chains import Acquisition, Execution, ExecutionWait
+
+__all__ = ["Joining", "Participant", "Paused", "blocks", "edges_of", "executions_awaited"]
+
+
+@final
+class Paused:
+    """A unit at a stop, or at several that look the same, about to want a lock."""
+
+    def __init__(self, execution: Execution, acquisition: Acquisition, times: dict[int, int]) -> None:
+        self.execution = execution
+        self.acquisition = acquisition
+        self.times = times
+        """The stops, and how often it came to each of them, this time included."""
+        self.began = time.monotonic()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in the queue of the lock that it wants."""
+        wait = self.execution.wait
+        return isinstance(wait, LockWait) and wait.acquisition.lock is self.acquisition.lock
+
+
+@final
+class Joining:
+    """A unit at a stop where it waits for the end of a thread: it need not be paused."""
+
+    acquisition = None
+
+    def __init__(self, execution: Execution, place: int, wait: ExecutionWait) -> None:
+        self.execution = execution
+        self.times = {place: 1}
+        self.began = time.monotonic()
+        self.ends = executions_awaited(execution, wait)
+        """The units that it waits for."""
+        self._wait = wait
+
+    @property
+    def waits(self) -> bool:
+        """Whether it still does."""
+        return self.execution.wait is self._wait
+
+
+Participant: TypeAlias = "Paused | Joining"
+
+
+def executions_awaited(execution: Execution, wait: ExecutionWait) -> list[Execution]:
+    """Return the units that a wait is for; it may ask others for their locks."""
+    return [one for group in wait.needs(execution) for one in group]
+
+
+def blocks(following: Participant, one: Participant) -> bool:
+    """Tell whether a unit has to wait for the one that follows it, or stands behind it in a queue."""
+    if isinstance(one, Joining):
+        return one.waits and following.execution in one.ends
+    wanted = one.acquisition
+    held = modes_held(wanted.lock, following.execution.node)
+    if held:
+        return "W" in {*held, wanted.mode}
+    queued = following.acquisition
+    writes_first = queued is not None and queued.lock is wanted.lock and queued.mode == "W"
+    return writes_first and wanted.mode == "R" and wanted.lock.policy == "writer"
+
+
+def edges_of(participants: Sequence[BlockedExecution]) -> tuple[Edge, ...]:
+    """Return the edges of units that are stuck: what each holds of what the one before wants."""
+    edges: list[Edge] = []
+    for one, before in zip(participants, (participants[-1], *participants), strict=False):
+        wanted = before.wanted
+        shared_lock = next(
+            (held for held in one.held if wanted is not None and held.acquisition.lock is wanted.lock), None
+        )
+        edges.append(
+            Edge(
+                execution=one.execution,
+                held=str(shared_lock.acquisition) if shared_lock is not None else None,
+                wanted=one.wait_text,
+                all_held=tuple(str(held.acquisition) for held in one.held),
+                hold_stack=resolve(shared_lock.stack) if shared_lock is not None else (),
+                want_stack=resolve(one.stack),
+                class_edge=class_edge_text(shared_lock.acquisition, one.wanted)
+                if shared_lock and one.wanted
+                else None,
+            )
+        )
+    return tuple(edges)

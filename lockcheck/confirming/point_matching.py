@@ -1,0 +1,121 @@
+"""Whether a unit of this run is at a stop of a witness, which another run or another program text made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from ..findings.witness import Ending, WitnessLock, class_text, role_of
+from ..holding.chains import held_nodes
+from ..holding.stacks import resolve
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+    from ..findings.evidence import Frame
+    from ..findings.witness import Witness
+    from ..holding.chains import Acquisition, Execution
+
+__all__ = ["ATTEMPTS_MAX", "PointMatching"]
+
+ATTEMPTS_MAX: Final = 3
+"""How many attempts there are to confirm a witness; the last one compares least."""
+
+
+@final
+class PointMatching:
+    """Compares units with the stops of a witness.
+
+    Args:
+        witness: whose stops.
+        attempt: which attempt it is, from one. The last one compares neither keys, nor other locks that are
+            held, nor what the line of a place says.
+    """
+
+    def __init__(self, witness: Witness, attempt: int) -> None:
+        self._points = witness.points
+        self._strict = attempt < ATTEMPTS_MAX
+        self._roles: dict[int, str] = {}
+        self._frames: dict[tuple[CodeType, int], Frame] = {}
+        wanted = (point.wanted for point in witness.points if isinstance(point.wanted, WitnessLock))
+        held = (witness_lock for point in witness.points for witness_lock in point.held)
+        self._classes = {class_text(witness_lock.lock) for witness_lock in (*wanted, *held)}
+
+    def knows(self, acquisition: Acquisition) -> bool:
+        """Tell whether the witness has locks of a class, taken for as long as it takes."""
+        return class_text(acquisition.lock.name) in self._classes and acquisition.attempt == "block"
+
+    def role(self, execution: Execution) -> str:
+        """Return what a unit does."""
+        role = self._roles.get(execution.serial)
+        if role is None:
+            role = self._roles[execution.serial] = role_of(execution.name)
+        return role
+
+    @property
+    def roles(self) -> set[str]:
+        """All roles of units that took locks of the witness."""
+        return set(self._roles.values())
+
+    def points_at(self, execution: Execution, acquisition: Acquisition, frame: FrameType | None) -> list[int]:
+        """Return the stops at which a unit is that is about to want a lock."""
+        role = self.role(execution)
+        return [
+            place
+            for place, point in enumerate(self._points)
+            if point.role == role
+            and isinstance(point.wanted, WitnessLock)
+            and self._is(point.wanted, acquisition, frame)
+            and self._holds_as(place, execution)
+        ]
+
+    def joins_at(self, execution: Execution) -> list[int]:
+        """Return the stops at which a unit is that waits for the end of a thread."""
+        role = self.role(execution)
+        return [
+            place
+            for place, point in enumerate(self._points)
+            if point.role == role and isinstance(point.wanted, Ending) and self._holds_as(place, execution)
+        ]
+
+    def begins(self, execution: Execution, acquisition: Acquisition, frame: FrameType | None) -> list[int]:
+        """Return the stops for which a unit is about to take the first lock that it will hold there."""
+        if execution.node.acquisition is not None:
+            return []
+        role = self.role(execution)
+        return [
+            place
+            for place, point in enumerate(self._points)
+            if point.role == role and point.held and self._is(point.held[0], acquisition, frame)
+        ]
+
+    def _holds_as(self, place: int, execution: Execution) -> bool:
+        """Tell whether a unit holds what its stop says: everything, or at least what others wait for."""
+        point, before = self._points[place], self._points[place - 1]
+        held = [node.acquisition for node in held_nodes(execution.node) if node.acquisition is not None]
+        if self._strict:
+            wanted = [(class_text(one.lock), one.key or "", one.mode) for one in point.held]
+            return sorted(wanted) == sorted(
+                (class_text(one.lock.name), one.lock.key_text or "", one.mode) for one in held
+            )
+        shared_lock = point.shared_lock(before)
+        return shared_lock is None or any(_is_alike(shared_lock, one) for one in held)
+
+    def _is(self, witness_lock: WitnessLock, acquisition: Acquisition, frame: FrameType | None) -> bool:
+        if not _is_alike(witness_lock, acquisition):
+            return False
+        if self._strict and witness_lock.key != acquisition.lock.key_text:
+            return False
+        if frame is None:
+            return not self._strict
+        where = (frame.f_code, frame.f_lasti)
+        if where not in self._frames:
+            (self._frames[where],) = resolve((where,))
+        return witness_lock.place.is_at(self._frames[where], same_source=self._strict)
+
+
+def _is_alike(witness_lock: WitnessLock, acquisition: Acquisition) -> bool:
+    """Tell whether locks are of one class and taken in one mode."""
+    return (class_text(witness_lock.lock), witness_lock.mode) == (
+        class_text(acquisition.lock.name),
+        acquisition.mode,
+    )

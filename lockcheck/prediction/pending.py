@@ -1,0 +1,142 @@
+"""What units of a trace want while they hold something, and who would keep them from it.
+
+Only what can lie on a circle is kept. Nestings lead from a lock that is held to the one that is wanted, and
+from the end of a unit, for which others wait in a join, to all that the unit wants. Where no way leads
+round, nothing can close, and most of a trace is such. So the search for circles does not depend on how much
+a program does, but on how much of it is tangled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ..traces.trace import EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..findings.evidence import Mode
+    from .trace_index import TraceIndex
+
+__all__ = ["PendingAcquisition", "PendingAcquisitions"]
+
+
+@final
+class PendingAcquisition:
+    """What a unit wants while it holds something, and at which events; events that are alike make one."""
+
+    __slots__ = ("events", "execution", "held", "kind", "mode", "number", "object", "written")
+
+    def __init__(
+        self, execution: int, kind: EventKind, thing: int, mode: Mode, held: frozenset[tuple[int, Mode]]
+    ) -> None:
+        self.execution = execution
+        self.kind = kind
+        self.object = thing
+        self.mode = mode
+        self.held = frozenset(lock for lock, _ in held)
+        self.written = frozenset(lock for lock, how in held if how == "W")
+        """Those of them that are held for writing."""
+        self.events: list[int] = []
+        self.number = 0
+
+    @property
+    def target(self) -> int:
+        """The lock that is wanted; of a join the unit, as a negative number."""
+        return -self.object if self.kind is EventKind.JOIN else self.object
+
+    def can_stand_beside(self, other: PendingAcquisition) -> bool:
+        """Tell whether two units can hold what they hold at the same time."""
+        return (
+            self.execution != other.execution
+            and self.written.isdisjoint(other.held)
+            and other.written.isdisjoint(self.held)
+        )
+
+
+@final
+class PendingAcquisitions:
+    """All wishes that can lie on a circle, in the order in which they were made first."""
+
+    def __init__(self, index: TraceIndex) -> None:
+        self._index = index
+        every = _all_pending(index)
+        joined = {pending.object for pending in every if pending.kind is EventKind.JOIN}
+        tangled = _tangled(
+            {(lock, pending.target) for pending in every for lock in pending.held}
+            | {(-pending.execution, pending.target) for pending in every if pending.execution in joined}
+        )
+        self.all = [
+            pending
+            for pending in every
+            if pending.target in tangled
+            and (
+                not tangled.isdisjoint(pending.held)
+                or -pending.execution in tangled
+                or self._may_stand_between(pending)
+            )
+        ]
+        self._holding: dict[int, list[PendingAcquisition]] = {}
+        self._writing: dict[int, list[PendingAcquisition]] = {}
+        self._of_execution: dict[int, list[PendingAcquisition]] = {}
+        for number, pending in enumerate(self.all):
+            pending.number = number
+            self._of_execution.setdefault(pending.execution, []).append(pending)
+            if self._may_stand_between(pending):
+                self._writing.setdefault(pending.object, []).append(pending)
+            for lock in pending.held:
+                self._holding.setdefault(lock, []).append(pending)
+
+    def blockers(self, pending: PendingAcquisition) -> Iterator[PendingAcquisition]:
+        """Yield the wishes whose units, when they stop there, keep another one from going on."""
+        if pending.kind is EventKind.JOIN:
+            yield from (
+                other
+                for other in self._of_execution.get(pending.object, ())
+                if other.execution != pending.execution
+            )
+            return
+        lock, reads = pending.object, pending.mode == "R"
+        for other in self._holding.get(lock, ()):
+            if other.execution != pending.execution and (not reads or lock in other.written):
+                yield other
+        if reads:
+            yield from (
+                other for other in self._writing.get(lock, ()) if other.execution != pending.execution
+            )
+
+    def _may_stand_between(self, pending: PendingAcquisition) -> bool:
+        """Tell whether it is that of a writer which readers stand behind while it waits."""
+        return (
+            pending.kind is EventKind.TOOK
+            and pending.mode == "W"
+            and self._index.policy(pending.object) == "writer"
+        )
+
+
+def _all_pending(index: TraceIndex) -> list[PendingAcquisition]:
+    """Return what any unit ever waited for, or would have, had it not been free."""
+    events = index.events
+    pending_acquisitions: dict[tuple[object, ...], PendingAcquisition] = {}
+    for at, taken in index.held.items():
+        event = events[at]
+        if at < index.given or event.attempt != "block" or at in index.inner:
+            continue
+        held = frozenset([(events[one].object, events[one].mode) for one in taken])
+        key = event.execution, event.kind, event.object, event.mode, held
+        pending = pending_acquisitions.get(key)
+        if pending is None:
+            pending = pending_acquisitions[key] = PendingAcquisition(*key)
+        pending.events.append(at)
+    return list(pending_acquisitions.values())
+
+
+def _tangled(edges: Iterable[tuple[int, int]]) -> set[int]:
+    """Return what lies on a circle of nestings, or between two: what has something before and behind it."""
+    left = set(edges)
+    while True:
+        inside = {before for before, _ in left} & {after for _, after in left}
+        still = {(before, after) for before, after in left if before in inside and after in inside}
+        if len(still) == len(left):
+            return inside
+        left = still

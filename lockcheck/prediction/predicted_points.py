@@ -1,0 +1,84 @@
+"""Where units would be stuck: of a deadlock that a trace predicts, and of what a witness tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..checking.scheduling_points import WitnessLocks, place_of
+from ..findings.evidence import Frame, Rung
+from ..findings.findings import Edge, Finding
+from ..findings.witness import Ending, SchedulingPoint, SourcePlace, WitnessLock
+from ..traces.trace import NOWHERE, EventKind
+
+if TYPE_CHECKING:
+    from ..findings.witness import Witness
+    from ..traces.trace import Event, Trace
+    from .prediction import Prediction
+
+__all__ = ["finding_of", "points_of_prediction"]
+
+
+def finding_of(witness: Witness) -> Finding:
+    """Return the finding that a witness is of, as far as it tells; what was confirmed is to be shown anew."""
+    edges = tuple(
+        _edge(point, point.shared_lock(before))
+        for point, before in zip(witness.points, (witness.points[-1], *witness.points), strict=False)
+    )
+    rung = Rung.R3 if witness.rung is Rung.R3 else Rung.R2
+    return Finding(
+        rung, witness.kind, witness.text, edges, fingerprint=witness.fingerprint, points=witness.points
+    )
+
+
+def _edge(point: SchedulingPoint, shared_lock: WitnessLock | None) -> Edge:
+    return Edge(
+        execution=point.execution,
+        held=str(shared_lock) if shared_lock is not None else None,
+        wanted=str(point.wanted),
+        all_held=tuple(map(str, point.held)),
+        hold_stack=(_frame(shared_lock.place),) if shared_lock is not None else (),
+        want_stack=(_frame(point.wanted.place),),
+    )
+
+
+def points_of_prediction(trace: Trace, prediction: Prediction) -> tuple[SchedulingPoint, ...]:
+    """Return where the units of a prediction would be stuck."""
+    witness_locks = WitnessLocks()
+
+    def witness_lock(event: Event) -> WitnessLock:
+        lock = trace.locks[event.object]
+        return witness_locks.of(event.object, lock.name, lock.key, event.mode, place(event))
+
+    def place(event: Event) -> SourcePlace:
+        return place_of(trace.sites.get(event.site, NOWHERE))
+
+    def wanted(event: Event) -> WitnessLock | Ending:
+        if event.kind is EventKind.JOIN:
+            return Ending(trace.executions[event.object].role, place(event))
+        return witness_lock(event)
+
+    return tuple(
+        SchedulingPoint(
+            execution=trace.executions[point.wanted.execution].name,
+            role=trace.executions[point.wanted.execution].role,
+            held=tuple(witness_lock(event) for event in point.held),
+            wanted=wanted(point.wanted),
+            occurrence=1 + sum(_alike(event, point.wanted) for event in prediction.witness),
+        )
+        for point in prediction.points
+    )
+
+
+def _alike(event: Event, wanted: Event) -> bool:
+    """Tell whether somebody came to a place before, and got through."""
+    return (event.kind, event.execution, event.object, event.mode, event.site) == (
+        wanted.kind,
+        wanted.execution,
+        wanted.object,
+        wanted.mode,
+        wanted.site,
+    )
+
+
+def _frame(place: SourcePlace) -> Frame:
+    return Frame(place.file, place.line, place.function, place.source)
