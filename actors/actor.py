@@ -15,7 +15,7 @@ from .errors import ActorEndedError, DispatcherError
 from .failure import Failure
 from .future import PooledFuture
 from .invocation import Invocation, MethodTable, method_table
-from .mailbox import Letter, Mailbox
+from .mailbox import Mailbox, MessageEnvelope
 from .reference import PooledRef
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PooledActor(pykka.Actor):
         """What runs this actor; known once it is started."""
         return self.actor_inbox.dispatcher
 
-    def asked_as(self) -> tuple[str, object]:
+    def actor_class_and_key(self) -> tuple[str, object]:
         """Return what lockcheck calls the actor: its class in a declared order, and which of it it is."""
         return type(self).__name__, None
 
@@ -132,7 +132,7 @@ class PooledActor(pykka.Actor):
         try:
             self.on_stop()
         except Exception as error:  # noqa: BLE001 - any error of a hook ends here
-            self._die_of(error)
+            self._report_and_end(error)
 
     def _handle_failure(
         self,
@@ -141,42 +141,42 @@ class PooledActor(pykka.Actor):
         traceback: TracebackType | None,  # noqa: ARG002 - Pykka's signature
     ) -> None:
         assert exception_value is not None
-        self._die_of(exception_value)
+        self._report_and_end(exception_value)
 
     def on_withdrawn(self) -> None:
         """Do what the end of a turn asks for where a withdrawn message is skipped; by default nothing."""
 
     # What a mailbox and a reference ask of their actor.
 
-    def _run_letter(self, letter: Letter) -> None:
+    def _handle_envelope(self, envelope: MessageEnvelope) -> None:
         """Handle one message and answer it; nothing is raised."""
-        reply = letter.reply_to
+        reply = envelope.reply_to
         try:
-            response = self._handle_receive(letter.message)
+            response = self._handle_receive(envelope.message)
         except BaseException as error:  # noqa: BLE001 - the asker or `on_failure` gets it
             if not self._survives(error):
-                self._crash(error, letter.message)
+                self._crash(error, envelope.message)
             elif reply is None:
-                self._fail(error, letter.message)
+                self._fail(error, envelope.message)
             else:
                 self._note_returned(error)
             if reply is not None:
                 _answer_with(reply, error)
         else:
-            if type(letter.message) is _ActorStop:
-                self.actor_inbox.answer_last(letter)
+            if type(envelope.message) is _ActorStop:
+                self.actor_inbox.answer_last(envelope)
             elif reply is not None:
                 try:  # noqa: SIM105 - `suppress` would be one more call in every answer
                     reply.set(response)
                 except Full:  # somebody else has answered
                     pass
 
-    def _return_letter(self, letter: Letter) -> None:
+    def _return_envelope(self, envelope: MessageEnvelope) -> None:
         """Answer a message that the actor has not lived to handle."""
-        reply = letter.reply_to
+        reply = envelope.reply_to
         if reply is None:
-            self.dispatcher.report_dead_letter(self.actor_ref, letter.message)
-        elif isinstance(letter.message, _ActorStop):
+            self.dispatcher.report_dead_letter(self.actor_ref, envelope.message)
+        elif isinstance(envelope.message, _ActorStop):
             with suppress(Full):  # somebody else has answered
                 reply.set(None)
         else:
@@ -201,19 +201,19 @@ class PooledActor(pykka.Actor):
 
     def _fail(self, error: BaseException, message: object) -> None:
         """Deal with an exception that has no asker."""
-        self._suffer(error, message)
+        self._report_or_end(error, message)
         try:
             self.on_failure(type(error), error, error.__traceback__)
         except Exception as another:  # noqa: BLE001 - any error of a hook ends here
-            self._suffer(another, None)
+            self._report_or_end(another, None)
 
-    def _suffer(self, error: BaseException, message: object) -> None:
+    def _report_or_end(self, error: BaseException, message: object) -> None:
         if self.survives_failures:
             self._report(error, message, survived=True)
         else:
-            self._die_of(error, message)
+            self._report_and_end(error, message)
 
-    def _die_of(self, error: BaseException, message: object = None) -> None:
+    def _report_and_end(self, error: BaseException, message: object = None) -> None:
         self._report(error, message, survived=False)
         self._end()
 

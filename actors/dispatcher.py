@@ -110,7 +110,7 @@ class Dispatcher:
                 self._actors[ref] = None
         if closing:
             inbox.close()
-            inbox.bury()
+            inbox.discard_actor()
             raise DispatcherError(f"{self.name} is shut down and starts no {ref}")
         if actor.in_pykka_registry:
             ActorRegistry.register(ref)
@@ -135,7 +135,7 @@ class Dispatcher:
             return direction
         from .checked_asks import checked_asks  # noqa: PLC0415 - not loaded where nothing is checked
 
-        return checked_asks(*actor.asked_as(), actor.rank, direction)
+        return checked_asks(*actor.actor_class_and_key(), actor.rank, direction)
 
     def stop_actors_nowait(self) -> None:
         """Ask all actors to stop, the last started first, and wait for none."""

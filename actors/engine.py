@@ -14,7 +14,7 @@ from ..model.errors import RequestError
 from ..model.partition import Partition
 from .dispatcher import Dispatcher
 from .errors import ActorEndedError
-from .handles import adopt, reference_of, told
+from .handles import adopt, message_function, reference_of
 from .inflow import entries_of
 from .interrupts import Uninterrupted
 from .invocation import Invocation
@@ -36,7 +36,7 @@ __all__ = ["ActorsEngine", "DirectEngine", "Engine"]
 class Engine(Protocol):
     """What makes handles and lets them go."""
 
-    def surround(self, around: Surroundings) -> Surroundings:
+    def adapt_host(self, around: Surroundings) -> Surroundings:
         """Return what a partition is given, as this engine lets partitions use it."""
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
@@ -88,7 +88,7 @@ class Engine(Protocol):
 class DirectEngine:
     """A handle is the object itself."""
 
-    def surround(self, around: Surroundings) -> Surroundings:
+    def adapt_host(self, around: Surroundings) -> Surroundings:
         """Return them as they are."""
         return around
 
@@ -164,7 +164,7 @@ class ActorsEngine:
         )
         self._automatic = automatic
 
-    def surround(self, around: Surroundings) -> Surroundings:
+    def adapt_host(self, around: Surroundings) -> Surroundings:
         """Return them as they are: an actor that waits holds no lock."""
         return around
 
@@ -199,7 +199,7 @@ class ActorsEngine:
             RequestError: the partition has ended.
         """
         ref = reference_of(partition)
-        run = told(Partition, method)
+        run = message_function(Partition, method)
         try:
             if isinstance(ref, PartitionRef):
                 if may_wait:

@@ -91,7 +91,7 @@ class PooledFuture(Future[T]):
     # What a wait needs to know.
 
     def done(self) -> bool:
-        """Tell whether there is an answer."""
+        """Return whether there is an answer."""
         with self._lock:
             return self._outcome is not None
 
@@ -118,7 +118,7 @@ class PooledFuture(Future[T]):
             outcome = self._outcome
         if outcome is None:
             outcome = self._await(timeout, withdraws=withdraws)
-        return _reveal(outcome)
+        return _unwrap(outcome)
 
     # How it is brought about.
 
@@ -137,7 +137,7 @@ class PooledFuture(Future[T]):
                 return self._compute(hook, remaining)
             if self.mailbox is not None and remaining is None:
                 self._help(self.mailbox, withdraws=withdraws)
-            elif not self._park(remaining, withdraws=withdraws):
+            elif not self._sleep(remaining, withdraws=withdraws):
                 raise Timeout(f"{timeout} seconds")
 
     def _compute(self, hook: Callable[[float | None], T], remaining: float | None) -> _Outcome[T]:
@@ -174,7 +174,7 @@ class PooledFuture(Future[T]):
         finally:
             mailbox.unregister(wait)
 
-    def _park(self, remaining: float | None, *, withdraws: bool) -> bool:
+    def _sleep(self, remaining: float | None, *, withdraws: bool) -> bool:
         """Sleep until something has changed; `False` at the deadline.
 
         A handler cannot be interrupted, so who has a deadline leaves the message to another thread.
@@ -214,7 +214,7 @@ class PooledFuture(Future[T]):
         _wake(waits)
 
 
-def _reveal(outcome: _Outcome[T]) -> T:
+def _unwrap(outcome: _Outcome[T]) -> T:
     value, exception = outcome
     if exception is None:
         return cast("T", value)

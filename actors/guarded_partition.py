@@ -16,16 +16,16 @@ from ..model.partition import Partition, PartitionReports
 from ..model.scheduling.cycle import CycleOutcome
 from ..model.scheduling.shared_placing import SharedOutcome
 from ..model.values.messages import NodeAction
-from .breakage import blame
+from .error_origin import note_origin
 from .guards import Guard
-from .judgements import Answers, Judgements, WorldMovedError
+from .predicate_cache import CycleAnswers, CycleInvalidatedError, PredicateCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..model.state.quarantine import BrokenKind
     from ..model.values.messages import AllocationSubmission, NodeUpdate
-    from .afterwards import Afterwards
+    from .deferred import DeferredActions
 
 __all__ = ["GuardedPartition", "GuardedReports"]
 
@@ -48,25 +48,35 @@ class GuardedPartition(Guard):
         shares: several threads may place asks at once, each in a leaf of its own.
     """
 
-    __slots__ = ("_call", "_isolate", "_judgements", "_shares", "_turn", "ended", "name", "reports", "rm_id")
+    __slots__ = (
+        "_call",
+        "_isolate",
+        "_predicate_cache",
+        "_shares",
+        "_turn",
+        "ended",
+        "name",
+        "reports",
+        "rm_id",
+    )
 
     lock_class: ClassVar[str] = "partition"
 
     def __init__(
         self,
         partition: Partition,
-        afterwards: Afterwards,
+        deferred: DeferredActions,
         isolate: Callable[[GuardedPartition, BaseException], None] | None = None,
         call: Callable[[GuardedPartition], None] | None = None,
         *,
         shares: bool = False,
     ) -> None:
-        super().__init__(partition, partition.name, afterwards)
+        super().__init__(partition, partition.name, deferred)
         self._isolate = isolate
         self._call = call
         self._shares = shares
         predicates = partition.around.predicates
-        self._judgements = predicates if isinstance(predicates, Judgements) else None
+        self._predicate_cache = predicates if isinstance(predicates, PredicateCache) else None
         self.name = partition.name
         self.rm_id = partition.rm_id
         self.reports = GuardedReports(self)
@@ -81,9 +91,9 @@ class GuardedPartition(Guard):
         with self._isolating(), self._locked() as partition:
             yield partition
 
-    def _place_beside_others(self) -> SharedOutcome | None:
+    def _place_concurrently(self) -> SharedOutcome | None:
         """Place an ask while others do; `None` where those who want the partition alone leave no gap."""
-        with self._isolating(), self.afterwards:
+        with self._isolating(), self.deferred:
             if not self.lock.acquire_read(GAP_SECONDS_MAX):
                 return None
             try:
@@ -95,22 +105,22 @@ class GuardedPartition(Guard):
     def _isolating(self) -> Iterator[None]:
         try:
             yield
-        except WorldMovedError:
+        except CycleInvalidatedError:
             raise
         except BaseException as error:
-            blame(error, self._partition)
+            note_origin(error, self._partition)
             if self._isolate is not None:
                 self._isolate(self, error)
             raise
 
-    def set_aside(self, kind: BrokenKind, name: str, reason: str) -> bool:
+    def quarantine_broken(self, kind: BrokenKind, name: str, reason: str) -> bool:
         """Schedule with what broke no more; return whether that is news."""
         with self._locked() as partition:
             return partition.quarantine(kind, name, reason)
 
     @contextmanager
     def _locked(self) -> Iterator[Partition]:
-        with self.afterwards, self.lock.write():
+        with self.deferred, self.lock.write():
             self._turn += 1
             yield self._partition
 
@@ -131,9 +141,9 @@ class GuardedPartition(Guard):
             self._call(self)
 
     @property
-    def is_judged_slowly(self) -> bool:
+    def waits_for_slow_predicate(self) -> bool:
         """Whether its RM is being asked, and took its time before; a hint, for who does not hold the lock."""
-        return self._judgements is not None and self._judgements.is_slow
+        return self._predicate_cache is not None and self._predicate_cache.is_slow
 
     @excludes()
     def flush(self) -> None:
@@ -158,27 +168,27 @@ class GuardedPartition(Guard):
 
     def cycle(self) -> CycleOutcome:
         """Run one cycle."""
-        if self._judgements is None:
+        if self._predicate_cache is None:
             with self.holding() as partition:
                 return partition.cycle()
-        outcome = self._judged_cycle(self._judgements, lambda _: True)
+        outcome = self._cycle_with_predicates(self._predicate_cache, lambda _: True)
         assert outcome is not None, "a cycle that is wanted is run: please report"
         return outcome
 
-    def _judged_cycle(
-        self, judgements: Judgements, is_wanted: Callable[[Judgements], bool]
+    def _cycle_with_predicates(
+        self, predicate_cache: PredicateCache, is_wanted: Callable[[PredicateCache], bool]
     ) -> CycleOutcome | None:
         """Run one cycle if it is wanted when the lock is held, as often anew as it is broken off."""
-        answers = Answers()
+        answers = CycleAnswers()
         begun = False
         while True:
             try:
                 with self.holding() as partition:
-                    if not begun and not is_wanted(judgements):
+                    if not begun and not is_wanted(predicate_cache):
                         return None
                     begun = True
-                    return judgements.run(self, answers, partition.cycle)
-            except WorldMovedError:
+                    return predicate_cache.run(self, answers, partition.cycle)
+            except CycleInvalidatedError:
                 continue
 
     def work(self, cycles_max: int, *, helps: bool = False) -> bool:
@@ -203,7 +213,7 @@ class GuardedPartition(Guard):
         """Run a cycle each; `None` where that is left to those who are at it, and who look again."""
         calls = shares = self._shares
         while shares:
-            placed = self._place_beside_others()
+            placed = self._place_concurrently()
             if placed is SharedOutcome.TAKEN:
                 yield None
             elif placed is SharedOutcome.PLACED:
@@ -215,15 +225,15 @@ class GuardedPartition(Guard):
                 yield self.cycle()
             else:
                 shares = False
-        is_wanted = Judgements.wants_help if helps else Judgements.has_use_for_one_more
+        is_wanted = PredicateCache.wants_help if helps else PredicateCache.needs_cycle
         while True:
-            if self._judgements is None:
+            if self._predicate_cache is None:
                 yield self.cycle()
             else:
-                yield self._judged_cycle(self._judgements, is_wanted)
-            is_wanted = Judgements.has_use_for_one_more
+                yield self._cycle_with_predicates(self._predicate_cache, is_wanted)
+            is_wanted = PredicateCache.needs_cycle
 
-    def settle(self) -> int:
+    def run_until_idle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""
         results = 0
         while (outcome := self.cycle()) is not CycleOutcome.NOTHING:
@@ -233,8 +243,8 @@ class GuardedPartition(Guard):
         return results
 
     def _forget(self, *, keys: Sequence[str] = (), node_ids: Sequence[str] = ()) -> None:
-        if self._judgements is not None:
-            self._judgements.forget(frozenset(keys), frozenset(node_ids))
+        if self._predicate_cache is not None:
+            self._predicate_cache.forget(frozenset(keys), frozenset(node_ids))
 
     @property
     def _partition(self) -> Partition:

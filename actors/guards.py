@@ -27,15 +27,15 @@ from ..model.nodes.node import Node
 from ..model.nodes.order import NodeOrder
 from ..model.queues.queue import Queue
 from ..model.state.placed_counts import PlacedCounts
-from .breakage import blame
+from .error_origin import note_origin
 from .handles import IDENTITY, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .afterwards import Afterwards
+    from .deferred import DeferredActions
 
-__all__ = ["LOCK_ORDER", "WOVEN", "Guard", "guard", "weave"]
+__all__ = ["INSTRUMENTED", "LOCK_ORDER", "Guard", "guard", "weave"]
 
 Entity = TypeVar("Entity")
 T = TypeVar("T")
@@ -87,21 +87,21 @@ docs/threads.md."""
 class Guard:
     """What stands for an entity elsewhere."""
 
-    __slots__ = ("afterwards", "entity", "lock")
+    __slots__ = ("deferred", "entity", "lock")
 
     lock_class: ClassVar[str]
     parts: ClassVar[dict[str, type[Guard]]]
 
-    def __init__(self, entity: Any, key: str, afterwards: Afterwards) -> None:
+    def __init__(self, entity: Any, key: str, deferred: DeferredActions) -> None:
         self.entity = entity
         self.lock = RWLock(self.lock_class, key=key)
-        self.afterwards = afterwards
+        self.deferred = deferred
         """What must not happen under a lock is kept for when the last one is let go of."""
 
     def part(self, kind: type[Guard]) -> Guard:
         """Return the guard of a part of the entity."""
         part = kind.__new__(kind)
-        part.entity, part.lock, part.afterwards = self.entity, self.lock, self.afterwards
+        part.entity, part.lock, part.deferred = self.entity, self.lock, self.deferred
         return part
 
 
@@ -112,11 +112,11 @@ def _under_lock(
 
     def under_lock(guard: Guard, *args: Any, **kwargs: Any) -> Any:
         lock = guard.lock
-        with guard.afterwards, lock.write() if exclusive else lock.read():
+        with guard.deferred, lock.write() if exclusive else lock.read():
             try:
                 return method(owner(guard), *args, **kwargs)
             except BaseException as error:
-                blame(error, guard.entity)
+                note_origin(error, guard.entity)
                 raise
 
     under_lock.__name__ = method.__name__
@@ -155,9 +155,9 @@ _CLASSES: Final[dict[type, type[Guard]]] = {
 }
 
 
-def guard(entity: Entity, key: str, afterwards: Afterwards) -> Entity:
+def guard(entity: Entity, key: str, deferred: DeferredActions) -> Entity:
     """Return a guard of a cluster, an application or a node."""
-    made = _CLASSES[type(entity)](entity, key, afterwards)
+    made = _CLASSES[type(entity)](entity, key, deferred)
     for name in IDENTITY[type(entity)]:
         setattr(made, name, getattr(entity, name))
     for name, kind in made.parts.items():
@@ -178,7 +178,7 @@ def _with_lock(method: Callable[..., Any], *, exclusive: bool) -> Callable[..., 
     return with_lock
 
 
-def _woven(kind: type, lock_class: str) -> type:
+def _instrumented_class(kind: type, lock_class: str) -> type:
     initialise: Callable[..., None] = vars(kind)["__init__"]
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes one
@@ -190,8 +190,8 @@ def _woven(kind: type, lock_class: str) -> type:
     return type(f"Woven{kind.__name__}", (kind,), members)
 
 
-WOVEN: Final[dict[type, type]] = {
-    kind: _woven(kind, lock_class)
+INSTRUMENTED: Final[dict[type, type]] = {
+    kind: _instrumented_class(kind, lock_class)
     for kind, lock_class in (
         (Queue, "queue"),
         (UserLimits, "limits"),
@@ -203,4 +203,4 @@ WOVEN: Final[dict[type, type]] = {
 
 def weave(kind: type[T]) -> type[T]:
     """Return the woven class of queues, limits, node orders or counts."""
-    return WOVEN[kind]
+    return INSTRUMENTED[kind]

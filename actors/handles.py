@@ -22,7 +22,7 @@ from ..model.marks import marked_methods
 from ..model.nodes.node import Node
 from ..model.partition import Partition, PartitionReports
 from .actor import PooledActor
-from .breakage import blame
+from .error_origin import note_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .dispatcher import Dispatcher
     from .reference import PooledRef
 
-__all__ = ["IDENTITY", "PARTS", "RANKS", "EntityActor", "adopt", "reference_of", "told"]
+__all__ = ["IDENTITY", "PARTS", "RANKS", "EntityActor", "adopt", "message_function", "reference_of"]
 
 Entity = TypeVar("Entity")
 
@@ -71,7 +71,7 @@ class EntityActor(PooledActor):
     def __str__(self) -> str:
         return f"{type(self.entity).__name__} actor"
 
-    def asked_as(self) -> tuple[str, object]:
+    def actor_class_and_key(self) -> tuple[str, object]:
         """Return the class that `LOCK_ORDER` has for the entity's actor, and the entity's name."""
         entity_class = next(known for known in RANKS if isinstance(self.entity, known))
         identity = IDENTITY[entity_class]
@@ -83,7 +83,7 @@ class EntityActor(PooledActor):
         if isinstance(error, LicorneError):
             return  # A refusal, which the caller gets; who is asked may be so under the caller's locks.
         super()._note_returned(error)
-        if blame(error, self.entity):
+        if note_origin(error, self.entity):
             log = self.dispatcher.log
             log.error("{} broke, please report:", self, error=error)  # noqa: PLE1205 - loguru's braces
 
@@ -172,7 +172,7 @@ def reference_of(handle: object) -> PooledRef[Any]:
     return handle._ref  # noqa: SLF001 - the only door to it
 
 
-def told(entity_class: type, name: str) -> Callable[..., Any]:
+def message_function(entity_class: type, name: str) -> Callable[..., Any]:
     """Return the function with which a marked method is told to an actor."""
     _, handle_class = _CLASSES[entity_class]
     return handle_class._functions[name]  # noqa: SLF001 - made here

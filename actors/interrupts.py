@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType, TracebackType
 
-__all__ = ["Uninterrupted", "run_whole", "start_thread"]
+__all__ = ["Uninterrupted", "run_uninterrupted", "start_thread"]
 
 T = TypeVar("T")
 _signal: Final = import_module("_signal")
@@ -25,7 +25,7 @@ _signal: Final = import_module("_signal")
 all else here, and a section is entered with every request."""
 
 
-def run_whole(function: Callable[[], T]) -> T:
+def run_uninterrupted(function: Callable[[], T]) -> T:
     """Run a function that may wait, and return what it returns, or raise what it raises.
 
     Called on the main thread, it runs on a thread of its own. Whatever a signal handler raises meanwhile is
@@ -85,11 +85,11 @@ class Uninterrupted:
             return
         self._handler = handler
         try:
-            _signal.signal(signal.SIGINT, self._put_off)
+            _signal.signal(signal.SIGINT, self._defer)
         except ValueError:  # the main thread of another interpreter than the first has no signals
             self._handler = None
 
-    def _put_off(self, number: int, frame: FrameType | None) -> None:
+    def _defer(self, number: int, frame: FrameType | None) -> None:
         if self._interrupted and self._handler is not None:
             self._handler(number, frame)
         self._interrupted = True

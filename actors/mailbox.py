@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from .dispatcher import Dispatcher
     from .waiting import Awaited, Wait
 
-__all__ = ["Letter", "Mailbox"]
+__all__ = ["Mailbox", "MessageEnvelope"]
 
-Letter: TypeAlias = Envelope[object]
+MessageEnvelope: TypeAlias = Envelope[object]
 """A message and where its answer goes, if it is an ask."""
 
 
@@ -69,8 +69,10 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._control: deque[Letter] | None = None  # made when needed: most actors are only asked inline
-        self._normal: deque[Letter] | None = None
+        self._control: deque[MessageEnvelope] | None = (
+            None  # made when needed: most actors are only asked inline
+        )
+        self._normal: deque[MessageEnvelope] | None = None
         self._owner: int | None = get_ident()
         self._idle = False
         self._queued = False
@@ -85,7 +87,7 @@ class Mailbox:
         self._actor_class = type(actor)
         self._actor_urn = actor.actor_urn
 
-    def open(self, first: Letter | None) -> None:
+    def open(self, first: MessageEnvelope | None) -> None:
         """Let go of the actor for the first time; `first` is handled before what has arrived."""
         self.direction = self.dispatcher.rule_of_asks(self._actor)
         if first is not None:
@@ -104,7 +106,7 @@ class Mailbox:
 
     # Sending.
 
-    def offer(self, letter: Letter, *, control: bool = False) -> bool:
+    def offer(self, envelope: MessageEnvelope, *, control: bool = False) -> bool:
         """Queue a message; `False` if the actor takes no more.
 
         Raises:
@@ -114,38 +116,38 @@ class Mailbox:
         with self._lock:
             if self._closed:
                 return False
-            if full := not control and self._is_full() and not isinstance(letter.message, _ActorStop):
+            if full := not control and self._is_full() and not isinstance(envelope.message, _ActorStop):
                 push = False
             else:
-                push = self._insert(letter, control=control)
+                push = self._insert(envelope, control=control)
         if full:
             raise MailboxFullError(f"{self} holds {self._actor_class.mailbox_capacity} messages already")
         if push:
             self.dispatcher.push(self)
         return True
 
-    def put(self, letter: Letter, /) -> None:
+    def put(self, envelope: MessageEnvelope, /) -> None:
         """Queue a message as Pykka's own references do."""
-        if not self.offer(letter):
+        if not self.offer(envelope):
             error = ActorEndedError(f"{self} not found")
-            if letter.reply_to is None:
+            if envelope.reply_to is None:
                 raise error
-            letter.reply_to.set_exception((ActorEndedError, error, None))
+            envelope.reply_to.set_exception((ActorEndedError, error, None))
 
     def _is_full(self) -> bool:
         capacity = self._actor_class.mailbox_capacity
         return capacity is not None and len(self._normal or ()) >= capacity
 
-    def _insert(self, letter: Letter, *, control: bool) -> bool:
-        """Add a message; tell whether the mailbox must now enter the run queue."""
+    def _insert(self, envelope: MessageEnvelope, *, control: bool) -> bool:
+        """Add a message; return whether the mailbox must now enter the run queue."""
         if control:
             if self._control is None:
                 self._control = deque()
-            self._control.append(letter)
+            self._control.append(envelope)
         else:
             if self._normal is None:
                 self._normal = deque()
-            self._normal.append(letter)
+            self._normal.append(envelope)
         self._idle = False
         if self._owner is not None or self._queued:
             return False
@@ -223,7 +225,7 @@ class Mailbox:
         with self._lock:
             self._closed = True
 
-    def answer_last(self, letter: Letter) -> None:
+    def answer_last(self, envelope: MessageEnvelope) -> None:
         """As the owner who has closed it, put off an answer until all that is left has had one.
 
         So when a stop has returned, every message is accounted for.
@@ -232,33 +234,33 @@ class Mailbox:
             assert self._closed, f"{self} takes messages still"
             if self._normal is None:
                 self._normal = deque()
-            self._normal.append(letter)
+            self._normal.append(envelope)
 
-    def get(self) -> Letter:
+    def get(self) -> MessageEnvelope:
         """As the owner, remove and return the first message, control messages before others."""
-        letters = self._control or self._normal
-        assert letters, f"{self} has no message"
-        return letters.popleft()
+        envelopes = self._control or self._normal
+        assert envelopes, f"{self} has no message"
+        return envelopes.popleft()
 
     def empty(self) -> bool:
-        """Tell whether there are no messages."""
+        """Return whether there are no messages."""
         return not self._control and not self._normal
 
     def waiting(self) -> int:
         """Return how many messages there are."""
         return len(self._control or ()) + len(self._normal or ())
 
-    def _handle(self, letter: Letter) -> None:
-        reply = letter.reply_to
+    def _handle(self, envelope: MessageEnvelope) -> None:
+        reply = envelope.reply_to
         if isinstance(reply, PooledFuture) and reply.withdrawn:
             self._actor.on_withdrawn()
             return
-        self._actor._run_letter(letter)  # noqa: SLF001 - an actor and its mailbox are one
+        self._actor._handle_envelope(envelope)  # noqa: SLF001 - an actor and its mailbox are one
 
     def _release(self) -> None:
         """Give up the actor; whoever is to look at what is left is told."""
         if self._closed:
-            self.bury()
+            self.discard_actor()
             return
         wait = None
         with self._lock:
@@ -274,11 +276,11 @@ class Mailbox:
         if push:
             self.dispatcher.push(self)
 
-    def bury(self) -> None:
+    def discard_actor(self) -> None:
         """As the last owner, answer what is left and let go of the actor for good."""
         actor = self._actor
         while not self.empty():
-            actor._return_letter(self.get())  # noqa: SLF001 - likewise
+            actor._return_envelope(self.get())  # noqa: SLF001 - likewise
         del self._actor
         with self._lock:
             self._owner = None
@@ -300,12 +302,12 @@ class Mailbox:
 
     def unregister(self, wait: Wait) -> None:
         """Forget the thread; if it has been woken and leaves all the same, the next one is woken."""
-        heir = None
+        next_wait = None
         with self._lock:
             if self._waits:
                 if wait in self._waits:
                     self._waits.remove(wait)
                 elif self._owner is None and not self.empty():
-                    heir = self._waits.pop(0)
-        if heir is not None:
-            heir.wake()
+                    next_wait = self._waits.pop(0)
+        if next_wait is not None:
+            next_wait.wake()

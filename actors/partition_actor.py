@@ -14,7 +14,7 @@ from __future__ import annotations
 from time import perf_counter_ns, sleep
 from typing import TYPE_CHECKING, Any, Final
 
-from .breakage import what_broke
+from .error_origin import broken_entity
 from .handles import EntityActor
 from .inflow import Inflow
 from .invocation import Invocation
@@ -56,7 +56,7 @@ class PartitionActor(EntityActor):
     def __init__(self, entity: Any) -> None:
         super().__init__(entity)
         self._actor_ref: PartitionRef = PartitionRef(self)
-        self._work_told = False
+        self._work_pending = False
         self._turns = 0
         """Since the RM was last made to hear."""
         self._requests_ns = 0
@@ -133,7 +133,7 @@ class PartitionActor(EntityActor):
             self._isolate(exception_value)
 
     def _isolate(self, error: BaseException) -> None:
-        broken = what_broke(error)
+        broken = broken_entity(error)
         if broken is None:
             return
         kind, name, reason = broken
@@ -143,13 +143,13 @@ class PartitionActor(EntityActor):
             self._wake()
 
     def _wake(self) -> None:
-        if not self._work_told:
-            self._work_told = True
+        if not self._work_pending:
+            self._work_pending = True
             self.actor_ref.send(PartitionActor.work)
 
     def work(self) -> None:
         """Run one slice of cycles; go on with the next one after the messages that came meanwhile."""
-        self._work_told = False
+        self._work_pending = False
         self._requests_ns = 0
         if self.entity.work(CYCLES_PER_SLICE):
             self._wake()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .actor import PooledActor
     from .direction import AskRule
     from .invocation import AnyFunction
-    from .mailbox import Letter, Mailbox
+    from .mailbox import Mailbox, MessageEnvelope
 
 __all__ = ["AnyRef", "PooledRef"]
 
@@ -52,7 +52,7 @@ class PooledRef(pykka.ActorRef[A]):
             return answer
         actor = inbox.enter()
         if actor is None:
-            return cast("R", self._ask_by_mail(Invocation(self._methods[method], args, kwargs)))
+            return cast("R", self._ask_by_message(Invocation(self._methods[method], args, kwargs)))
         try:
             result: R = self._methods[method](actor, *args, **kwargs)
             return result  # noqa: TRY300 - `typing.cast` would be a call on the hottest path
@@ -144,7 +144,7 @@ class PooledRef(pykka.ActorRef[A]):
         inbox = self.actor_inbox
         actor = inbox.enter()
         if actor is None:
-            return self._ask_by_mail(Invocation(method, args, kwargs))
+            return self._ask_by_message(Invocation(method, args, kwargs))
         try:
             rule.enter()
             try:
@@ -161,7 +161,7 @@ class PooledRef(pykka.ActorRef[A]):
         inbox = self.actor_inbox
         actor = inbox.enter()
         if actor is None:
-            return self._ask_by_mail(message, control=control)
+            return self._ask_by_message(message, control=control)
         try:
             return actor._handle_receive(message)  # noqa: SLF001 - an actor and its references are one
         except BaseException as error:
@@ -170,17 +170,17 @@ class PooledRef(pykka.ActorRef[A]):
         finally:
             inbox.leave()
 
-    def _ask_by_mail(self, message: object, *, control: bool = False) -> Any:
+    def _ask_by_message(self, message: object, *, control: bool = False) -> Any:
         return self._post(message, control=control).obtain(None, withdraws=True)
 
     def _post(self, message: object, *, control: bool) -> PooledFuture[Any]:
         """Queue a message and return the future of its answer, which exists in every case."""
         future = PooledFuture[Any]()
         future.mailbox = self.actor_inbox
-        letter: Letter = Envelope(message, reply_to=future)
+        envelope: MessageEnvelope = Envelope(message, reply_to=future)
         error: Exception | None = None
         try:
-            if not self.actor_inbox.offer(letter, control=control):
+            if not self.actor_inbox.offer(envelope, control=control):
                 error = self._dead()
         except MailboxFullError as full:
             error = full

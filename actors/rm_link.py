@@ -41,7 +41,7 @@ class RmLink:
         self,
         name: str,
         deliver: Callable[[Announcement], None],
-        on_relief: Callable[[], None],
+        on_congestion_end: Callable[[], None],
         *,
         after: RmLink | None = None,
         log: Log | None = None,
@@ -49,7 +49,7 @@ class RmLink:
         self._name = name
         self._log = log or Log()
         self._deliver = deliver
-        self._on_relief = on_relief
+        self._on_congestion_end = on_congestion_end
         self._may_begin = threading.Event()
         self._successors: list[RmLink] = []
         self._ended = False
@@ -62,7 +62,7 @@ class RmLink:
         """How many callbacks have raised."""
         self._after = after
         """What must end before; nothing once that has ended."""
-        if after is None or not after._precede(self):  # noqa: SLF001 - of the same class
+        if after is None or not after._add_successor(self):  # noqa: SLF001 - of the same class
             self._begin()
         self._thread = threading.Thread(target=self._run, name=f"licorne-rm-{name}", daemon=True)
         self._thread.start()
@@ -84,7 +84,7 @@ class RmLink:
                     self._changed.notify()
 
     def is_congested(self) -> bool:
-        """Tell whether the RM is so far behind that nothing more should be placed for it."""
+        """Return whether the RM is so far behind that nothing more should be placed for it."""
         with self._changed:
             if len(self._waiting) >= BACKLOG_MAX:
                 self._congested = True
@@ -126,14 +126,14 @@ class RmLink:
                 except BaseException:  # noqa: BLE001 - an RM's error is logged, and the next one is told
                     self.failures += 1
                     self._log.exception("callback of RM {} failed on {}", self._name, announcement)
-            self._relieve()
+            self._end_congestion()
         with self._changed:
             self._ended = True
             successors, self._successors = self._successors, []
         for successor in successors:
             successor._begin()  # noqa: SLF001 - of the same class
 
-    def _precede(self, successor: RmLink) -> bool:
+    def _add_successor(self, successor: RmLink) -> bool:
         """Let a successor begin when this link has ended; `False` if it has."""
         with self._changed:
             if not self._ended:
@@ -149,10 +149,10 @@ class RmLink:
                 self._sleeps = False
             return [self._waiting.popleft() for _ in range(min(len(self._waiting), 256))]
 
-    def _relieve(self) -> None:
+    def _end_congestion(self) -> None:
         with self._changed:
-            relieved = self._congested and len(self._waiting) <= BACKLOG_MAX // 2
-            if relieved:
+            is_over = self._congested and len(self._waiting) <= BACKLOG_MAX // 2
+            if is_over:
                 self._congested = False
-        if relieved:
-            self._on_relief()
+        if is_over:
+            self._on_congestion_end()

@@ -2,7 +2,7 @@
 
 A partition is worked for slice by slice. Several partitions are worked for at once, if there are several
 threads. Where an RM takes its time to judge, threads that are free help its partition meanwhile: they judge
-other asks of it (`licorne.actors.judgements`).
+other asks of it (`licorne.actors.predicate_cache`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SchedulingThreads:
                 self._queue(self._wanting, partition)
             else:
                 self._wanted_since.add(partition)
-                if partition.is_judged_slowly:
+                if partition.waits_for_slow_predicate:
                     self._call(partition)
         for thread in new:
             thread.start()

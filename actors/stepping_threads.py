@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..model.partition import Partition
-    from .afterwards import Action, Afterwards
+    from .deferred import Action, DeferredActions
 
 __all__ = ["SteppingThreads"]
 
@@ -30,8 +30,8 @@ class SteppingThreads:
         afterwards: keeps what is to happen without a lock.
     """
 
-    def __init__(self, count: int, afterwards: Afterwards) -> None:
-        self._afterwards = afterwards
+    def __init__(self, count: int, deferred: DeferredActions) -> None:
+        self._deferred = deferred
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="licorne-stepping")
 
     def run(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
@@ -41,7 +41,7 @@ class SteppingThreads:
             LicorneError: the thread that calls is in the middle of a step, and would wait for itself.
             Exception: what the step of the first one raised whose step failed.
         """
-        if self._afterwards.is_open:
+        if self._deferred.is_open:
             raise LicorneError(
                 "a step from inside a predicate is refused: the step that asked it waits for it"
             )
@@ -61,5 +61,5 @@ class SteppingThreads:
         self._pool.shutdown()
 
     def _run_one(self, step: Callable[[Partition], int], partition: Partition, kept: list[Action]) -> int:
-        with self._afterwards.kept_in(kept):
+        with self._deferred.collected_in(kept):
             return step(partition)

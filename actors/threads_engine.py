@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, cast, final
 
 from ..lockcheck import blocking, excludes
 from ..model.errors import LicorneError, RequestError
-from .afterwards import Afterwards
-from .breakage import what_broke
+from .deferred import DeferredActions
+from .error_origin import broken_entity
 from .guarded_partition import GuardedPartition
 from .guards import guard, weave
 from .interrupts import Uninterrupted
-from .judgements import Judgements
 from .log import Log
 from .partition_actor import CYCLES_PER_SLICE
+from .predicate_cache import PredicateCache
 from .scheduling_threads import SchedulingThreads
 from .stepping_threads import SteppingThreads
 
@@ -52,29 +52,31 @@ class ThreadsEngine:
     ) -> None:
         self._automatic = automatic
         self._log = log or Log()
-        self._afterwards = Afterwards(self._log)
+        self._deferred = DeferredActions(self._log)
         self._shares = share_partitions
         self._threads = SchedulingThreads(threads, self._work)
         several = not automatic and threads > 1
-        self._stepping = SteppingThreads(threads, self._afterwards) if several else None
+        self._stepping = SteppingThreads(threads, self._deferred) if several else None
 
-    def surround(self, around: Surroundings) -> Surroundings:
+    def adapt_host(self, around: Surroundings) -> Surroundings:
         """Return surroundings that do nothing under a lock which may block."""
-        keep = self._afterwards.keep
+        defer = self._deferred.defer
 
         def call_at(due_ns: int, action: TimerAction) -> None:
-            keep(partial(around.call_at, due_ns, action))
+            defer(partial(around.call_at, due_ns, action))
 
         def cancel(key: TimerKey) -> None:
-            keep(partial(around.cancel, key))
+            defer(partial(around.cancel, key))
 
         def announce(announcement: Announcement) -> None:
-            keep(partial(around.announce, announcement))
+            defer(partial(around.announce, announcement))
 
         def summarise(summary: Document) -> None:
-            keep(partial(around.summarise, summary))
+            defer(partial(around.summarise, summary))
 
-        judgements = None if around.predicates is None else Judgements(around.predicates, perf_counter_ns)
+        predicate_cache = (
+            None if around.predicates is None else PredicateCache(around.predicates, perf_counter_ns)
+        )
         return replace(
             around,
             call_at=call_at,
@@ -83,41 +85,41 @@ class ThreadsEngine:
             announce=around.announce if self._stepping is None else announce,
             summarise=summarise,
             weave=weave if self._is_shared(around) else around.weave,
-            predicates=judgements,
-            judged=around.judged if judgements is None else judgements.judged,
+            predicates=predicate_cache,
+            judged=around.judged if predicate_cache is None else predicate_cache.keys_of_others,
         )
 
     def _is_shared(self, around: Surroundings) -> bool:
-        """Tell whether threads place in a partition at once; while its RM judges they have other ways."""
+        """Return whether threads place in a partition at once; while its RM judges they have other ways."""
         return self._shares and around.predicates is None
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Guard a cluster."""
-        return guard(cluster, "", self._afterwards)
+        return guard(cluster, "", self._deferred)
 
     def adopt_partition(self, partition: Partition) -> Partition:
         """Guard a partition."""
         isolate, call = (self._isolate, self._threads.call) if self._automatic else (None, None)
         shares = self._is_shared(partition.around)
-        door = GuardedPartition(partition, self._afterwards, isolate, call, shares=shares)
-        return cast("Partition", door)
+        guarded = GuardedPartition(partition, self._deferred, isolate, call, shares=shares)
+        return cast("Partition", guarded)
 
     def adopt_application(self, application: Application) -> Application:
         """Guard an application."""
-        return guard(application, application.application_id, self._afterwards)
+        return guard(application, application.application_id, self._deferred)
 
     def adopt_node(self, node: Node) -> Node:
         """Guard a node."""
-        return guard(node, node.node_id, self._afterwards)
+        return guard(node, node.node_id, self._deferred)
 
     def release(self, handle: object) -> None:
         """Do nothing: what nobody refers to is gone."""
 
     def retire(self, partition: Partition) -> None:
         """Let a partition go; what it was told it has done."""
-        door = _door(partition)
-        door.ended = True
-        door.flush()
+        guarded = _guarded(partition)
+        guarded.ended = True
+        guarded.flush()
 
     @excludes()
     def tell(
@@ -132,16 +134,16 @@ class ThreadsEngine:
         Raises:
             RequestError: the partition or the engine has ended.
         """
-        door = _door(partition)
-        if door.ended or self._threads.closed:
+        guarded = _guarded(partition)
+        if guarded.ended or self._threads.closed:
             raise RequestError(f"partition {partition.name} has ended")
         with Uninterrupted():
             # Who tells a partition that runs by itself does not wait for what comes of it.
             with suppress(Exception) if self._automatic else nullcontext():
-                getattr(door, method)(*args)
+                getattr(guarded, method)(*args)
             if self._automatic:
-                self._threads.want(door)
-                door.flush()
+                self._threads.want(guarded)
+                guarded.flush()
 
     def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
         """Let all make their steps at once, as far as there are threads; all have when this returns."""
@@ -167,30 +169,30 @@ class ThreadsEngine:
         if self._stepping is not None:
             self._stepping.close()
 
-    def _work(self, door: GuardedPartition, helps: bool) -> bool:  # noqa: FBT001 - as the threads have it
-        """Run one slice of a partition's cycles; tell whether there is more to do."""
+    def _work(self, guarded: GuardedPartition, helps: bool) -> bool:  # noqa: FBT001 - as the threads have it
+        """Run one slice of a partition's cycles; return whether there is more to do."""
         more = False
         with suppress(BaseException):  # What broke has been isolated, and the others go on.
-            more = door.work(CYCLES_PER_SLICE, helps=helps)
-        door.flush()
+            more = guarded.work(CYCLES_PER_SLICE, helps=helps)
+        guarded.flush()
         return more
 
     @excludes("partition", "application", "node")
-    def _isolate(self, door: GuardedPartition, error: BaseException) -> None:
+    def _isolate(self, guarded: GuardedPartition, error: BaseException) -> None:
         """Put what broke into quarantine, and go on with the rest."""
         if isinstance(error, LicorneError):
             return
-        log = self._log.bind(partition=door.name)
-        log.error("partition {} met an error, please report:", door.name, error=error)  # noqa: PLE1205 - loguru's braces
-        broken = what_broke(error)
+        log = self._log.bind(partition=guarded.name)
+        log.error("partition {} met an error, please report:", guarded.name, error=error)  # noqa: PLE1205 - loguru's braces
+        broken = broken_entity(error)
         if broken is None:
             return
         kind, name, reason = broken
-        if door.set_aside(kind, name, reason):
+        if guarded.quarantine_broken(kind, name, reason):
             log.error("{} {} is quarantined, please report: {}", kind.value, name, reason)  # noqa: PLE1205 - loguru's braces
-            self._threads.want(door)
+            self._threads.want(guarded)
 
 
-def _door(partition: Partition) -> GuardedPartition:
+def _guarded(partition: Partition) -> GuardedPartition:
     assert isinstance(partition, GuardedPartition), f"{partition!r} is no guard: please report"
     return partition

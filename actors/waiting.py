@@ -33,7 +33,7 @@ class Awaited(Protocol):
     """What a thread can wait for: a future."""
 
     def done(self) -> bool:
-        """Tell whether there is an outcome."""
+        """Return whether there is an outcome."""
 
     def answerer(self) -> int | None:
         """Return the thread that the answer depends on now, `None` while there is no such thread."""

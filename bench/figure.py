@@ -11,7 +11,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Figure", "figures_table", "judged"]
+__all__ = ["Figure", "figures_table", "verdict"]
 
 
 @final
@@ -49,11 +49,11 @@ def figures_table(title: str, figures: Iterable[Figure]) -> Table:
     table.add_column("wanted", justify="right")
     for figure in figures:
         digits = 0 if float(figure.value).is_integer() else 2
-        value = judged(figure.value, figure.is_met, digits=digits)
+        value = verdict(figure.value, figure.is_met, digits=digits)
         table.add_row(figure.subject, value if figure.wanted else str(value), figure.unit, figure.wanted)
     return table
 
 
-def judged(value: float, as_wanted: bool, *, digits: int = 0) -> Text:  # noqa: FBT001 - the judgement
+def verdict(value: float, as_wanted: bool, *, digits: int = 0) -> Text:  # noqa: FBT001 - the judgement
     """Return a number in the colour that says whether it is as wanted."""
     return Text(f"{value:,.{digits}f}", style="green" if as_wanted else "red")

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Final
 
-from figure import figures_table, judged
+from figure import figures_table, verdict
 from lock_asks import checked_asks
 from lock_costs import added_by_chain, measure_lock_costs
 from lock_load import checked_throughput
@@ -17,7 +17,7 @@ from lock_memory import bytes_per_lock
 from lock_traces import analysis, recorded_events
 from rich.table import Table
 from rich.text import Text
-from thread_pace import JUDGEMENT_SECONDS, LEAVES, measure_judged_pace, measure_shared_pace
+from thread_pace import LEAVES, PREDICATE_SECONDS, measure_predicate_pace, measure_shared_pace
 
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
@@ -42,16 +42,16 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     costs = measure_lock_costs(perf_counter)
     figures = _figures(perf_counter, options.trace_events)
-    judged_paces = measure_judged_pace(perf_counter, sleep)
+    predicate_paces = measure_predicate_pace(perf_counter, sleep)
     shared_paces = measure_shared_pace(perf_counter)
     if options.json:
-        print(costs_json(costs, figures, judged_paces=judged_paces, shared_paces=shared_paces))
+        print(costs_json(costs, figures, predicate_paces=predicate_paces, shared_paces=shared_paces))
         return
     console = output_console()
     for table in (
         lock_costs_table(costs),
         figures_table("What else checking costs", figures),
-        threads_table(f"Placing, each judged for {JUDGEMENT_SECONDS * 1_000:g} ms", judged_paces),
+        threads_table(f"Placing, each judged for {PREDICATE_SECONDS * 1_000:g} ms", predicate_paces),
         threads_table(f"Placing in a shared partition of {LEAVES} leaves", shared_paces),
     ):
         print_table(table, console, plain=not is_for_people())
@@ -81,14 +81,14 @@ def costs_json(
     costs: Sequence[LockCost],
     figures: Sequence[Figure] = (),
     *,
-    judged_paces: Sequence[ThreadPace] = (),
+    predicate_paces: Sequence[ThreadPace] = (),
     shared_paces: Sequence[ThreadPace] = (),
 ) -> str:
     """Return what checking locks costs, and what threads bring, as one JSON document."""
     document = {
         "lock_costs": [asdict(cost) | {"is_met": cost.is_met} for cost in costs],
         "lock_figures": [asdict(figure) | {"is_met": figure.is_met} for figure in figures],
-        "judged_pace": [asdict(pace) for pace in judged_paces],
+        "judged_pace": [asdict(pace) for pace in predicate_paces],
         "shared_pace": [asdict(pace) for pace in shared_paces],
     }
     return json.dumps(document, indent=2)
@@ -104,7 +104,7 @@ def lock_costs_table(costs: Sequence[LockCost]) -> Table:
     table.add_column("times of")
     for cost in costs:
         wanted = "" if cost.ratio_max is None else f"≤ {cost.ratio_max:g}"
-        ratio = Text("") if cost.ratio_max is None else judged(cost.ratio, cost.is_met, digits=2)
+        ratio = Text("") if cost.ratio_max is None else verdict(cost.ratio, cost.is_met, digits=2)
         against = "" if cost.ratio_max is None else cost.base
         table.add_row(cost.subject, f"{cost.nanoseconds:,.0f}", ratio, wanted, against)
     return table

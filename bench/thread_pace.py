@@ -18,9 +18,9 @@ from licorne.proxy.si.api import ResourceManager
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["JUDGEMENT_SECONDS", "LEAVES", "ThreadPace", "measure_judged_pace", "measure_shared_pace"]
+__all__ = ["LEAVES", "PREDICATE_SECONDS", "ThreadPace", "measure_predicate_pace", "measure_shared_pace"]
 
-JUDGEMENT_SECONDS: Final = 0.002
+PREDICATE_SECONDS: Final = 0.002
 LEAVES: Final = 8
 """Of a partition that threads share."""
 _WAIT_SECONDS_MAX: Final = 60.0
@@ -65,10 +65,10 @@ class _SlowManager(_Manager):
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         del args
-        self._sleep_seconds(JUDGEMENT_SECONDS)
+        self._sleep_seconds(PREDICATE_SECONDS)
 
 
-def measure_judged_pace(
+def measure_predicate_pace(
     clock_seconds: Callable[[], float],
     sleep_seconds: Callable[[float], None],
     *,

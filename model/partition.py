@@ -168,7 +168,7 @@ class Partition:
         return False
 
     @writes
-    def settle(self) -> int:
+    def run_until_idle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""
         results = 0
         while (outcome := run_cycle(self._state)) is not CycleOutcome.NOTHING:

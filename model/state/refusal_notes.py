@@ -1,6 +1,7 @@
 """What a cycle notes in the logs of asks.
 
-Where an RM judges, a cycle may be broken off between its steps and begin anew (`licorne.actors.judgements`).
+Where an RM judges, a cycle may be broken off between its steps and begin anew
+(`licorne.actors.predicate_cache`).
 So that nothing is counted twice, what it notes is kept until it is over.
 """
 

@@ -39,7 +39,7 @@ class BenchDriver(Protocol):
             BenchError: it never will, or something else makes the run worthless.
         """
 
-    def rest(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Let that much time pass in which nothing is asked of the scheduler."""
 
 
@@ -60,7 +60,7 @@ class SelfRunning:
             waited = f"after {self._wait_seconds_max:g} s"
             raise BenchError(f"{waited} the resource manager has {recorder.progress()}, not {goal}")
 
-    def rest(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Sleep."""
         self._gauges.sleep_seconds(seconds)
 
@@ -81,7 +81,7 @@ class Stepped:
                 f"the scheduler is idle, and the resource manager has {recorder.progress()}, not {goal}"
             )
 
-    def rest(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Sleep, and step the scheduler now and then, as a host with a timer of its own would."""
         deadline = self._gauges.clock_seconds() + seconds
         self.api.run_until_idle()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 # So long a scheduler may look at asks that find no room before it has to rest.
-_SETTLE_SECONDS: Final = 1.0
+_IDLE_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0
 _FREED_NODES: Final = 9
 # With fewer of a kind the pages of other things weigh more than they do.
@@ -215,7 +215,7 @@ def _fill_up(run: _Run) -> _Asks:
     run.expect_allocations(run.workload.ask_count // 2)
     start, handed_over = run.send_asks(1)
     taken_in = run.wait_for_mark() - start
-    run.driver.rest(_SETTLE_SECONDS)
+    run.driver.pause(_IDLE_SECONDS)
     run.expect_no_allocations()
     seconds = first_handed_over - first_start + handed_over - start
     added = _Added(run.workload.ask_count, seconds, run.resident_bytes() - resident)
@@ -254,7 +254,7 @@ def _let_wait(run: _Run) -> tuple[_Asks, Backlog]:
     resident = run.resident_bytes()
     start, handed_over = run.send_asks(0)
     taken_in = run.wait_for_mark() - start
-    run.driver.rest(_SETTLE_SECONDS)
+    run.driver.pause(_IDLE_SECONDS)
     added = _Added(run.workload.ask_count, handed_over - start, run.resident_bytes() - resident)
     asks = _Asks(added.per_second, run.workload.ask_count / taken_in, added.bytes_each)
     share = _waiting_cpu_share(run)
@@ -269,7 +269,7 @@ def _let_wait(run: _Run) -> tuple[_Asks, Backlog]:
 
 def _waiting_cpu_share(run: _Run) -> float:
     start, cpu_start = run.gauges.clock_seconds(), run.gauges.cpu_seconds()
-    run.driver.rest(_WAITING_SECONDS)
+    run.driver.pause(_WAITING_SECONDS)
     cpu = run.gauges.cpu_seconds() - cpu_start
     return cpu / (run.gauges.clock_seconds() - start)
 

@@ -87,7 +87,7 @@ class Recorder(ResourceManager):
     # ---------------------------------------------------------------------- what who measures asks
 
     def has_reached(self, goal: Goal) -> bool:
-        """Tell whether at least all of the goal has been told.
+        """Return whether at least all of the goal has been told.
 
         Raises:
             BenchError: something happened that makes the run worthless.

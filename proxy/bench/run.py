@@ -70,11 +70,13 @@ def run_in_process_of_its_own(
             f"{workload.name} on {engine.value}: not done after {_PROCESS_SECONDS_MAX} s"
         ) from error
     if done.returncode != 0:
-        raise BenchError(f"{workload.name} on {engine.value}: {_last_words(done.stderr, done.returncode)}")
+        raise BenchError(
+            f"{workload.name} on {engine.value}: {_last_error_line(done.stderr, done.returncode)}"
+        )
     sys.stderr.write(done.stderr)
     return figures_from_json(done.stdout)
 
 
-def _last_words(stderr: str, status: int) -> str:
+def _last_error_line(stderr: str, status: int) -> str:
     lines = stderr.strip().splitlines()
     return lines[-1] if lines else f"the process ended with status {status} and said nothing"

@@ -9,7 +9,7 @@ import typer
 from ..bench.engine import EngineKind
 from ..bench.errors import BenchError, UnknownWorkloadError
 from ..bench.workloads import DEFAULT_NAMES, WORKLOADS, workload_named
-from ..terminal.bad_input import ends_on, say
+from ..terminal.bad_input import ends_on, write_error
 from ..terminal.standard_output import write_line
 from .options import whole_number
 
@@ -93,7 +93,7 @@ def _run(
     with ends_on(BenchError, "Error", status=1):
         for figures in run_all(workloads, engines, repeat=repeat, threads=threads):
             done.append(figures)
-            say(f"{figures.workload} on {figures.engine_text} ({len(done)} of {total})")
+            write_error(f"{figures.workload} on {figures.engine_text} ({len(done)} of {total})")
     return done
 
 
@@ -102,7 +102,7 @@ def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
     from ..terminal.tables import is_for_people, output_console, print_table
 
     if any(run.light_per_second is None for run in runs):
-        say("the light was not measured: it needs the extra licorne[bench]")
+        write_error("the light was not measured: it needs the extra licorne[bench]")
     if as_json:
         write_line(report_json(runs))
         return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ...model.values.documents import Document
-    from ..explanation.stage import StageOptions
+    from ..explanation.played_input import PlayOptions
     from ..explanation.text import TextLine
     from ..explanation.words import Where
     from ..scheduler.scheduler import Scheduler
@@ -42,7 +42,7 @@ Own = ParamSpec("Own")
 class Moment:
     """The moment that is asked about, and how the answer is printed."""
 
-    options: StageOptions
+    options: PlayOptions
     partition: str | None
     rm: str | None
     as_json: bool
@@ -54,15 +54,15 @@ class Moment:
         lines_of: Callable[[T, Where], Iterable[TextLine]],
     ) -> None:
         """Play the input up to the moment, ask the scheduler, and print its answer."""
-        from ..explanation.stage import stage_for
+        from ..explanation.played_input import play_input
         from .printing import moment_document, print_document, print_lines
 
-        with stage_for(self.options) as stage:
-            answer = ask(stage.scheduler)
+        with play_input(self.options) as played_input:
+            answer = ask(played_input.scheduler)
             if self.as_json:
-                print_document(moment_document(stage) | document_of(answer, stage.where))
+                print_document(moment_document(played_input) | document_of(answer, played_input.where))
             else:
-                print_lines(stage, lines_of(answer, stage.where))
+                print_lines(played_input, lines_of(answer, played_input.where))
 
 
 def moment_command(
@@ -138,11 +138,11 @@ def _moment(
     Raises:
         LicorneError: The engine is unknown, or the time is none.
     """
-    from ..explanation.stage import StageOptions, moment_ns
+    from ..explanation.played_input import PlayOptions, moment_ns
     from ..scheduler.engine_names import engine_named
     from ..simulation.workloads.inputs import InputOptions
 
-    options = StageOptions(
+    options = PlayOptions(
         input=InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed),
         config_path=config,
         users_path=users,

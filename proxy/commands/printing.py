@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...model.values.documents import Document
-    from ..explanation.stage import PlayedInput
+    from ..explanation.played_input import PlayedInput
     from ..explanation.text import TextLine
 
 __all__ = ["moment_document", "print_document", "print_lines"]
 
 
-def print_lines(stage: PlayedInput, lines: Iterable[TextLine]) -> None:
+def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
     """Print lines below the moment that they are about."""
     console = output_console()
-    played = f", after line {stage.line}" if stage.line is not None else ""
-    console.print(Text(f"at {duration_text(stage.elapsed_ns)}{played}", style="dim"), soft_wrap=True)
+    played = f", after line {played_input.line}" if played_input.line is not None else ""
+    console.print(Text(f"at {duration_text(played_input.elapsed_ns)}{played}", style="dim"), soft_wrap=True)
     for line in lines:
         console.print(Text("  " * line.depth + line.text, style=line.style), soft_wrap=True)
 
@@ -35,6 +35,6 @@ def print_document(document: Document) -> None:
     write_line(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def moment_document(stage: PlayedInput) -> Document:
+def moment_document(played_input: PlayedInput) -> Document:
     """Return the moment as a document."""
-    return {"elapsed": stage.elapsed_ns, "line": stage.line}
+    return {"elapsed": played_input.elapsed_ns, "line": played_input.line}

@@ -12,7 +12,7 @@ import typer
 
 from ...model.errors import LicorneError
 from ..scheduler.engine_names import engine_named
-from ..terminal.bad_input import INTERRUPTED, ends_on, say
+from ..terminal.bad_input import INTERRUPTED, ends_on, write_error
 from ..terminal.standard_output import write_line
 from .options import (
     AsJsonOption,
@@ -87,7 +87,7 @@ def simulate_command(
             )
         _print(report, as_json=as_json)
         if report.is_interrupted:
-            say("licorne simulate: interrupted; this is what was known")
+            write_error("licorne simulate: interrupted; this is what was known")
             raise typer.Exit(INTERRUPTED)
 
     return command

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...model.errors import LicorneError
-from ..terminal.bad_input import BAD_INPUT, ends_on, say
+from ..terminal.bad_input import BAD_INPUT, ends_on, write_error
 from ..terminal.standard_output import write_line
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _inspected(file: Path) -> tuple[Report, int]:
     try:
         text = read_text(file)
     except InputError as error:
-        say(f"licorne validate: {error}")
+        write_error(f"licorne validate: {error}")
         problem = Problem(str(file), error.line or 1, error.column or 1, "document", error.message)
         return Report(None, (problem,), ()), BAD_INPUT
     report = inspect(text, str(file))

@@ -39,7 +39,7 @@ class _Answer:
     until_ns: int
 
     def holds_at(self, now_ns: int) -> bool:
-        """Tell whether the answer holds; one from the future does not, since a clock has been set back."""
+        """Return whether the answer holds; one from the future does not, since a clock has been set back."""
         return self.from_ns <= now_ns < self.until_ns
 
 

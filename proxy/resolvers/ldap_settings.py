@@ -129,7 +129,7 @@ class _SettingFiles:
             if path.name in _NAMES:
                 self._read(path)
             else:
-                self._judge_unknown(path.name)
+                self._check_unknown(path.name)
 
     def problem(self, name: str, text: str) -> None:
         """Take down what is wrong with a setting."""
@@ -154,7 +154,7 @@ class _SettingFiles:
             self._unreadable.add(path.name)
             self.problem(path.name, str(error))
 
-    def _judge_unknown(self, name: str) -> None:
+    def _check_unknown(self, name: str) -> None:
         """Refuse what is probably a misspelt setting: `ssl` for `SSL` would send the password in clear."""
         meant = did_you_mean(name, _NAMES)
         if meant:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from .ldap_settings import LdapSettings
     from .resolver import UserResolver
 
-__all__ = ["LDAP_FOLDER", "Outlook", "PartitionResolver", "ResolverMaker"]
+__all__ = ["LDAP_FOLDER", "PartitionResolver", "PrefetchedSettings", "ResolverMaker"]
 
 LDAP_FOLDER: Final = Path("/run/secrets/ldap")
 _OPERATING_SYSTEM: Final = "os"
 _LDAP: Final = "ldap"
 
 
-Outlook: TypeAlias = "LdapSettings | ResolverSettingsError | None"
+PrefetchedSettings: TypeAlias = "LdapSettings | ResolverSettingsError | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ResolverMaker:
         self._ldap_folder = ldap_folder
         self._now_ns = now_ns
 
-    def look(self, configuration: str) -> Outlook:
+    def prefetch(self, configuration: str) -> PrefetchedSettings:
         """Read the settings of the directory server if a configuration may ask for it; no lock is held.
 
         Returns:
@@ -87,13 +87,13 @@ class ResolverMaker:
         rm_id: str,
         config: SchedulerConfig,
         present: Mapping[str, PartitionResolver],
-        outlook: Outlook = None,
+        prefetched: PrefetchedSettings = None,
     ) -> dict[str, PartitionResolver]:
         """Make the resolvers of all partitions of a configuration, by the full names of the partitions.
 
         One of `present` stays, with what it remembers, where kind and settings are the same. The settings
-        of the directory server are those of `outlook`, which `look` has returned; they are read here only
-        where nobody could see that the configuration asks for them, since it writes `ldap` with escapes.
+        of the directory server are those of `prefetched`, which `prefetch` has returned; they are read here
+        only where nobody could see that the configuration asks for them, since it writes `ldap` with escapes.
 
         Raises:
             ConfigurationError: Resolvers cannot be made; the error has all problems, at their partitions.
@@ -103,14 +103,16 @@ class ResolverMaker:
         for partition in config.partitions:
             name = full_partition_name(partition.name, rm_id)
             try:
-                made[name] = self._resolver(partition.user_group_resolver, present.get(name), outlook)
+                made[name] = self._resolver(partition.user_group_resolver, present.get(name), prefetched)
             except ResolverSettingsError as error:
                 problems += _problems(partition, error)
         if problems:
             raise ConfigurationError(tuple(problems))
         return made
 
-    def _resolver(self, kind: str, present: PartitionResolver | None, outlook: Outlook) -> PartitionResolver:
+    def _resolver(
+        self, kind: str, present: PartitionResolver | None, prefetched: PrefetchedSettings
+    ) -> PartitionResolver:
         if self._instead is not None:
             return PartitionResolver("", None, self._instead)
         if kind not in (_OPERATING_SYSTEM, _LDAP):
@@ -118,10 +120,10 @@ class ResolverMaker:
         settings = None
         if kind == _LDAP:
             check_ldap_is_installed()
-            outlook = outlook or self.look(_LDAP)
-            if isinstance(outlook, ResolverSettingsError):
-                raise outlook
-            settings = outlook
+            prefetched = prefetched or self.prefetch(_LDAP)
+            if isinstance(prefetched, ResolverSettingsError):
+                raise prefetched
+            settings = prefetched
         if present is not None and (present.kind, present.settings) == (kind, settings):
             return present
         source = OperatingSystemResolver() if settings is None else LdapResolver(settings)

@@ -15,7 +15,7 @@ from ...model.state.surroundings import LookAgain, Surroundings
 from ..si.older_answers import Generation
 from ..si.writing import callback_for, dispatch
 from .application_summaries import summariser
-from .inside import Inside
+from .callback_threads import CallbackThreads
 from .predicates import predicates_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Manager:
         chosen = self.resolvers.get(partition)
         return None if chosen is None else chosen.resolver
 
-    def say(self, announcement: Announcement) -> None:
+    def announce_now(self, announcement: Announcement) -> None:
         """Tell the RM something on behalf of no partition."""
         self.announce(announcement)
         self.flush()
@@ -74,7 +74,7 @@ class Manager:
             self.link.cancel()
 
     def is_congested(self) -> bool:
-        """Tell whether the RM is far behind with its callbacks."""
+        """Return whether the RM is far behind with its callbacks."""
         return self.link is not None and self.link.is_congested()
 
 
@@ -108,7 +108,7 @@ class Managers:
         self._table: Mapping[str, Manager] = {}
         self._clock = clock
         self._incarnations = incarnations
-        self.inside = Inside()
+        self.callback_threads = CallbackThreads()
 
     # -------------------------------------------------------------------------------------- the table
 
@@ -145,7 +145,7 @@ class Managers:
         note = partial(self._failures.note, rm_id)
 
         def deliver(announcement: Announcement) -> None:
-            with self.inside.callback(rm_id):
+            with self.callback_threads.callback(rm_id):
                 try:
                     dispatch(announcement, callback, older=generation.is_older)
                 except BaseException as error:
@@ -153,19 +153,19 @@ class Managers:
                     raise
 
         log = self.extra.log("core.rmproxy", rm_id)
-        predicates = predicates_of(callback, self._engine.blocking, self.inside, note)
+        predicates = predicates_of(callback, self._engine.blocking, self.callback_threads, note)
         if self._outbox is None:
             before = self._table.get(rm_id)
             link = RmLink(
                 rm_id,
                 deliver,
-                lambda: self._relieved(rm_id),
+                lambda: self._congestion_ended(rm_id),
                 after=None if before is None else before.link,
                 log=log,
             )
             return Manager(rm_id, link, link.announce, link.flush, predicates, generation)
-        door = self._outbox.door(deliver, log)
-        return Manager(rm_id, None, door, _nothing, predicates, generation)
+        announcer = self._outbox.announcer(deliver, log)
+        return Manager(rm_id, None, announcer, _nothing, predicates, generation)
 
     def enter(self, manager: Manager) -> None:
         """Have a manager in the table, in place of the one with its id."""
@@ -179,7 +179,7 @@ class Managers:
         for link in links:
             link.close()
 
-    def _relieved(self, rm_id: str) -> None:
+    def _congestion_ended(self, rm_id: str) -> None:
         manager = self._table.get(rm_id)
         if manager is not None:
             self.look_again(manager)
@@ -218,7 +218,7 @@ class Managers:
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )
         partition = self._engine.adopt_partition(
-            Partition(name, rm_id, config, self._engine.surround(around))
+            Partition(name, rm_id, config, self._engine.adapt_host(around))
         )
         self._incarnations.enter(incarnation, partition)
         return partition

@@ -34,7 +34,7 @@ def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]
             reason = f"failed to find partition {partition} for new node {update.node_id}"
         if reason is not None:
             rejections.append(Rejection(update.node_id, reason))
-    manager.say(NodesAnswered((), tuple(rejections)))
+    manager.announce_now(NodesAnswered((), tuple(rejections)))
 
 
 def refuse_applications(
@@ -51,7 +51,7 @@ def refuse_applications(
         )
         for entry in submissions
     )
-    manager.say(ApplicationsAnswered((), rejections))
+    manager.announce_now(ApplicationsAnswered((), rejections))
 
 
 def refuse_allocations(
@@ -69,4 +69,4 @@ def refuse_allocations(
         )
         for entry in submissions
     )
-    manager.say(AllocationsRejected(rejections))
+    manager.announce_now(AllocationsRejected(rejections))

@@ -23,7 +23,7 @@ class Outbox:
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[[Announcement], None], Log, Announcement]] = deque()
 
-    def door(
+    def announcer(
         self, deliver: Callable[[Announcement], None], log: Log | None = None
     ) -> Callable[[Announcement], None]:
         """Return what an RM's partitions announce to; the log hears of callbacks that fail."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ..si.api import ResourceManagerCallback
-    from .inside import Inside
+    from .callback_threads import CallbackThreads
 
 __all__ = ["CallbackPredicates", "predicates_of"]
 
@@ -26,11 +26,11 @@ class CallbackPredicates:
         self,
         callback: ResourceManagerCallback,
         blocking: Callable[[], AbstractContextManager[None]],
-        inside: Inside,
+        callback_threads: CallbackThreads,
         note: Callable[[str, BaseException], None],
     ) -> None:
         self._callback = callback
-        self._inside = inside
+        self._callback_threads = callback_threads
         self._note = note
         """Told the name of a predicate that failed, and with what."""
         self._blocking = blocking
@@ -39,7 +39,7 @@ class CallbackPredicates:
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Return the type and text of what the callback raises, `None` if it returns."""
         args = si.PredicatesArgs(allocationKey=allocation_key, nodeID=node_id, allocate=allocate)
-        with self._blocking(), self._inside.predicate():
+        with self._blocking(), self._callback_threads.predicate():
             try:
                 self._callback.predicates(args)
             except BaseException as error:  # noqa: BLE001 - whatever the RM raises is its answer
@@ -62,7 +62,7 @@ class CallbackPredicates:
             preemptAllocationKeys=victim_keys,
             startIndex=start_index,
         )
-        with self._blocking(), self._inside.predicate():
+        with self._blocking(), self._callback_threads.predicate():
             try:
                 answer = self._callback.preemption_predicates(args)
             except BaseException as error:  # noqa: BLE001 - an RM that cannot judge does not agree
@@ -74,7 +74,7 @@ class CallbackPredicates:
 def predicates_of(
     callback: ResourceManagerCallback,
     blocking: Callable[[], AbstractContextManager[None]],
-    inside: Inside,
+    callback_threads: CallbackThreads,
     note: Callable[[str, BaseException], None],
 ) -> CallbackPredicates | None:
     """Return the predicates of a callback, `None` for one that agrees to everything.
@@ -84,4 +84,4 @@ def predicates_of(
     own = getattr(type(callback), "predicates", None)
     if own is ResourceManager.predicates:
         return None
-    return CallbackPredicates(callback, blocking, inside, note)
+    return CallbackPredicates(callback, blocking, callback_threads, note)

@@ -68,7 +68,7 @@ class QuestionSide(ABC):
         """Refuse a question to a scheduler that has been stopped."""
 
     @abstractmethod
-    def _whole(self, function: Callable[[], T]) -> T:
+    def _uninterrupted(self, function: Callable[[], T]) -> T:
         """Run what an interrupt must not tear apart."""
 
     def explain(
@@ -84,7 +84,7 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such application is known, or more than one; or a predicate asks.
         """
-        return self._look(
+        return self._answer_question(
             "an explanation", lambda known: explain(matching(known, rm_id, partition), application_id)
         )
 
@@ -101,7 +101,7 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such application or ask is known, or more than one application.
         """
-        return self._look(
+        return self._answer_question(
             "an explanation",
             lambda known: explain_ask(matching(known, rm_id, partition), application_id, allocation_key),
         )
@@ -114,7 +114,7 @@ class QuestionSide(ABC):
         Raises:
             RequestError: There is no such partition; or a predicate asks.
         """
-        return self._look(
+        return self._answer_question(
             "a look at an application",
             lambda known: queue_and_user(matching(known, rm_id, partition), application_id),
         )
@@ -143,18 +143,18 @@ class QuestionSide(ABC):
             manager = self._managers.get(self._managers.only_id() if rm_id is None else rm_id, "dry run")
             return dry_run(manager, self._reader, self._engine.blocking, application, ask)
 
-        return self._look("a dry run", run)
+        return self._answer_question("a dry run", run)
 
-    def _look(self, question: str, look: Callable[[Sequence[Partition]], T]) -> T:
+    def _answer_question(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
         """Put a question to all partitions.
 
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
         """
         self._check_running()
-        self._managers.inside.refuse(question)
+        self._managers.callback_threads.refuse(question)
         try:
-            return self._whole(lambda: look(self._cluster.partitions()))
+            return self._uninterrupted(lambda: answer(self._cluster.partitions()))
         except ActorEndedError as error:
             self._check_running()
             raise RequestError(f"{question} met what has just ended: {error}") from error

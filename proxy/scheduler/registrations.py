@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...model.configuration.schema import PartitionConfig, SchedulerConfig
     from ...model.partition import Partition
     from ...model.values.messages import Registration
-    from ..resolvers.partition_resolvers import Outlook, PartitionResolver, ResolverMaker
+    from ..resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
     from ..si.api import ResourceManagerCallback
     from .extra_configurations import ExtraConfigurations
     from .managers import Manager, Managers
@@ -119,8 +119,8 @@ class Registrations:
 
     def _read(self, configuration: str, extra_configuration: Mapping[str, str]) -> _Settings:
         """Read what is beside the queues, also from files; no lock is held."""
-        outlook = self._resolver_maker.look(configuration)
-        return _Settings(outlook, *parse_extra_config(extra_configuration))
+        prefetched = self._resolver_maker.prefetch(configuration)
+        return _Settings(prefetched, *parse_extra_config(extra_configuration))
 
     def _change(self, settings: _Settings, manager: Manager | None) -> _Transaction:
         return _Transaction(self._managers, self._extra, self._resolver_maker, settings, manager)
@@ -165,7 +165,7 @@ def _refusing(what: str) -> Iterator[None]:
 class _Settings:
     """What a registration or reload says beside its queues, as it was read."""
 
-    outlook: Outlook
+    prefetched: PrefetchedSettings
     extra: ExtraConfig
     warnings: tuple[str, ...]
 
@@ -208,7 +208,7 @@ class _Transaction:
         """
         manager = self._known()
         self._resolvers = self._resolver_maker.make(
-            manager.rm_id, config, manager.resolvers, self.settings.outlook
+            manager.rm_id, config, manager.resolvers, self.settings.prefetched
         )
 
     def make(self, name: str, config: PartitionConfig) -> Partition:

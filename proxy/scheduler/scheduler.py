@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self, TypeVar, final
 
-from ...actors.interrupts import Uninterrupted, run_whole
+from ...actors.interrupts import Uninterrupted, run_uninterrupted
 from ...actors.real_clock import RealClock
 from ...actors.virtual_clock import VirtualClock
 from ...model.cluster import Cluster
@@ -171,15 +171,16 @@ class Scheduler(Stepping, QuestionSide):
         """
         registration = reading.registration(request)
         check_callback(callback)
-        inside = self._managers.inside
-        inside.refuse("a registration")
+        callback_threads = self._managers.callback_threads
+        callback_threads.refuse("a registration")
         waits_for = self._managers.find(registration.rm_id)
-        if waits_for is not None and inside.callback_of not in (None, registration.rm_id):
+        if waits_for is not None and callback_threads.callback_of not in (None, registration.rm_id):
             raise RequestError(
-                f"a registration of RM {registration.rm_id!r} inside a callback of RM {inside.callback_of!r} "
+                f"a registration of RM {registration.rm_id!r} inside a callback of RM "
+                f"{callback_threads.callback_of!r} "
                 f"is refused: it would wait for callbacks of {registration.rm_id!r}, which may do the same"
             )
-        self._whole(lambda: self._registrations.register(registration, callback))
+        self._uninterrupted(lambda: self._registrations.register(registration, callback))
         return si.RegisterResourceManagerResponse()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -188,9 +189,9 @@ class Scheduler(Stepping, QuestionSide):
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
-        self._managers.inside.refuse("an update of the configuration")
+        self._managers.callback_threads.refuse("an update of the configuration")
         extra = dict(sorted(request.extraConfig.items()))
-        self._whole(lambda: self._registrations.update(request.rmID, request.config, extra))
+        self._uninterrupted(lambda: self._registrations.update(request.rmID, request.config, extra))
         if not self.stepped:
             self._managers.look_again(self._managers.get(request.rmID, "UpdateConfigurationRequest"))
 
@@ -263,10 +264,10 @@ class Scheduler(Stepping, QuestionSide):
         Raises:
             LicorneError: called from inside an actor or a predicate, which cannot end itself.
         """
-        self._managers.inside.refuse("a stop")
+        self._managers.callback_threads.refuse("a stop")
         self._engine.check_may_close()
         self._stopped = True
-        self._stopping.wait(inside_callback=self._managers.inside.callback_of is not None)
+        self._stopping.wait(inside_callback=self._managers.callback_threads.callback_of is not None)
 
     def _halt(self) -> None:
         """End all scheduling and the clock."""
@@ -275,21 +276,21 @@ class Scheduler(Stepping, QuestionSide):
         if isinstance(self._clock, RealClock):
             self._clock.close()
 
-    def _whole(self, function: Callable[[], T]) -> T:
+    def _uninterrupted(self, function: Callable[[], T]) -> T:
         """Run what an interrupt must not tear apart; where the scheduler is stepped, on this thread."""
         if not self.stepped:
-            return run_whole(function)
+            return run_uninterrupted(function)
         with Uninterrupted():
             return function()
 
     def _manager(self, rm_id: str, request: str) -> Manager:
         self._check_running()
         if self.stepped:  # Otherwise the partition is told, and has its turn after the decision.
-            self._managers.inside.refuse(f"the {request} to a stepped scheduler")
+            self._managers.callback_threads.refuse(f"the {request} to a stepped scheduler")
         return self._managers.get(rm_id, request)
 
     def _tell(self, partition: Partition, method: str, *args: object) -> None:
-        self._engine.tell(partition, method, *args, may_wait=self._managers.inside.may_wait)
+        self._engine.tell(partition, method, *args, may_wait=self._managers.callback_threads.may_wait)
 
     def _check_running(self) -> None:
         if self._stopped:
@@ -305,7 +306,7 @@ class Scheduler(Stepping, QuestionSide):
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
         """
-        return self._look("a snapshot", snapshot)
+        return self._answer_question("a snapshot", snapshot)
 
     def quarantined(self) -> tuple[Quarantined, ...]:
         """Return the applications and nodes that broke and are no longer scheduled with, by partition.
@@ -315,7 +316,7 @@ class Scheduler(Stepping, QuestionSide):
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
         """
-        return self._look("a question for what is quarantined", quarantined)
+        return self._answer_question("a question for what is quarantined", quarantined)
 
     def extra_configuration(self, rm_id: str) -> ExtraConfig:
         """Return the settings of a resource manager that are beside its queues, as they are in effect.
@@ -332,7 +333,7 @@ class Scheduler(Stepping, QuestionSide):
             AssertionError: one does not hold; the message says which.
             RequestError: the scheduler has been stopped, or a predicate asks.
         """
-        self._look("a validation", lambda partitions: ask_each(partitions, _validate))
+        self._answer_question("a validation", lambda partitions: ask_each(partitions, _validate))
 
 
 def _validate(partition: Partition) -> None:

@@ -57,7 +57,7 @@ class Stepping:
         results = 0
         while True:
             delivered = outbox.deliver()
-            done = self._step(self._cluster.partitions(), _settle)
+            done = self._step(self._cluster.partitions(), _run_until_idle)
             results += done
             if not done and not delivered and not outbox.deliver():
                 return results
@@ -122,5 +122,5 @@ def _run_one_cycle(partition: Partition) -> int:
     return int(partition.cycle() is CycleOutcome.RESULT)
 
 
-def _settle(partition: Partition) -> int:
-    return partition.settle()
+def _run_until_idle(partition: Partition) -> int:
+    return partition.run_until_idle()

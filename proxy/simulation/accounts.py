@@ -75,7 +75,7 @@ class Account:
 
     owner: Owner
     tally: Tally = field(default_factory=Tally)
-    is_settled: bool = False
+    is_assigned: bool = False
 
 
 @final
@@ -96,13 +96,13 @@ class Accounts:
         self._open[id(account)] = account
         return account
 
-    def settled(self, account: Account, owner: Owner) -> None:
+    def assigned(self, account: Account, owner: Owner) -> None:
         """Count an application from now on, and what it has had, for the owner that it was found to have."""
-        if account.is_settled:
+        if account.is_assigned:
             return
         shared = self._tallies.setdefault(owner, Tally())
         shared.add(account.tally)
-        account.owner, account.tally, account.is_settled = owner, shared, True
+        account.owner, account.tally, account.is_assigned = owner, shared, True
         del self._open[id(account)]
 
     def tallies(self) -> Mapping[Owner, Tally]:

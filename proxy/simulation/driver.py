@@ -16,8 +16,8 @@ from .interruption import never
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .books import Books
     from .core import Core, Traffic
+    from .record import SimulationRecord
 
 __all__ = ["QUIET_LIMIT_NS", "Driver", "NoProgress", "Progress", "RunResult", "SimulationError"]
 
@@ -76,7 +76,7 @@ class Driver:
         self,
         core: Core,
         traffic: Traffic,
-        books: Books,
+        record: SimulationRecord,
         *,
         progress: Progress,
         stopwatch: Callable[[], float],
@@ -84,7 +84,7 @@ class Driver:
     ) -> None:
         self._core = core
         self._traffic = traffic
-        self._books = books
+        self._record = record
         self._progress = progress
         self._stopwatch = stopwatch
         self._is_interrupted = is_interrupted
@@ -101,7 +101,7 @@ class Driver:
         """
         started = self._stopwatch()
         self._traffic.start()
-        self._settle()
+        self._run_until_idle()
         moment_ns = self._next_moment_ns()
         while moment_ns is not None and (until_ns is None or moment_ns <= until_ns):
             if self._is_interrupted():
@@ -123,9 +123,9 @@ class Driver:
         if event_ns is not None and event_ns <= moment_ns:
             self._rounds_at_this_moment = 0
             self._traffic.deliver(moment_ns)
-        self._settle()
+        self._run_until_idle()
 
-    def _settle(self) -> None:
+    def _run_until_idle(self) -> None:
         """Let core and traffic answer each other until neither has anything to say."""
         while True:
             self._rounds_at_this_moment += 1
@@ -150,6 +150,6 @@ class Driver:
         moment_ns = max(min(moments_ns), now_ns)
         if moment_ns > _VIRTUAL_TIME_MAX_NS:
             raise SimulationError("the simulation takes more than 200 years of virtual time")
-        if event_ns is None and moment_ns > self._books.last_change_ns + QUIET_LIMIT_NS:
+        if event_ns is None and moment_ns > self._record.last_change_ns + QUIET_LIMIT_NS:
             return None
         return moment_ns

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from .accounts import Tally
-    from .books import Books
     from .driver import RunResult
+    from .record import SimulationRecord
 
 __all__ = [
     "JsonDocument",
@@ -57,7 +57,7 @@ __all__ = [
 
 _INTERVALS: Final = 60
 _FORMAT: Final = 2
-_NOBODY: Final = Owner(queue="(no queue)", user="(no user)", groups=("(no group)",))
+_NO_OWNER: Final = Owner(queue="(no queue)", user="(no user)", groups=("(no group)",))
 
 JsonDocument: TypeAlias = "dict[str, JsonDocument] | list[JsonDocument] | str | int | float | bool | None"
 
@@ -126,35 +126,41 @@ class SimulationReport:
 
 
 def build_report(
-    books: Books, result: RunResult, *, workload: str, engine: str, nodes: int, notes: tuple[InputNote, ...]
+    record: SimulationRecord,
+    result: RunResult,
+    *,
+    workload: str,
+    engine: str,
+    nodes: int,
+    notes: tuple[InputNote, ...],
 ) -> SimulationReport:
     """Draw up the report of a simulation that has ended."""
-    tallies = books.accounts.tallies()
-    end_ns = books.last_change_ns
+    tallies = record.accounts.tallies()
+    end_ns = record.last_change_ns
 
     def by(names: Callable[[Owner], Iterable[str]]) -> dict[str, TallyReport]:
         parts: defaultdict[str, list[Tally]] = defaultdict(list)
         for owner, tally in tallies.items():
             for name in names(owner):
                 parts[name].append(tally)
-        return {name: _tally_report(parts[name], books.capacity, end_ns) for name in sorted(parts)}
+        return {name: _tally_report(parts[name], record.capacity, end_ns) for name in sorted(parts)}
 
     return SimulationReport(
         workload=workload,
         engine=engine,
         nodes=nodes,
-        capacity={name: capacity.value for name, capacity in sorted(books.capacity.items())},
+        capacity={name: capacity.value for name, capacity in sorted(record.capacity.items())},
         end_ns=end_ns,
         is_interrupted=result.is_interrupted,
         decisions=result.decisions,
         wall_seconds=result.wall_seconds,
-        total=_tally_report(list(tallies.values()), books.capacity, end_ns),
-        queues=by(lambda owner: [owner.queue or _NOBODY.queue]),
-        users=by(lambda owner: [owner.user or _NOBODY.user]),
-        groups=by(lambda owner: owner.groups or _NOBODY.groups),
-        rejections=_counted(books.remarks.rejections),
-        refusals=_counted(books.remarks.refusals),
-        surprises=_counted(books.remarks.surprises),
+        total=_tally_report(list(tallies.values()), record.capacity, end_ns),
+        queues=by(lambda owner: [owner.queue or _NO_OWNER.queue]),
+        users=by(lambda owner: [owner.user or _NO_OWNER.user]),
+        groups=by(lambda owner: owner.groups or _NO_OWNER.groups),
+        rejections=_counted(record.remarks.rejections),
+        refusals=_counted(record.remarks.refusals),
+        surprises=_counted(record.remarks.surprises),
         notes=notes,
     )
 

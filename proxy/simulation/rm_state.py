@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from .accounts import Account
     from .workloads.workload import SimulatedApplication, SimulatedTask
 
-__all__ = ["Stage", "SubmittedApplication", "Work"]
+__all__ = ["ApplicationPhase", "SubmittedApplication", "Work"]
 
 
-class Stage(Enum):
+class ApplicationPhase(Enum):
     """How far an application is in the eyes of its resource manager."""
 
     SUBMITTED = auto()
     """The scheduler has not answered yet: nothing may be asked for."""
-    GATHERING = auto()
+    WAITING_FOR_GANG = auto()
     """A gang whose placeholders are not all placed: its tasks are held back."""
     OPEN = auto()
     """Everything is asked for as it becomes due."""
-    OVER = auto()
+    ENDED = auto()
     """Rejected or failed: nothing more is asked for."""
 
 
@@ -36,7 +36,7 @@ class SubmittedApplication:
 
     application: SimulatedApplication
     account: Account
-    stage: Stage = Stage.SUBMITTED
+    phase: ApplicationPhase = ApplicationPhase.SUBMITTED
     held: list[str] = field(default_factory=list)
     reason: str = ""
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Final, final
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .accounts import Owner
-from .agenda import Agenda
-from .books import AskEntry
 from .callback_guard import CallbackGuard
+from .event_queue import EventQueue
 from .outbox import PendingRequests
 from .reasons import without_names
-from .rm_state import Stage, SubmittedApplication, Work
+from .record import AskEntry
+from .rm_state import ApplicationPhase, SubmittedApplication, Work
 from .si_messages import (
     ask_message,
     new_application_message,
@@ -34,8 +34,8 @@ from .si_messages import (
 
 if TYPE_CHECKING:
     from .accounts import Accounts
-    from .books import Books
     from .core import Core
+    from .record import SimulationRecord
     from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
 
 __all__ = ["RM_ID", "SimulatedRM"]
@@ -57,10 +57,10 @@ class SimulatedRM(ResourceManager):
         configuration: The queue YAML.
     """
 
-    def __init__(self, workload: Workload, core: Core, books: Books, configuration: str) -> None:
+    def __init__(self, workload: Workload, core: Core, record: SimulationRecord, configuration: str) -> None:
         self._workload = workload
         self._core = core
-        self._books = books
+        self._record = record
         self._configuration = configuration
         self._origin_ns = core.now_ns()
         self._tasks_total = workload.task_count()
@@ -68,7 +68,7 @@ class SimulatedRM(ResourceManager):
         self._nodes = {node.node_id: node for node in workload.nodes}
         self._applications: dict[str, SubmittedApplication] = {}
         self._work: dict[str, Work] = {}
-        self._agenda = Agenda(workload)
+        self._event_queue = EventQueue(workload)
         self._outbox = PendingRequests(core.api, RM_ID)
         self._guard = CallbackGuard(self)
 
@@ -84,16 +84,16 @@ class SimulatedRM(ResourceManager):
 
     def next_event_ns(self) -> int | None:
         """Return when something is submitted or ends next."""
-        return self._agenda.next_ns()
+        return self._event_queue.next_ns()
 
     def deliver(self, now_ns: int) -> None:
         """End the tasks whose time is over, then submit what is due: the room is free before it is wanted."""
-        while (key := self._agenda.pop_end(now_ns)) is not None:
+        while (key := self._event_queue.pop_end(now_ns)) is not None:
             self._end(key, now_ns)
-        while (submission := self._agenda.pop_submission(now_ns)) is not None:
+        while (submission := self._event_queue.pop_submission(now_ns)) is not None:
             application, task = submission
             if task is None:
-                self._applications[application.application_id] = _opened(application, self._books.accounts)
+                self._applications[application.application_id] = _opened(application, self._record.accounts)
                 self._outbox.add_application(new_application_message(application))
             else:
                 self._submit_task(application, task, now_ns)
@@ -109,7 +109,7 @@ class SimulatedRM(ResourceManager):
 
     def is_anything_open(self) -> bool:
         """Return whether something waits that a timer of the core could bring on."""
-        return self._books.is_anything_open()
+        return self._record.is_anything_open()
 
     def progress(self) -> tuple[int, int]:
         """Return the tasks that were submitted and that ended, of twice their number."""
@@ -120,10 +120,10 @@ class SimulatedRM(ResourceManager):
     def update_node(self, response: si.NodeResponse) -> None:
         """Write the capacity of the nodes that the scheduler takes."""
         for accepted in response.accepted:
-            self._books.capacity_changed(self._now_ns(), self._nodes[accepted.nodeID].resources, 1)
+            self._record.capacity_changed(self._now_ns(), self._nodes[accepted.nodeID].resources, 1)
         for rejected in response.rejected:
             reason = without_names(rejected.reason, rejected.nodeID)
-            self._books.remarks.refusals[f"node rejected: {reason}"] += 1
+            self._record.remarks.refusals[f"node rejected: {reason}"] += 1
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Ask for the tasks of accepted applications; give up those of rejected and failed ones."""
@@ -135,7 +135,7 @@ class SimulatedRM(ResourceManager):
             state = self._applications[updated.applicationID]
             if updated.state in _FAILED_STATES:
                 self._over(state, f"application {updated.state}: {updated.message}")
-            elif updated.state in _RUNNING_STATES and state.stage is Stage.GATHERING:
+            elif updated.state in _RUNNING_STATES and state.phase is ApplicationPhase.WAITING_FOR_GANG:
                 self._ask_for_held(state)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
@@ -171,15 +171,15 @@ class SimulatedRM(ResourceManager):
     def _ask(self, work: Work, entry: AskEntry) -> None:
         """Ask for one piece of work, now or when its application is ready for it."""
         key = work.key()
-        self._books.asked(key, entry, self._now_ns())
+        self._record.asked(key, entry, self._now_ns())
         self._work[key] = work
         state = self._applications[entry.application_id]
-        match state.stage:
-            case Stage.OPEN:
+        match state.phase:
+            case ApplicationPhase.OPEN:
                 self._send_ask(key, work, entry)
-            case Stage.OVER:
+            case ApplicationPhase.ENDED:
                 self._drop(key, state.reason)
-            case Stage.SUBMITTED | Stage.GATHERING:
+            case ApplicationPhase.SUBMITTED | ApplicationPhase.WAITING_FOR_GANG:
                 state.held.append(key)
 
     def _send_ask(self, key: str, work: Work, entry: AskEntry) -> None:
@@ -198,62 +198,62 @@ class SimulatedRM(ResourceManager):
         """Count an application where it was placed, and ask for its tasks, or the placeholders of a gang."""
         found = self._core.queue_and_user(state.application.application_id, RM_ID)
         if found is not None:
-            self._books.accounts.settled(state.account, Owner.of(found))
+            self._record.accounts.assigned(state.account, Owner.of(found))
         if state.application.gang is None:
             self._ask_for_held(state)
             return
-        state.stage = Stage.GATHERING
+        state.phase = ApplicationPhase.WAITING_FOR_GANG
         for key in state.held:
             work = self._work[key]
             if work.task_group:
                 placeholder_key = f"{key}-ph"
-                entry = replace(self._books.waiting[key], is_placeholder=True)
-                self._books.asked(placeholder_key, entry, self._now_ns())
+                entry = replace(self._record.waiting[key], is_placeholder=True)
+                self._record.asked(placeholder_key, entry, self._now_ns())
                 self._work[placeholder_key] = work
                 self._send_ask(placeholder_key, work, entry)
 
     def _ask_for_held(self, state: SubmittedApplication) -> None:
         """Ask for everything that was held back."""
-        state.stage = Stage.OPEN
+        state.phase = ApplicationPhase.OPEN
         held, state.held = state.held, []
         for key in held:
-            self._send_ask(key, self._work[key], self._books.waiting[key])
+            self._send_ask(key, self._work[key], self._record.waiting[key])
 
     def _over(self, state: SubmittedApplication, reason: str) -> None:
         """Give up everything of an application that waits."""
-        if state.stage is Stage.OVER:
+        if state.phase is ApplicationPhase.ENDED:
             return
         application_id = state.application.application_id
-        state.stage = Stage.OVER
+        state.phase = ApplicationPhase.ENDED
         state.held = []
         state.reason = without_names(reason, application_id)
-        waiting = self._books.waiting.items()
+        waiting = self._record.waiting.items()
         for key in [key for key, entry in waiting if entry.application_id == application_id]:
             self._drop(key, state.reason)
 
     def _drop(self, key: str, reason: str) -> None:
         """Write that an ask is refused."""
         self._steps_done += 1
-        self._books.rejected(key, self._now_ns(), reason)
+        self._record.rejected(key, self._now_ns(), reason)
         del self._work[key]
 
     def _placed(self, key: str) -> None:
         """Start a task; a placeholder only stands."""
-        if key not in self._books.waiting:
-            self._books.remarks.surprises["placement of something that does not wait"] += 1
+        if key not in self._record.waiting:
+            self._record.remarks.surprises["placement of something that does not wait"] += 1
             return
         now_ns = self._now_ns()
-        entry = self._books.placed(key, now_ns)
+        entry = self._record.placed(key, now_ns)
         duration_ns = self._work[key].task.duration_ns
         if duration_ns is not None and not entry.is_placeholder:
-            self._agenda.add_end(key, now_ns + duration_ns)
+            self._event_queue.add_end(key, now_ns + duration_ns)
 
     def _end(self, key: str, now_ns: int) -> None:
         """End a task whose time is over, if it still runs under this key."""
-        entry = self._books.running.get(key)
+        entry = self._record.running.get(key)
         if entry is not None:
             self._steps_done += 1
-            self._books.completed(key, now_ns)
+            self._record.completed(key, now_ns)
             self._outbox.add_release(release_message(key, entry.application_id))
             del self._work[key]
 
@@ -262,20 +262,20 @@ class SimulatedRM(ResourceManager):
         key = release.allocationKey
         if release.terminationType != si.STOPPED_BY_RM:
             self._outbox.add_release(release)
-        if key in self._books.running:
+        if key in self._record.running:
             is_preempted = release.terminationType == si.PREEMPTED_BY_SCHEDULER
-            write = self._books.preempted if is_preempted else self._books.stopped
+            write = self._record.preempted if is_preempted else self._record.stopped
             self._ask_again(key, replace(write(key, self._now_ns()), was_placed=True))
-        elif key in self._books.waiting:
-            self._ask_again(key, self._books.taken_back(key, self._now_ns()))
+        elif key in self._record.waiting:
+            self._ask_again(key, self._record.taken_back(key, self._now_ns()))
 
     def _ask_again(self, key: str, entry: AskEntry) -> None:
         """Ask again for work that was taken back, under a new key; not for a placeholder."""
         work = self._work.pop(key)
         if entry.is_placeholder:
             return
-        if self._applications[entry.application_id].stage is Stage.OVER:
-            self._books.given_up(entry)
+        if self._applications[entry.application_id].phase is ApplicationPhase.ENDED:
+            self._record.given_up(entry)
             return
         again = replace(work, repetition=work.repetition + 1)
         self._ask(again, replace(entry, is_repeated=True))
@@ -283,8 +283,8 @@ class SimulatedRM(ResourceManager):
     def _rejected(self, rejection: si.RejectedAllocation) -> None:
         """Give up an ask that the scheduler refuses."""
         key = rejection.allocationKey
-        if key not in self._books.waiting:
-            self._books.remarks.surprises["rejection of something that does not wait"] += 1
+        if key not in self._record.waiting:
+            self._record.remarks.surprises["rejection of something that does not wait"] += 1
             return
         self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, TypeAlias
 
-from .books import Books
 from .driver import Driver
 from .interruption import never
+from .record import SimulationRecord
 from .report import build_report
 from .simulated_rm import SimulatedRM
 from .transcript_traffic import TranscriptTraffic
@@ -59,22 +59,22 @@ def simulate(
     Raises:
         LicorneError: The scheduler refuses the configuration.
     """
-    books = Books()
+    record = SimulationRecord()
     with closing(open_core(engine)) as core:
         traffic: Traffic
         if isinstance(work, Transcript):
-            traffic = TranscriptTraffic(work, core, books, configuration)
+            traffic = TranscriptTraffic(work, core, record, configuration)
         else:
             text = work.default_configuration if configuration is None else configuration
-            traffic = SimulatedRM(work, core, books, text)
+            traffic = SimulatedRM(work, core, record, text)
         driver = Driver(
-            core, traffic, books, progress=progress, stopwatch=stopwatch, is_interrupted=is_interrupted
+            core, traffic, record, progress=progress, stopwatch=stopwatch, is_interrupted=is_interrupted
         )
         result = driver.run()
     if configuration is None and not isinstance(work, Transcript):
         configuration_notes = work.configuration_notes
     notes = (*_notes(work), *configuration_notes)
-    return build_report(books, result, workload=work.name, engine=engine, nodes=books.nodes, notes=notes)
+    return build_report(record, result, workload=work.name, engine=engine, nodes=record.nodes, notes=notes)
 
 
 def _notes(work: Workload | Transcript) -> tuple[InputNote, ...]:

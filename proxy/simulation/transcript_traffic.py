@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, final
 from ...model.errors import LicorneError
 from ..transcripts.player import TranscriptPlayer
 from .callback_guard import CallbackGuard
-from .transcript_ledger import Ledger
+from .recorded_manager import RecordedManager
 
 if TYPE_CHECKING:
     from ..transcripts.player import PlayedManager, TranscriptRules
-    from .books import Books
     from .core import Core
+    from .record import SimulationRecord
     from .workloads.transcript_input import Transcript
 
 __all__ = ["TranscriptTraffic"]
@@ -34,16 +34,16 @@ class TranscriptTraffic:
     """
 
     def __init__(
-        self, transcript: Transcript, core: Core, books: Books, configuration: str | None = None
+        self, transcript: Transcript, core: Core, record: SimulationRecord, configuration: str | None = None
     ) -> None:
         self._transcript = transcript
         self._core = core
-        self._books = books
+        self._record = record
         self._origin_ns = core.now_ns()
         self._steps_done = 0
         self._guards: list[CallbackGuard] = []
         self._player = TranscriptPlayer(
-            core.api, self._ledger, configuration=configuration, callback_of=self._guarded
+            core.api, self._recorded_manager, configuration=configuration, callback_of=self._guarded
         )
 
     def start(self) -> None:
@@ -64,10 +64,10 @@ class TranscriptTraffic:
             if step.line.verb == "schedule":
                 return
             try:
-                self._player.say(step.line)
+                self._player.play(step.line)
             except LicorneError as error:
                 # As in a replay, the transcript goes on after a refusal.
-                self._books.remarks.refusals[f"line {step.line.number}, {step.line.verb}: {error}"] += 1
+                self._record.remarks.refusals[f"line {step.line.number}, {step.line.verb}: {error}"] += 1
 
     def has_to_send(self) -> bool:
         """Return whether a release is to be confirmed; raise what went wrong in a callback."""
@@ -92,8 +92,8 @@ class TranscriptTraffic:
         """Return the virtual time from the start."""
         return self._core.now_ns() - self._origin_ns
 
-    def _ledger(self, rm_id: str, rules: TranscriptRules) -> Ledger:
-        return Ledger(rm_id, rules, self._books, self._now_ns, self._core.queue_and_user)
+    def _recorded_manager(self, rm_id: str, rules: TranscriptRules) -> RecordedManager:
+        return RecordedManager(rm_id, rules, self._record, self._now_ns, self._core.queue_and_user)
 
     def _guarded(self, manager: PlayedManager) -> CallbackGuard:
         guard = CallbackGuard(manager)

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "ends_on", "say"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "ends_on", "write_error"]
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -34,14 +34,14 @@ def ends_on(
     try:
         yield
     except kinds as error:
-        say(f"{who}: {error}")
+        write_error(f"{who}: {error}")
         raise typer.Exit(status) from error
     except KeyboardInterrupt as interrupt:
-        say(f"{who}: interrupted")
+        write_error(f"{who}: interrupted")
         raise typer.Exit(INTERRUPTED) from interrupt
 
 
-def say(text: str) -> None:
+def write_error(text: str) -> None:
     """Write a line to standard error; where that cannot be written to, the exit status has to do."""
     if sys.stderr is None:
         return

@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, final
 
-from .bad_input import BAD_INPUT, say
+from .bad_input import BAD_INPUT, write_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def checked_output(who: str) -> Iterator[None]:
     """
     plain = sys.stdout
     if plain is None:
-        say(f"{who}: standard output is closed")
+        write_error(f"{who}: standard output is closed")
         raise SystemExit(BAD_INPUT)
     if not _is_file(plain):
         yield
@@ -82,7 +82,7 @@ def checked_output(who: str) -> Iterator[None]:
         finally:
             checked.flush()
     except OutputError as error:
-        say(f"{who}: standard output cannot be written to: {error}")
+        write_error(f"{who}: standard output cannot be written to: {error}")
         raise SystemExit(BAD_INPUT) from error
     finally:
         output.is_given_up = True

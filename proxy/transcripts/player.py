@@ -45,23 +45,23 @@ class PlayedManager(ResourceManager):
         self.rm_id = rm_id
         self._rules = rules
 
-    def says_nodes(self, request: si.NodeRequest) -> None:
+    def note_node_request(self, request: si.NodeRequest) -> None:
         """Note what it is about to say of nodes."""
 
-    def says_applications(self, request: si.ApplicationRequest) -> None:
+    def note_application_request(self, request: si.ApplicationRequest) -> None:
         """Note what it is about to say of applications."""
 
-    def says_allocations(self, request: si.AllocationRequest) -> list[str]:  # noqa: ARG002 - for who keeps books
+    def note_allocation_request(self, request: si.AllocationRequest) -> list[str]:  # noqa: ARG002 - for who keeps books
         """Note what it is about to say of asks and allocations; return the keys that are new."""
         return []
 
-    def says_release(self, release: si.AllocationRelease) -> None:
+    def note_release(self, release: si.AllocationRelease) -> None:
         """Note that it is about to confirm a release."""
 
-    def was_refused(self, keys: list[str], reason: str) -> None:
+    def note_refused_request(self, keys: list[str], reason: str) -> None:
         """Note that the scheduler did not take a request with new keys at all."""
 
-    def starts_afresh(self) -> None:
+    def note_registration(self) -> None:
         """Note that it has registered again: all it had is gone."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
@@ -109,7 +109,7 @@ class TranscriptPlayer:
         self._rules = TranscriptRules()
         self._managers: dict[str, PlayedManager] = {}
 
-    def say(self, line: Line) -> None:
+    def play(self, line: Line) -> None:
         """Say one line; those that say nothing to the scheduler are left to who plays.
 
         Raises:
@@ -122,14 +122,14 @@ class TranscriptPlayer:
                 self._api.update_configuration(line.message(si.UpdateConfigurationRequest))
             case "node":
                 nodes = line.message(si.NodeRequest)
-                self._manager(nodes.rmID).says_nodes(nodes)
+                self._manager(nodes.rmID).note_node_request(nodes)
                 self._api.update_node(nodes)
             case "application":
                 applications = line.message(si.ApplicationRequest)
-                self._manager(applications.rmID).says_applications(applications)
+                self._manager(applications.rmID).note_application_request(applications)
                 self._api.update_application(applications)
             case "allocation":
-                self._say_allocations(line.message(si.AllocationRequest))
+                self._play_allocations(line.message(si.AllocationRequest))
             case "predicates":
                 self._rules.denied = line.predicate_table()
             case "confirm":
@@ -142,7 +142,7 @@ class TranscriptPlayer:
     def confirm_next(self) -> None:
         """Confirm the release that has waited longest, in a request of its own."""
         manager, release = self._rules.confirmations.popleft()
-        manager.says_release(release)
+        manager.note_release(release)
         releases = si.AllocationReleasesRequest(allocationsToRelease=[release])
         self._api.update_allocation(si.AllocationRequest(releases=releases, rmID=manager.rm_id))
 
@@ -159,14 +159,14 @@ class TranscriptPlayer:
             request = replaced
         manager = self._manager_of(request.rmID, self._rules)
         self._api.register_resource_manager(request, self._callback_of(manager))
-        self._manager(request.rmID).starts_afresh()
+        self._manager(request.rmID).note_registration()
         self._managers[request.rmID] = manager
 
-    def _say_allocations(self, request: si.AllocationRequest) -> None:
+    def _play_allocations(self, request: si.AllocationRequest) -> None:
         manager = self._manager(request.rmID)
-        new_keys = manager.says_allocations(request)
+        new_keys = manager.note_allocation_request(request)
         try:
             self._api.update_allocation(request)
         except LicorneError as error:
-            manager.was_refused(new_keys, str(error))
+            manager.note_refused_request(new_keys, str(error))
             raise

@@ -94,12 +94,12 @@ class Replay:
             except LicorneError as error:
                 self.refused.add(line.number)
                 self._write("error", str(error))
-            self._come_to_rest()
+            self._run_until_idle()
 
     def _write(self, key: str, body: Json) -> None:
         self._write_line(json.dumps({"line": self._line, key: body}, sort_keys=True, ensure_ascii=False))
 
-    def _come_to_rest(self) -> None:
+    def _run_until_idle(self) -> None:
         """Deliver, and send the answers of the RM one by one until nothing follows any more."""
         self.scheduler.deliver()
         while self._player.releases_to_confirm():
@@ -115,7 +115,7 @@ class Replay:
             case "snapshot":
                 self._write("snapshot", self.scheduler.snapshot())
             case _:
-                self._player.say(line)
+                self._player.play(line)
                 if line.verb == "register":
                     self._write("registered", {})
 
@@ -125,7 +125,7 @@ class Replay:
         count = 0
         while cycles is None or count < cycles:
             result = self.scheduler.schedule(1)
-            self._come_to_rest()
+            self._run_until_idle()
             if not result and cycles is None:
                 break
             count += 1
@@ -147,7 +147,7 @@ class Replay:
             else:
                 self.scheduler.advance_to(target_ns)
                 return
-            self._come_to_rest()
+            self._run_until_idle()
 
 
 def replay(

@@ -42,7 +42,7 @@ class PredicateTable:
     denies_all: bool = False
 
     def denies(self, allocation_key: str, node_id: str) -> bool:
-        """Tell whether an ask may not run on a node."""
+        """Return whether an ask may not run on a node."""
         return self.denies_all or (allocation_key, node_id) in self.denied
 
 

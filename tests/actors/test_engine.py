@@ -223,7 +223,7 @@ def test_a_stepped_partition_does_at_once_what_it_is_told(stepping: ActorsEngine
     assert [NodesAnswered(("node",), ()), ApplicationsAnswered(("app",), ())] == site.announcements[:2]
     assert 0 == stepping.dispatcher.run_pending()
     assert 0 == site.placed()
-    assert 3 == site.partition.settle()
+    assert 3 == site.partition.run_until_idle()
     assert 3 == site.placed()
 
 

@@ -21,7 +21,7 @@ from support.model.builders import (
 
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskDirectionError
-from licorne.actors.handles import PARTS, RANKS, EntityActor, adopt, reference_of, told
+from licorne.actors.handles import PARTS, RANKS, EntityActor, adopt, message_function, reference_of
 from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
@@ -211,8 +211,8 @@ def test_what_is_told_is_done_later_in_order(stepped: Dispatcher) -> None:
     """The second reservation finds the node reserved."""
     node = a_node()
     ref = reference_of(adopt(node, stepped))
-    ref.send(told(Node, "try_reserve"), "first", TEN, required=False)
-    ref.send(told(Node, "try_reserve"), "second", TEN, required=False)
+    ref.send(message_function(Node, "try_reserve"), "first", TEN, required=False)
+    ref.send(message_function(Node, "try_reserve"), "second", TEN, required=False)
     assert () == node.facts().reservations
     stepped.run_pending()
 
@@ -222,7 +222,7 @@ def test_what_is_told_is_done_later_in_order(stepped: Dispatcher) -> None:
 def test_what_was_told_before_is_done_before_an_ask(stepped: Dispatcher) -> None:
     """The asker finds the messages of others in the mailbox and does not overtake them."""
     handle = adopt(a_node(), stepped)
-    reference_of(handle).send(told(Node, "try_reserve"), "told", TEN, required=False)
+    reference_of(handle).send(message_function(Node, "try_reserve"), "told", TEN, required=False)
 
     assert ("told",) == handle.facts().reservations
 

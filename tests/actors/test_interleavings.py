@@ -69,7 +69,7 @@ class Counter(PooledActor):
         return self.total, self.problems
 
 
-class Stage:
+class RehearsedRuntime:
     """A rehearsal whose locks are the runtime's, and a dispatcher that some of the players work for."""
 
     def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch, *, workers: int = 0) -> None:
@@ -123,10 +123,10 @@ def test_messages_of_one_actor_never_overlap_and_none_is_lost(
         assert 3 == later.get()
 
     for seed in seeds:
-        stage = Stage(seed, monkeypatch, workers=workers)
-        (ref,) = stage.start(1)
+        runtime = RehearsedRuntime(seed, monkeypatch, workers=workers)
+        (ref,) = runtime.start(1)
 
-        stage.run(partial(send, ref, "a"), partial(send, ref, "b"))
+        runtime.run(partial(send, ref, "a"), partial(send, ref, "b"))
 
         assert (10, []) == ref.call(Counter.findings), f"seed {seed}"
 
@@ -147,11 +147,11 @@ def test_tells_that_come_while_the_actor_is_asked_inline_are_not_stranded(
             ref.send(Counter.count, name, serial)
 
     for seed in seeds:
-        stage = Stage(seed, monkeypatch, workers=workers)
+        runtime = RehearsedRuntime(seed, monkeypatch, workers=workers)
         actor = Counter()
-        ref = stage.dispatcher.start(partial(_same, actor))
+        ref = runtime.dispatcher.start(partial(_same, actor))
 
-        stage.run(partial(call, ref, "a"), partial(call, ref, "b"), partial(tell, ref, "c"))
+        runtime.run(partial(call, ref, "a"), partial(call, ref, "b"), partial(tell, ref, "c"))
 
         assert (12, []) == actor.findings(), f"seed {seed}"
 
@@ -168,10 +168,10 @@ def test_crossing_asks_down_a_line_all_end(
             assert serial == top.call(Counter.count_below, below, name, serial)
 
     for seed in seeds:
-        stage = Stage(seed, monkeypatch, workers=workers)
-        first, second, node = stage.start(3)
+        runtime = RehearsedRuntime(seed, monkeypatch, workers=workers)
+        first, second, node = runtime.start(3)
 
-        stage.run(
+        runtime.run(
             partial(ask, first, [second, node], "a"),
             partial(ask, first, [node], "b"),
             partial(ask, second, [node], "c"),
@@ -218,13 +218,13 @@ def test_a_ring_of_asks_raises_in_one_asker_and_is_answered_in_the_others(
 
     closed = 0
     for seed in seeds:
-        stage = Stage(seed, monkeypatch, workers=1)
-        peers = [stage.dispatcher.start(Peer) for _ in range(size)]
+        runtime = RehearsedRuntime(seed, monkeypatch, workers=1)
+        peers = [runtime.dispatcher.start(Peer) for _ in range(size)]
         for number, peer in enumerate(peers):
             peer.call(Peer.link, peers[(number + 1) % size])
         outcomes: list[int | AskCycleError] = []
 
-        stage.run(*(partial(ask, peer, outcomes) for peer in peers))
+        runtime.run(*(partial(ask, peer, outcomes) for peer in peers))
 
         errors = [outcome for outcome in outcomes if isinstance(outcome, AskCycleError)]
         closed += len(errors)
@@ -267,19 +267,19 @@ def test_messages_that_race_with_a_stop_are_handled_or_answered(
         stopped.append(ref.stop(block=True))
 
     for seed in seeds:
-        stage = Stage(seed, monkeypatch, workers=workers)
+        runtime = RehearsedRuntime(seed, monkeypatch, workers=workers)
         actor = Counter()
-        ref = stage.dispatcher.start(partial(_same, actor))
+        ref = runtime.dispatcher.start(partial(_same, actor))
         asked: list[str] = []
         told: list[str] = []
         stopped: list[bool] = []
 
-        stage.run(partial(ask, ref, asked), partial(tell, ref, told), partial(stop, ref, stopped))
+        runtime.run(partial(ask, ref, asked), partial(tell, ref, told), partial(stop, ref, stopped))
 
         refused = len(told) < 3  # a refused tell is reported as well
         assert [True] == stopped, f"seed {seed}"
-        assert len(asked) + len(told) + refused == actor.total + len(stage.dead), f"seed {seed}"
-        assert ([], ()) == (actor.problems, stage.dispatcher.actors()), f"seed {seed}"
+        assert len(asked) + len(told) + refused == actor.total + len(runtime.dead), f"seed {seed}"
+        assert ([], ()) == (actor.problems, runtime.dispatcher.actors()), f"seed {seed}"
 
 
 @each_seed
@@ -298,12 +298,12 @@ def test_two_stops_at_once_both_end_and_on_stop_runs_once(
         stopped.append(ref.stop(block=True))
 
     for seed in seeds:
-        stage = Stage(seed, monkeypatch)
-        ref = stage.dispatcher.start(Mortal)
+        runtime = RehearsedRuntime(seed, monkeypatch)
+        ref = runtime.dispatcher.start(Mortal)
         stopped: list[bool] = []
         Mortal.deaths = 0
 
-        stage.run(*[partial(stop, ref, stopped)] * 3)
+        runtime.run(*[partial(stop, ref, stopped)] * 3)
 
         assert (3, True, 1) == (len(stopped), True in stopped, Mortal.deaths), f"seed {seed}"
 
@@ -325,14 +325,14 @@ def test_a_hook_runs_once_however_many_threads_get_its_future(
         promise.set(1)
 
     for seed in seeds:
-        stage = Stage(seed, monkeypatch)
+        runtime = RehearsedRuntime(seed, monkeypatch)
         promise = PooledFuture[int]()
         computed: list[int] = []
         mapped = promise.map(partial(compute, computed))
         assert isinstance(mapped, PooledFuture)
         values: list[int] = []
 
-        stage.run(*[partial(get, mapped, values)] * 3, partial(keep, promise))
+        runtime.run(*[partial(get, mapped, values)] * 3, partial(keep, promise))
 
         assert ([1], [2, 2, 2]) == (computed, values), f"seed {seed}"
 
@@ -359,10 +359,10 @@ def test_a_hook_that_fails_once_is_run_again_by_one_of_the_getters(
         future.set_get_hook(partial(compute, runs))
 
     for seed in seeds:
-        stage = Stage(seed, monkeypatch)
+        runtime = RehearsedRuntime(seed, monkeypatch)
         future, runs, values = PooledFuture[int](), list[int](), list[int]()
 
-        stage.run(*[partial(get, future, values)] * 3, partial(compute_later, future, runs))
+        runtime.run(*[partial(get, future, values)] * 3, partial(compute_later, future, runs))
 
         assert ([1, 1], [0, 2, 2]) == (runs, sorted(values)), f"seed {seed}"
 
@@ -377,17 +377,17 @@ def test_an_actor_that_starts_handles_what_was_sent_before_and_meanwhile(
         def on_start(self) -> None:
             self.last["sender"] = 0
 
-    def start(stage: Stage, actor: Starter) -> None:
-        stage.dispatcher.start(partial(_same, actor))
+    def start(runtime: RehearsedRuntime, actor: Starter) -> None:
+        runtime.dispatcher.start(partial(_same, actor))
 
     def send(ref: PooledRef[Starter]) -> None:
         ref.send(Counter.count, "sender", 1)
         assert 2 == ref.call(Counter.count, "sender", 2)
 
     for seed in seeds:
-        stage = Stage(seed, monkeypatch, workers=1)
+        runtime = RehearsedRuntime(seed, monkeypatch, workers=1)
         actor = Starter()
 
-        stage.run(partial(start, stage, actor), partial(send, actor.actor_ref))
+        runtime.run(partial(start, runtime, actor), partial(send, actor.actor_ref))
 
         assert (2, []) == (actor.total, actor.problems), f"seed {seed}"

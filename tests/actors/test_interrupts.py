@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from licorne.actors.interrupts import Uninterrupted, run_whole, start_thread
+from licorne.actors.interrupts import Uninterrupted, run_uninterrupted, start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def test_what_is_whole_runs_elsewhere_and_its_result_comes_back() -> None:
     """With the caller's context, as a program's own log has it."""
     VALUE.set("the caller's")
 
-    assert (True, "the caller's") == run_whole(
+    assert (True, "the caller's") == run_uninterrupted(
         lambda: (threading.current_thread() is not threading.main_thread(), VALUE.get())
     )
 
@@ -47,13 +47,13 @@ def test_what_is_whole_runs_elsewhere_and_its_result_comes_back() -> None:
 def test_what_is_whole_raises_in_the_caller() -> None:
     """Whatever it raises."""
     with pytest.raises(ZeroDivisionError):
-        run_whole(lambda: 1 // 0)
+        run_uninterrupted(lambda: 1 // 0)
 
 
 def test_on_another_thread_it_runs_there() -> None:
     """No handler runs there, and a thread costs time."""
     ran: list[threading.Thread] = []
-    thread = threading.Thread(target=lambda: ran.append(run_whole(threading.current_thread)))
+    thread = threading.Thread(target=lambda: ran.append(run_uninterrupted(threading.current_thread)))
     thread.start()
     thread.join(WAIT_SECONDS)
 
@@ -70,7 +70,7 @@ def test_an_interrupt_ends_the_wait_and_not_what_is_waited_for() -> None:
         done.set()
 
     with pytest.raises(InterruptedError_):
-        run_whole(work)
+        run_uninterrupted(work)
     assert not done.is_set()
     go.set()
 
@@ -129,4 +129,4 @@ def test_where_no_thread_can_be_started_the_caller_does_the_work(monkeypatch: py
     ran: list[str] = []
 
     assert start_thread(lambda: ran.append("here"), "name") is None
-    assert (["here"], 7) == (ran, run_whole(lambda: 7))
+    assert (["here"], 7) == (ran, run_uninterrupted(lambda: 7))

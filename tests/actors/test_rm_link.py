@@ -36,7 +36,7 @@ class Manager:
         self.reliefs: list[int] = []
         self.relieved = threading.Event()
         self.react: Callable[[str], object] = lambda _: None
-        self.link = RmLink("test", self._deliver, self._on_relief)
+        self.link = RmLink("test", self._deliver, self._on_congestion_end)
 
     def _deliver(self, announcement: Announcement) -> None:
         assert isinstance(announcement, NodesAnswered)
@@ -45,7 +45,7 @@ class Manager:
         self.threads.add(threading.current_thread().name)
         self.react(name)
 
-    def _on_relief(self) -> None:
+    def _on_congestion_end(self) -> None:
         self.reliefs.append(len(self.got))
         self.relieved.set()
 

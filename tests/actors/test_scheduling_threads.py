@@ -16,37 +16,37 @@ if TYPE_CHECKING:
     from licorne.actors.guarded_partition import GuardedPartition
 
 
-class Door:
+class FakePartition:
     """What stands for a partition, with a gate that holds who works for it."""
 
-    def __init__(self, *, is_judged_slowly: bool = False) -> None:
-        self.is_judged_slowly = is_judged_slowly
+    def __init__(self, *, waits_for_slow_predicate: bool = False) -> None:
+        self.waits_for_slow_predicate = waits_for_slow_predicate
         self.opened = threading.Event()
 
 
-class Desk:
+class ThreadsUnderTest:
     """Threads that note for whom they work, and whether they only help."""
 
     def __init__(self, count: int) -> None:
-        self._heard: list[tuple[Door, bool]] = []
+        self._heard: list[tuple[FakePartition, bool]] = []
         self._changed = threading.Condition()
         self.threads = SchedulingThreads(count, self._work)
 
-    def want(self, door: Door) -> None:
-        self.threads.want(cast("GuardedPartition", door))
+    def want(self, fake: FakePartition) -> None:
+        self.threads.want(cast("GuardedPartition", fake))
 
-    def call(self, door: Door) -> None:
-        self.threads.call(cast("GuardedPartition", door))
+    def call(self, fake: FakePartition) -> None:
+        self.threads.call(cast("GuardedPartition", fake))
 
     def _work(self, partition: GuardedPartition, helps: bool) -> bool:  # noqa: FBT001 - as it is called
-        door = cast("Door", partition)
+        fake = cast("FakePartition", partition)
         with self._changed:
-            self._heard.append((door, helps))
+            self._heard.append((fake, helps))
             self._changed.notify_all()
-        assert door.opened.wait(WAIT_SECONDS)
+        assert fake.opened.wait(WAIT_SECONDS)
         return False
 
-    def wait_for(self, *expected: tuple[Door, bool]) -> None:
+    def wait_for(self, *expected: tuple[FakePartition, bool]) -> None:
         """Wait until that was worked for, in this order, and nothing else."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._heard) >= len(expected), WAIT_SECONDS)
@@ -54,74 +54,74 @@ class Desk:
 
 
 @contextmanager
-def a_desk(count: int, *doors: Door) -> Iterator[Desk]:
-    desk = Desk(count)
+def running_threads(count: int, *fakes: FakePartition) -> Iterator[ThreadsUnderTest]:
+    tested = ThreadsUnderTest(count)
     try:
-        yield desk
+        yield tested
     finally:
-        for door in doors:
-            door.opened.set()
-        desk.threads.close()
+        for fake in fakes:
+            fake.opened.set()
+        tested.threads.close()
 
 
 def test_a_thread_that_is_free_helps() -> None:
     """Beside the one that works for the partition."""
-    door = Door()
-    with a_desk(2, door) as desk:
-        desk.want(door)
-        desk.wait_for((door, False))
-        desk.call(door)
-        desk.wait_for((door, False), (door, True))
+    fake = FakePartition()
+    with running_threads(2, fake) as tested:
+        tested.want(fake)
+        tested.wait_for((fake, False))
+        tested.call(fake)
+        tested.wait_for((fake, False), (fake, True))
 
 
 def test_one_thread_alone_helps_nobody() -> None:
     """It is the one that calls."""
-    door, other = Door(), Door()
-    with a_desk(1, door, other) as desk:
-        desk.want(door)
-        desk.wait_for((door, False))
-        desk.call(door)
-        desk.want(other)
-        door.opened.set()
-        desk.wait_for((door, False), (other, False))
+    fake, other = FakePartition(), FakePartition()
+    with running_threads(1, fake, other) as tested:
+        tested.want(fake)
+        tested.wait_for((fake, False))
+        tested.call(fake)
+        tested.want(other)
+        fake.opened.set()
+        tested.wait_for((fake, False), (other, False))
 
 
 def test_who_wants_a_thread_goes_before_who_calls_for_one_more() -> None:
     """Otherwise one slow manager could keep all threads for itself."""
-    first, second, late = Door(), Door(), Door()
-    with a_desk(2, first, second, late) as desk:
-        desk.want(first)
-        desk.wait_for((first, False))
-        desk.want(second)
-        desk.wait_for((first, False), (second, False))
-        desk.call(first)
-        desk.want(late)
+    first, second, late = FakePartition(), FakePartition(), FakePartition()
+    with running_threads(2, first, second, late) as tested:
+        tested.want(first)
+        tested.wait_for((first, False))
+        tested.want(second)
+        tested.wait_for((first, False), (second, False))
+        tested.call(first)
+        tested.want(late)
         second.opened.set()
-        desk.wait_for((first, False), (second, False), (late, False))
+        tested.wait_for((first, False), (second, False), (late, False))
         late.opened.set()
-        desk.wait_for((first, False), (second, False), (late, False), (first, True))
+        tested.wait_for((first, False), (second, False), (late, False), (first, True))
 
 
 def test_news_while_the_manager_judges_slowly_are_worked_for_at_once() -> None:
     """And once more by the thread that has begun before."""
-    door = Door(is_judged_slowly=True)
-    with a_desk(2, door) as desk:
-        desk.want(door)
-        desk.wait_for((door, False))
-        desk.want(door)
-        desk.wait_for((door, False), (door, True))
-        door.opened.set()
-        desk.wait_for((door, False), (door, True), (door, False))
+    fake = FakePartition(waits_for_slow_predicate=True)
+    with running_threads(2, fake) as tested:
+        tested.want(fake)
+        tested.wait_for((fake, False))
+        tested.want(fake)
+        tested.wait_for((fake, False), (fake, True))
+        fake.opened.set()
+        tested.wait_for((fake, False), (fake, True), (fake, False))
 
 
 def test_news_while_it_judges_quickly_wait_for_their_turn() -> None:
     """The thread that works for the partition comes to them, and another partition is served meanwhile."""
-    door, other = Door(), Door()
-    with a_desk(2, door, other) as desk:
-        desk.want(door)
-        desk.wait_for((door, False))
-        desk.want(door)
-        desk.want(other)
-        desk.wait_for((door, False), (other, False))
-        door.opened.set()
-        desk.wait_for((door, False), (other, False), (door, False))
+    fake, other = FakePartition(), FakePartition()
+    with running_threads(2, fake, other) as tested:
+        tested.want(fake)
+        tested.wait_for((fake, False))
+        tested.want(fake)
+        tested.want(other)
+        tested.wait_for((fake, False), (other, False))
+        fake.opened.set()
+        tested.wait_for((fake, False), (other, False), (fake, False))

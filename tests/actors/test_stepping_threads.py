@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.proxy.listening import WAIT_SECONDS
 
-from licorne.actors.afterwards import Afterwards
+from licorne.actors.deferred import DeferredActions
 from licorne.actors.stepping_threads import SteppingThreads
 from licorne.model.errors import LicorneError
 from licorne.model.partition import Partition
@@ -16,13 +16,13 @@ from licorne.model.partition import Partition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-AFTERWARDS = Afterwards()
+DEFERRED = DeferredActions()
 
 
 @pytest.fixture
 def threads() -> Iterator[SteppingThreads]:
     """Give two threads."""
-    threads = SteppingThreads(2, AFTERWARDS)
+    threads = SteppingThreads(2, DEFERRED)
     yield threads
     threads.close()
 
@@ -55,7 +55,7 @@ def test_what_is_kept_happens_in_the_order_of_the_partitions(threads: SteppingTh
     some, said, heard = partitions(2), [], []
 
     def act(number: int) -> int:
-        AFTERWARDS.keep(lambda: heard.append((number, threading.current_thread())))
+        DEFERRED.defer(lambda: heard.append((number, threading.current_thread())))
         said.append(number)
         assert [] == heard
         return 10 + number
@@ -72,7 +72,7 @@ def test_the_first_failure_is_raised_when_all_have_made_their_steps(threads: Ste
     some, heard = partitions(2), []
 
     def act(number: int) -> int:
-        AFTERWARDS.keep(lambda: heard.append(number))
+        DEFERRED.defer(lambda: heard.append(number))
         raise ValueError(f"step {number}")
 
     with pytest.raises(ValueError, match="step 0"):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from support.model.builders import an_application
-from support.proxy.listening import Judge, Listener, once
+from support.proxy.listening import Listener, PredicateListener, once
 from support.proxy.manager_requests import application_request, ask_request, keys, node_request
 from support.proxy.running_scheduler import begin, running
 from support.transcripts.transcript_witness import make_replay
 
 from licorne import Scheduler
-from licorne.actors.afterwards import Afterwards
-from licorne.actors.breakage import blamed
+from licorne.actors.deferred import DeferredActions
+from licorne.actors.error_origin import origin_of
 from licorne.actors.guarded_partition import GuardedPartition, GuardedReports
 from licorne.actors.guards import LOCK_ORDER, guard
 from licorne.actors.handles import PARTS
@@ -56,13 +56,13 @@ def test_the_parts_of_an_application_are_behind_its_lock(monkeypatch: pytest.Mon
     application = an_application()
     monkeypatch.setattr(PendingAsks, "get", broken)
     with session(LOCK_ORDER):
-        guarded = guard(application, "app", Afterwards())
+        guarded = guard(application, "app", DeferredActions())
         with pytest.raises(ZeroDivisionError) as raised:
             guarded.asks.displace("ask")
 
     for name, part in PARTS[Application].items():
         assert set(marked_methods(part)) <= set(dir(getattr(guarded, name)))
-    assert (application, [1]) == (blamed(raised.value), [len(names) for names in seen])
+    assert (application, [1]) == (origin_of(raised.value), [len(names) for names in seen])
 
 
 def test_a_call_has_done_what_it_asks_when_it_returns() -> None:
@@ -77,13 +77,13 @@ def test_a_call_has_done_what_it_asks_when_it_returns() -> None:
 
 def test_no_lock_is_held_while_the_manager_judges() -> None:
     """The partition's is let go of, and nothing else is held then."""
-    judge = Judge()
+    predicate_listener = PredicateListener()
     seen: list[tuple[str, ...]] = []
-    judge.react = lambda text: seen.append(held()) if text.startswith("asked") else None
+    predicate_listener.react = lambda text: seen.append(held()) if text.startswith("asked") else None
     with session(LOCK_ORDER) as checked, running("threads", threads=1) as scheduler:
-        begin(scheduler, judge)
+        begin(scheduler, predicate_listener)
         scheduler.update_allocation(ask_request(*keys(5)))
-        judge.wait_for_count("placed ", 5)
+        predicate_listener.wait_for_count("placed ", 5)
 
     assert {()} == set(seen)
     assert () == checked.findings, checked.report_text()
@@ -114,13 +114,13 @@ def test_no_lock_is_held_while_the_manager_judges_a_preemption(monkeypatch: pyte
     """A recorded transcript has it asked about victims."""
     seen: list[tuple[str, ...]] = []
     with session(LOCK_ORDER) as checked:
-        judge = PlayedManager.preemption_predicates
+        predicate_listener = PlayedManager.preemption_predicates
 
         def look(
             manager: PlayedManager, args: si.PreemptionPredicatesArgs
         ) -> si.PreemptionPredicatesResponse:
             seen.append(held())
-            return judge(manager, args)
+            return predicate_listener(manager, args)
 
         monkeypatch.setattr(PlayedManager, "preemption_predicates", look)
         replay = make_replay("threads", [])
@@ -133,28 +133,28 @@ def test_no_lock_is_held_while_the_manager_judges_a_preemption(monkeypatch: pyte
 
 def test_a_predicate_may_change_what_the_cycle_stands_in() -> None:
     """The cycle notices, begins anew, and asks nothing twice that was answered."""
-    judge = Judge()
+    predicate_listener = PredicateListener()
     with running("threads", threads=1) as scheduler:
         change = application_request("another")
-        judge.react = once("asked to place ask-0", lambda: scheduler.update_application(change))
-        begin(scheduler, judge)
+        predicate_listener.react = once("asked to place ask-0", lambda: scheduler.update_application(change))
+        begin(scheduler, predicate_listener)
         scheduler.update_allocation(ask_request(*keys(3)))
-        judge.wait_for_count("placed ", 3)
-        judge.wait_for("accepted another")
+        predicate_listener.wait_for_count("placed ", 3)
+        predicate_listener.wait_for("accepted another")
 
-    assert keys(3) == judge.all("asked to place ")
+    assert keys(3) == predicate_listener.all("asked to place ")
 
 
 def test_what_is_kept_happens_when_the_outermost_lock_is_let_go_of() -> None:
     """In order, and also where what ran under the lock raised."""
-    afterwards = Afterwards()
+    deferred = DeferredActions()
     done: list[str] = []
 
     def run() -> None:
-        with afterwards:
-            with afterwards:
-                afterwards.keep(lambda: done.append("first"))
-            afterwards.keep(lambda: done.append("second"))
+        with deferred:
+            with deferred:
+                deferred.defer(lambda: done.append("first"))
+            deferred.defer(lambda: done.append("second"))
             assert [] == done
             raise ValueError("on purpose")
 
@@ -167,7 +167,7 @@ def test_what_is_kept_happens_when_the_outermost_lock_is_let_go_of() -> None:
 def test_what_is_kept_without_a_lock_happens_at_once() -> None:
     """There is nothing to wait for."""
     done: list[str] = []
-    Afterwards().keep(lambda: done.append("at once"))
+    DeferredActions().defer(lambda: done.append("at once"))
 
     assert ["at once"] == done
 

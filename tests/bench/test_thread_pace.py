@@ -8,7 +8,7 @@ import threading
 import pytest
 from locks import costs_json, threads_table
 from support.proxy.listening import WAIT_SECONDS
-from thread_pace import JUDGEMENT_SECONDS, ThreadPace, measure_judged_pace, measure_shared_pace
+from thread_pace import PREDICATE_SECONDS, ThreadPace, measure_predicate_pace, measure_shared_pace
 
 
 def test_two_threads_place_twice_as_much() -> None:
@@ -29,9 +29,9 @@ def test_two_threads_place_twice_as_much() -> None:
         is_pairing = len(asked) >= 2  # The first run, on one thread, has been measured.
         return now
 
-    one, two = measure_judged_pace(clock, sleep, counts=(1, 2), asks=2)
+    one, two = measure_predicate_pace(clock, sleep, counts=(1, 2), asks=2)
 
-    assert [JUDGEMENT_SECONDS] * 4 == asked
+    assert [PREDICATE_SECONDS] * 4 == asked
     assert (1, 2) == (one.threads, two.threads)
     assert 1.0 == one.ratio
     assert pytest.approx(2.0) == two.ratio
@@ -50,7 +50,7 @@ def test_the_tables_and_the_document_have_a_row_a_count() -> None:
     """With the pace and the ratio."""
     judged = (ThreadPace(1, 400.0, 1.0), ThreadPace(4, 1400.0, 3.5))
     shared = (ThreadPace(1, 4000.0, 1.0), ThreadPace(2, 3000.0, 0.75))
-    document = json.loads(costs_json((), judged_paces=judged, shared_paces=shared))
+    document = json.loads(costs_json((), predicate_paces=judged, shared_paces=shared))
 
     assert ["1.00", "3.50"] == list(threads_table("judged", judged).columns[2].cells)
     assert ["1.00", "0.75"] == list(threads_table("shared", shared).columns[2].cells)

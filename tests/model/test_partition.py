@@ -87,7 +87,7 @@ def test_settling_counts_results() -> None:
     """And ends when nothing more can be done."""
     h = busy("a", "b")
 
-    assert [2, 0] == [h.partition.settle(), h.partition.settle()]
+    assert [2, 0] == [h.partition.run_until_idle(), h.partition.run_until_idle()]
 
 
 # -------------------------------------------------------------------------------------------- timers
@@ -110,7 +110,7 @@ def test_a_rejected_application_that_comes_again_is_kept_for_its_own_three_days(
 def test_an_application_goes_through_its_end_by_itself() -> None:
     """Completing for half a minute, Completed for three days; then nobody knows it any more."""
     h = busy("a")
-    h.settle()
+    h.run_until_idle()
     h.release("a")
     h.advance(29)
     completing = list(h.state.seats)
@@ -127,7 +127,7 @@ def test_states_are_told_with_the_time_and_the_event() -> None:
     """An RM reads them."""
     h = busy("a")
     h.advance(5)
-    h.settle()
+    h.run_until_idle()
 
     changes = h.heard(ApplicationChanged)
 
@@ -140,13 +140,13 @@ def test_states_are_told_with_the_time_and_the_event() -> None:
 def test_a_timer_of_an_earlier_application_of_that_id_does_nothing() -> None:
     """The second one has its own half minute."""
     h = busy("a")
-    h.settle()
+    h.run_until_idle()
     h.release("a")
     h.advance(20)
     h.withdraw()
     h.submit()
     h.ask("b")
-    h.settle()
+    h.run_until_idle()
     h.release("b")
 
     h.advance(15)
@@ -160,7 +160,7 @@ def test_a_gang_that_times_out_is_told_of_in_one_message_for_all_releases() -> N
     h.nodes("one")
     h.submit(placeholder_ask=a_resource(memory=20), timeout_seconds=60)
     h.ask("p1", "p2", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.forget()
 
     h.advance(60)
@@ -181,11 +181,11 @@ def test_a_new_configuration_counts_from_the_next_cycle() -> None:
     h.nodes("one")
     h.submit()
     h.ask("a")
-    held = h.settle()
+    held = h.run_until_idle()
 
     h.reload("- name: leaf\n  resources: {max: {memory: 10}}")
 
-    assert (0, 1) == (held, h.settle())
+    assert (0, 1) == (held, h.run_until_idle())
 
 
 def test_a_new_configuration_may_turn_the_orders_round() -> None:
@@ -194,11 +194,11 @@ def test_a_new_configuration_may_turn_the_orders_round() -> None:
     h.nodes("a", "b")
     h.submit()
     h.ask("first", resource=a_resource(memory=1))
-    h.settle()
+    h.run_until_idle()
 
     h.reload("- name: leaf", partition="nodesortpolicy: {type: binpacking}")
     h.ask("second", resource=a_resource(memory=1))
-    h.settle()
+    h.run_until_idle()
 
     assert {"first": "a", "second": "a"} == h.placements
 
@@ -209,7 +209,7 @@ def test_a_queue_that_left_the_configuration_is_removed_when_it_is_empty() -> No
     h.nodes("one")
     h.submit(queue_name="root.b")
     h.ask("x")
-    h.settle()
+    h.run_until_idle()
 
     h.reload("- name: a")
     h.advance(20)
@@ -227,7 +227,7 @@ def test_a_queue_that_left_the_configuration_is_removed_when_it_is_empty() -> No
 def test_a_partition_that_is_shut_down_fails_its_applications() -> None:
     """Its nodes go, what ran there is reported, and nothing happens any more."""
     h = busy("a")
-    h.settle()
+    h.run_until_idle()
     h.submit("asking")
     h.ask("b", application_id="asking")
     h.forget()
@@ -258,7 +258,7 @@ def test_a_partition_that_is_shut_down_tells_of_no_outstanding_asks() -> None:
     """Nobody would come for them."""
     h = busy()
     h.ask("huge", resource=a_resource(memory=1000))
-    h.settle()
+    h.run_until_idle()
     h.partition.shut_down()
 
     h.partition.inspect_outstanding()

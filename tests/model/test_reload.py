@@ -20,13 +20,13 @@ def working(queues: str = "- name: a\n- name: b", queue_name: str = "root.b") ->
     h.nodes("one", "two")
     h.submit(queue_name=queue_name)
     h.ask("x", resource=FIVE)
-    h.settle()
+    h.run_until_idle()
     assert {"x"} == h.placements.keys()
     return h
 
 
 def placed(h: Harness) -> set[str]:
-    h.settle()
+    h.run_until_idle()
     return {*h.placements}
 
 
@@ -171,17 +171,17 @@ def test_more_run_than_a_lowered_number_allows_and_all_of_them_count() -> None:
         h.submit(name, "root.a")
     for name in ("first", "second"):
         h.ask(name, application_id=name, resource=a_resource(memory=1))
-    h.settle()
+    h.run_until_idle()
 
     h.reload("- {name: a, maxapplications: 1}")
     h.ask("third", application_id="third", resource=a_resource(memory=1))
     counts = [h.queue("root.a").running]
     for name in ("first", "second"):
-        h.settle()
+        h.run_until_idle()
         assert "third" not in h.placements
         h.release(name, application_id=name)
         counts.append(h.queue("root.a").running)
-    h.settle()
+    h.run_until_idle()
 
     assert ([2, 1, 0], True) == (counts, "third" in h.placements)
 
@@ -207,7 +207,7 @@ def test_what_was_to_end_before_a_reload_still_ends() -> None:
     h.nodes("one")
     h.submit("gang", "root.a", placeholder_ask=TEN, timeout_seconds=5)
     h.ask("ph", application_id="gang", resource=FIVE, placeholder=True, task_group_name="tg")
-    h.settle()
+    h.run_until_idle()
     h.advance(6)
 
     h.reload("- name: b")

@@ -19,7 +19,7 @@ def placed(*keys: str, limit_seconds: int = 10, application_seconds: int = 0) ->
     h.nodes("node", capacity=a_resource(memory=100))
     h.submit(timeout_seconds=application_seconds)
     h.ask(*keys, limit_seconds=limit_seconds)
-    h.settle()
+    h.run_until_idle()
     return h
 
 
@@ -59,7 +59,7 @@ def test_the_key_of_what_has_timed_out_can_be_used_again() -> None:
 
     h.ask("a")
 
-    assert 1 == h.settle()
+    assert 1 == h.run_until_idle()
     assert {"a", "stays"} == {entry.allocation.allocation_key for entry in h.application().allocations.all()}
 
 
@@ -70,7 +70,7 @@ def test_an_ask_does_not_expire_while_it_waits() -> None:
     h.ask("a", limit_seconds=10)
     h.advance(60)
     h.nodes("node")
-    h.settle()
+    h.run_until_idle()
     h.advance(9)
     before = list(h.releases)
 
@@ -94,7 +94,7 @@ def test_each_allocation_has_its_own_time() -> None:
     h = placed("late", limit_seconds=30)
     h.ask("early", limit_seconds=10)
     h.ask("never")
-    h.settle()
+    h.run_until_idle()
 
     h.advance(10)
     first = list(h.releases)
@@ -108,7 +108,7 @@ def test_what_ends_before_its_time_is_not_ended_again() -> None:
     h = placed("a", "b")
     h.release("a")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.forget()
 
     h.advance(10)
@@ -210,7 +210,7 @@ def test_a_release_of_everything_stops_all_times() -> None:
     h = placed("a", "b")
     h.release("")
     h.ask("c", limit_seconds=20)
-    h.settle()
+    h.run_until_idle()
     h.forget()
 
     h.advance(19)
@@ -226,7 +226,7 @@ def test_an_application_that_is_gone_ends_nothing() -> None:
     h.withdraw()
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.forget()
 
     h.advance(60)
@@ -240,9 +240,9 @@ def test_a_member_of_a_gang_is_limited_from_its_swap_on() -> None:
     h.nodes("node", capacity=a_resource(memory=100))
     h.submit(placeholder_ask=TEN)
     h.ask("p", task_group_name="g", placeholder=True, limit_seconds=12)
-    h.settle()
+    h.run_until_idle()
     h.ask("m", task_group_name="g", limit_seconds=10)
-    h.settle()
+    h.run_until_idle()
     h.advance(5)
     h.confirm()
     h.forget()
@@ -301,11 +301,11 @@ def test_the_time_of_an_application_begins_with_its_first_start() -> None:
     h.ask("a", limit_seconds=0)
     h.advance(1000)
     h.nodes("node")
-    h.settle()
+    h.run_until_idle()
     h.release("a")
     h.advance(20)
     h.ask("b", limit_seconds=0)
-    h.settle()
+    h.run_until_idle()
 
     h.advance(39)
     before = h.states()[-1]
@@ -341,7 +341,7 @@ def test_the_current_generation_does_not_limit_applications() -> None:
     h.nodes("node")
     h.submit(timeout_seconds=60)
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
 
     h.advance(1000)
 
@@ -354,7 +354,7 @@ def test_an_application_is_limited_from_its_first_older_ask_on() -> None:
     h.nodes("node")
     h.submit(timeout_seconds=60)
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.advance(50)
     h.ask("b", limit_seconds=0)
 
@@ -371,7 +371,7 @@ def test_a_gang_is_not_limited(*, announces: bool) -> None:
     h.submit(placeholder_ask=TEN if announces else None, timeout_seconds=60)
     h.ask("p", task_group_name="g", placeholder=True, limit_seconds=0)
     h.ask("real", limit_seconds=0)
-    h.settle()
+    h.run_until_idle()
 
     h.advance(60)
     h.confirm()

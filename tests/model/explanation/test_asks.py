@@ -26,9 +26,9 @@ def test_the_nodes_are_counted_by_their_reason() -> None:
     h.nodes("full1", "full2")
     h.submit()
     h.ask("a", "b", resource=a_resource(memory=8))
-    h.settle()
+    h.run_until_idle()
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     ask = ask_of(h)
 
@@ -49,9 +49,9 @@ def test_the_nearest_miss_is_told_with_what_it_lacks() -> None:
     h.submit()
     h.ask("a", resource=a_resource(memory=9, vcore=4000))
     h.ask("b", resource=a_resource(memory=4, vcore=1000))
-    h.settle()
+    h.run_until_idle()
     h.ask("ask", resource=a_resource(memory=8, vcore=1000))
-    h.settle()
+    h.run_until_idle()
 
     nodes = ask_of(h).nodes
 
@@ -67,14 +67,14 @@ def test_a_node_that_is_reserved_is_told_with_the_ask_that_holds_it() -> None:
     h.nodes("n1", "n2")
     h.submit()
     h.ask("a", "b", resource=a_resource(memory=6))
-    h.settle()
+    h.run_until_idle()
     h.ask("holder", resource=a_resource(memory=7))
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.ask("c", resource=a_resource(memory=4))
-    h.settle()
+    h.run_until_idle()
     h.ask("ask", resource=a_resource(memory=4))
-    h.settle()
+    h.run_until_idle()
 
     nodes = ask_of(h).nodes
 
@@ -94,7 +94,7 @@ def test_without_nodes_nothing_is_scheduled_at_all() -> None:
     h = Harness()
     h.submit()
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     assert [RefusalReason.NO_CAPACITY, RefusalReason.NO_NODE_FITS] == reasons(h)
     assert SubjectKind.PARTITION is explained(h).blockers[0].kind
@@ -107,7 +107,7 @@ def test_what_the_predicates_refused_is_told_in_the_words_of_the_manager() -> No
     h.nodes("n1")
     h.submit()
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
     asked = len(predicates.asked)
 
     blocker = only_blocker(h)
@@ -130,7 +130,7 @@ def test_a_required_node_that_is_unknown_is_named() -> None:
     h.nodes("n1")
     h.submit()
     h.ask("ask", required_node="n9")
-    h.settle()
+    h.run_until_idle()
 
     blocker = only_blocker(h)
 
@@ -144,9 +144,9 @@ def test_a_required_node_without_room_is_told_with_what_it_lacks() -> None:
     h.nodes("n1", "n2")
     h.submit()
     h.ask("a", resource=a_resource(memory=8))
-    h.settle()
+    h.run_until_idle()
     h.ask("ask", required_node="n1")
-    h.settle()
+    h.run_until_idle()
 
     blocker = only_blocker(h)
 
@@ -161,7 +161,7 @@ def test_a_required_node_that_is_too_small_is_told_with_its_capacity() -> None:
     h.nodes("n1", "n2", capacity=FIVE)
     h.submit()
     h.ask("ask", required_node="n1")
-    h.settle()
+    h.run_until_idle()
 
     assert (Lack(name="memory", asked=10, available=5, limit=5),) == only_blocker(h).lacks
 
@@ -172,7 +172,7 @@ def test_a_required_node_that_the_manager_refuses_is_told_in_its_words() -> None
     h.nodes("n1")
     h.submit()
     h.ask("ask", required_node="n1")
-    h.settle()
+    h.run_until_idle()
 
     blocker = only_blocker(h)
 
@@ -193,9 +193,9 @@ def a_back_off() -> Harness:
     h.nodes("n1", "n2")
     h.submit()
     h.ask("a", "b", resource=a_resource(memory=6))
-    h.settle()
+    h.run_until_idle()
     h.ask("first", "second", resource=a_resource(memory=7))
-    h.settle()
+    h.run_until_idle()
     return h
 
 
@@ -224,7 +224,7 @@ def test_an_ask_has_its_place_behind_the_others_of_its_application() -> None:
     h.submit()
     h.ask("old", "young")
     h.ask("urgent", priority=5)
-    h.settle()
+    h.run_until_idle()
 
     place = ask_of(h, "young").place
 
@@ -239,7 +239,7 @@ def test_a_queue_that_is_stopped_is_named() -> None:
     h.submit(queue_name="root.team.leaf")
     h.queue("root.team").handle(ObjectEvent.STOP)
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     assert [RefusalReason.QUEUE_STOPPED] == reasons(h)
     assert "root.team" == explained(h).blockers[0].subject
@@ -273,9 +273,9 @@ def test_a_queue_that_drains_goes_on_with_what_it_has() -> None:
     h.nodes("n1")
     h.submit()
     h.ask("a", "ask")
-    h.settle()
+    h.run_until_idle()
     h.reload("- name: other")
-    h.settle()
+    h.run_until_idle()
 
     assert explained(h).is_draining
     assert [RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS] == reasons(h)
@@ -295,7 +295,7 @@ def test_a_leaf_that_has_become_a_parent_is_named(queues: str, subject: str, wor
     h.submit()
     h.reload(queues)
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     (blocker,) = explained(h).blockers
 
@@ -311,7 +311,7 @@ def test_a_parent_that_has_become_a_leaf_is_named() -> None:
     h.submit(queue_name="root.up.leaf")
     h.reload("- {name: up}")
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     (blocker,) = explained(h).blockers
 
@@ -345,7 +345,7 @@ def a_gang() -> Harness:
     h.submit(placeholder_ask=a_resource(memory=20))
     h.ask("ph1", "ph2", task_group_name="g", placeholder=True)
     h.ask("member", "other", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     return h
 
 
@@ -384,7 +384,7 @@ def test_an_ask_that_runs_is_told_with_its_node() -> None:
     h.nodes("n1")
     h.submit()
     h.ask("ask", resource=TEN)
-    h.settle()
+    h.run_until_idle()
 
     ask = ask_of(h)
 

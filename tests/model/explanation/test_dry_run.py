@@ -204,7 +204,7 @@ def test_an_application_without_an_ask_is_told_whether_it_might_start() -> None:
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
 
     (blocker,) = new(h, an_application_to_come()).blockers
 
@@ -234,11 +234,11 @@ def test_the_node_is_the_one_that_the_ask_then_gets() -> None:
     h.nodes("n1", "n2")
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     told = more(h, an_ask_to_come("app")).node_id
 
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     assert told == h.placements["ask"] == "n2"
 
@@ -251,7 +251,7 @@ def test_an_ask_that_would_wait_is_told_why() -> None:
     h.nodes("n1", capacity=a_resource(memory=15))
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
 
     run = more(h, an_ask_to_come("app"))
 
@@ -281,7 +281,7 @@ def test_the_first_ask_of_an_application_may_be_one_application_too_many() -> No
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit("one")
     h.ask("a", application_id="one")
-    h.settle()
+    h.run_until_idle()
     h.submit()
 
     assert [RefusalReason.QUEUE_APPLICATIONS] == [
@@ -295,7 +295,7 @@ def test_a_member_of_a_gang_would_wait_for_a_placeholder() -> None:
     h.nodes("n1")
     h.submit(placeholder_ask=TEN)
     h.ask("ph", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
 
     run = more(h, an_ask_to_come("app", task_group_name="g"))
 

@@ -32,9 +32,9 @@ def test_every_queue_on_the_path_without_room_is_named() -> None:
     h.nodes("n1", capacity=a_resource(memory=100, vcore=9000))
     h.submit(queue_name="root.team.leaf")
     h.ask("first")
-    h.settle()
+    h.run_until_idle()
     h.ask("second", resource=a_resource(memory=20, vcore=2000))
-    h.settle()
+    h.run_until_idle()
 
     leaf, team = blockers(h, "second")
 
@@ -54,7 +54,7 @@ def test_the_place_of_each_maximum_is_told() -> None:
     h.nodes("n1", capacity=a_resource(memory=100, vcore=9000))
     h.submit(queue_name="root.team.leaf")
     h.ask("ask", resource=a_resource(memory=26, vcore=2000))
-    h.settle()
+    h.run_until_idle()
 
     leaf, team = blockers(h, "ask")
 
@@ -73,7 +73,7 @@ def test_the_cluster_itself_is_the_last_level() -> None:
     h.nodes("n1")
     h.submit()
     h.ask("ask", resource=a_resource(memory=11, gpu=1))
-    h.settle()
+    h.run_until_idle()
 
     quota, nodes = blockers(h, "ask")
 
@@ -98,7 +98,7 @@ def test_a_dynamic_queue_is_limited_where_its_template_stands() -> None:
     h.nodes("n1")
     h.submit(queue_name="root.parent.new")
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     (leaf,) = blockers(h, "ask")
 
@@ -121,7 +121,7 @@ def test_a_quota_from_the_tags_of_an_application_has_no_place() -> None:
     quota = '{"resources":{"memory":{"value":5}}}'
     h.submit(queue_name="root.parent.new", tags={"namespace.resourcequota": quota})
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     (leaf,) = blockers(h, "ask")
 
@@ -135,7 +135,7 @@ def test_a_place_is_that_of_the_configuration_in_force() -> None:
     h.nodes("n1")
     h.submit(queue_name="root.parent.new")
     h.ask("ask")
-    h.settle()
+    h.run_until_idle()
 
     (before,) = blockers(h)[0].lacks
     h.reload(f"- name: other\n{queues}")
@@ -180,9 +180,9 @@ def test_limits_of_the_user_and_of_the_group_are_told_together() -> None:
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit()
     h.ask("first")
-    h.settle()
+    h.run_until_idle()
     h.ask("second")
-    h.settle()
+    h.run_until_idle()
 
     found = blockers(h, "second")
 
@@ -227,10 +227,10 @@ def test_every_queue_that_runs_its_maximum_of_applications_is_named() -> None:
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit("one", "root.team.leaf")
     h.ask("a", application_id="one")
-    h.settle()
+    h.run_until_idle()
     h.submit("app", "root.team.leaf")
     h.ask("b")
-    h.settle()
+    h.run_until_idle()
 
     leaf, team = explained(h).blockers
 
@@ -258,10 +258,10 @@ def test_the_numbers_of_applications_of_user_and_group_are_told() -> None:
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit("one")
     h.ask("a", application_id="one")
-    h.settle()
+    h.run_until_idle()
     h.submit()
     h.ask("b")
-    h.settle()
+    h.run_until_idle()
 
     user, group = explained(h).blockers
 
@@ -282,6 +282,6 @@ def test_an_application_that_runs_is_not_held_up_by_numbers() -> None:
     h.nodes("n1")
     h.submit()
     h.ask("a", "b", resource=TEN)
-    h.settle()
+    h.run_until_idle()
 
     assert () == explained(h).blockers

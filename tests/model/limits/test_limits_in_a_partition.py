@@ -37,7 +37,7 @@ def test_an_existing_allocation_beyond_a_limit_is_taken_over() -> None:
 
     h.ask("old", node_id="one", resource=TWENTY)
     h.ask("new")
-    h.settle()
+    h.run_until_idle()
 
     assert ({"old": "one"}, TWENTY) == (h.placements, h.user_usage())
 
@@ -46,7 +46,7 @@ def test_a_waiting_ask_that_the_rm_places_is_beyond_no_limit() -> None:
     """What the RM has decided has happened."""
     h = limited()
     h.ask("a", resource=TWENTY)
-    h.settle()
+    h.run_until_idle()
 
     h.ask("a", node_id="one", resource=TWENTY)
 
@@ -57,11 +57,11 @@ def test_an_allocation_may_be_resized_beyond_a_limit() -> None:
     """The user then has no room until something ends."""
     h = limited()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
 
     h.ask("a", resource=TWENTY)
     h.ask("b", resource=FIVE)
-    h.settle()
+    h.run_until_idle()
 
     assert (["a"], TWENTY) == (list(h.placements), h.user_usage())
 
@@ -75,7 +75,7 @@ def test_a_limit_stops_what_does_not_fit_under_it() -> None:
     h.ask("large", resource=TWENTY)
     h.ask("small", resource=FIVE)
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["small"] == list(h.placements)
 
@@ -84,13 +84,13 @@ def test_what_ends_makes_room_under_a_limit() -> None:
     """At once, and for another application of the user."""
     h = limited()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.submit("next")
     h.ask("b", application_id="next")
-    h.settle()
+    h.run_until_idle()
 
     h.release("a")
-    h.settle()
+    h.run_until_idle()
 
     assert (["a", "b"], TEN) == (list(h.placements), h.user_usage())
 
@@ -101,7 +101,7 @@ def test_a_type_that_no_limit_names_is_free() -> None:
     h.nodes("two", capacity=a_resource(memory=10, vcore=99))
 
     h.ask("a", resource=a_resource(memory=1, vcore=99))
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == list(h.placements)
 
@@ -113,7 +113,7 @@ def test_a_limit_of_nothing_but_zeros_limits_nothing() -> None:
     )
 
     h.ask("a", resource=a_resource(memory=1))
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == list(h.placements)
 
@@ -136,7 +136,7 @@ def test_a_limit_at_any_level_stops_a_user(limited_at: str) -> None:
     h.submit(queue_name="root.p.leaf")
     h.ask("a", "b")
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == list(h.placements)
 
@@ -148,7 +148,7 @@ def test_users_of_a_group_share_its_limit() -> None:
     h.submit("other", user="eve")
     h.ask("b", application_id="other")
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == list(h.placements)
 
@@ -159,7 +159,7 @@ def test_the_group_that_a_lookup_found_counts_like_one_that_was_named() -> None:
     h.submit("own", user="dev", groups=())
     h.ask("a", "b", application_id="own")
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == list(h.placements)
 
@@ -172,11 +172,11 @@ def test_a_group_runs_so_many_applications_at_most() -> None:
     h.ask("b", application_id="second")
     h.submit("free", user="joe", groups=("ops",))
     h.ask("c", application_id="free")
-    h.settle()
+    h.run_until_idle()
     before = set(h.placements)
 
     h.withdraw("app")
-    h.settle()
+    h.run_until_idle()
 
     assert ({"a", "c"}, {"a", "b", "c"}) == (before, set(h.placements))
 
@@ -187,12 +187,12 @@ def test_an_application_that_runs_may_go_on_though_its_number_is_lowered() -> No
     h.ask("a")
     h.submit("second")
     h.ask("b", application_id="second")
-    h.settle()
+    h.run_until_idle()
 
     h.reload("- name: leaf", root="limits: [{limit: bob, users: [bob], maxapplications: 1}]")
     h.ask("more-a")
     h.ask("more-b", application_id="second")
-    h.settle()
+    h.run_until_idle()
 
     assert {"a", "b", "more-a", "more-b"} == set(h.placements)
 
@@ -201,17 +201,17 @@ def test_an_application_without_allocations_goes_on_counting_while_it_waits() ->
     """It counts from its first allocation until nothing of it is left, and not only while it has one."""
     h = limited("limits: [{limit: bob, users: [bob], maxapplications: 1}]")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.ask("too large", resource=a_resource(memory=1000))
     h.submit("second")
     h.ask("b", application_id="second")
     h.release("a")
-    h.settle()
+    h.run_until_idle()
     while_it_waits = list(h.placements)
 
     h.release("too large")
     h.withdraw("app")
-    h.settle()
+    h.run_until_idle()
 
     assert (["a"], ["a", "b"]) == (while_it_waits, list(h.placements))
 
@@ -224,15 +224,15 @@ def test_an_application_that_completes_gives_its_place_back_at_once(released: li
     """Whatever it ended with: the next one does not wait until it is Completed."""
     h = limited(f"limits: [{{limit: one, {limit}, maxapplications: 1}}]", "- name: leaf\n- name: other")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.ask("waits", resource=a_resource(memory=1000))
     h.submit("second", "root.other")
     h.ask("b", application_id="second")
-    h.settle()
+    h.run_until_idle()
     assert ["a"] == list(h.placements)
 
     h.release(*released)
-    h.settle()
+    h.run_until_idle()
 
     assert ("Completing", ["a", "b"]) == (h.states()[-1], list(h.placements))
 
@@ -242,11 +242,11 @@ def test_a_gang_that_completes_without_having_run_gives_its_place_back_at_once()
     h = limited("limits: [{limit: bob, users: [bob], maxapplications: 1}]")
     h.submit("gang", placeholder_ask=TWENTY)
     h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.ask("waits", application_id="gang", resource=a_resource(memory=1000))
     h.ask("a")
     h.release("holder", "waits", application_id="gang")
-    h.settle()
+    h.run_until_idle()
 
     assert ("Completing", {"holder", "a"}) == (h.states("gang")[-1], set(h.placements))
 
@@ -261,7 +261,7 @@ def test_the_order_of_the_file_decides_which_group_counts() -> None:
     h.submit(groups=("dev", "ops"))
     h.ask("a")
 
-    h.settle()
+    h.run_until_idle()
 
     assert {"ops": TEN, "dev": EMPTY} == {name: h.state.limits._groups[name].usage for name in ("ops", "dev")}
 
@@ -270,12 +270,12 @@ def test_a_group_is_decided_once() -> None:
     """A limit that comes later, nearer to the application, does not draw it in."""
     h = limited(DEV_HAS_TEN)
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
 
     nearer = "- {name: leaf, limits: [{limit: ops, groups: [dev2, dev], maxresources: {memory: 10}}]}"
     h.reload(nearer, root=DEV_HAS_TEN)
     h.ask("b")
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == list(h.placements)
     assert {"dev", "dev2"} == set(group_usage(h))
@@ -293,7 +293,7 @@ def test_all_who_are_in_no_named_group_share_the_wildcard_group() -> None:
         h.submit(name, user=name, groups=(name,))
         h.ask(name, application_id=name)
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["dev-1", "eve"] == list(h.placements)
 
@@ -305,7 +305,7 @@ def test_limits_of_a_queue_with_capitals_count() -> None:
     h.submit(queue_name="root.Leaf")
     h.ask("a", "b")
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == list(h.placements)
 
@@ -318,9 +318,9 @@ def test_a_member_takes_its_placeholders_place_beyond_the_limit_of_its_user() ->
     h = limited()
     h.submit("gang", placeholder_ask=TEN)
     h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.ask("member", application_id="gang", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     h.confirm()
 
     assert ("one", TEN) == (h.placements.get("member"), h.user_usage())
@@ -332,9 +332,9 @@ def test_an_application_that_only_asks_does_not_count_for_its_user() -> None:
     h.submit("second")
     h.ask("huge", resource=a_resource(memory=150))
     h.ask("b", application_id="second")
-    h.settle()
+    h.run_until_idle()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
 
     assert ["b"] == list(h.placements)
 
@@ -343,6 +343,6 @@ def test_a_limit_bars_what_must_run_on_one_node_as_well() -> None:
     """An ask beyond it neither runs, nor reserves its node."""
     h = limited()
     h.ask("daemon", required_node="one", resource=a_resource(memory=11))
-    h.settle()
+    h.run_until_idle()
 
     assert ({}, ()) == (h.placements, h.node("one").reservations)

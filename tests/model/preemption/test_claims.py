@@ -35,7 +35,7 @@ def preempting() -> Scene:
     scene = two_nodes()
     scene.asks("p1", "p2", queue="root.p.a")
     scene.advance(11)
-    scene.settle()
+    scene.run_until_idle()
     assert ["v2"] == scene.preempted
     return scene
 
@@ -48,7 +48,7 @@ def test_two_asks_do_not_preempt_for_what_their_queue_is_owed_once() -> None:
     """There is a second node, and the first ask has not been placed yet."""
     scene = preempting()
     scene.advance(60)
-    scene.settle()
+    scene.run_until_idle()
 
     assert ["v2"] == scene.preempted
 
@@ -71,7 +71,7 @@ def test_a_placed_ask_is_spoken_for_no_longer() -> None:
     """It is used."""
     scene = preempting()
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
     assert "p1" in scene.placements
 
     assert NOTHING_SPOKEN_FOR is spoken_for(scene.state, "")
@@ -84,7 +84,7 @@ def test_an_ask_that_is_taken_back_is_spoken_for_no_longer() -> None:
     scene.release("p1", application_id="root.p.a")
     assert NOTHING_SPOKEN_FOR is spoken_for(scene.state, "")
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
 
     assert (["v2"], {"p2"}) == (scene.preempted, {"p1", "p2"} & set(scene.placements))
 
@@ -104,9 +104,9 @@ def test_an_ask_that_the_rm_refuses_in_the_end_leaves_the_guarantee_to_the_next_
     scene.asks("p1", "p2", queue="root.p.a")
     for _ in range(3):
         scene.advance(16)
-        scene.settle()
+        scene.run_until_idle()
         scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
 
     assert {"p2"} == {"p1", "p2"} & set(scene.placements)
     assert TEN == scene.queue("root.p.a").allocated
@@ -145,10 +145,10 @@ def test_a_full_leaf_is_full_for_those_behind_an_ask_that_has_preempted() -> Non
     """)
     scene.asks("p1", "p2", queue="root.p.a")
     scene.advance(60)
-    scene.settle()
+    scene.run_until_idle()
     assert 1 == len(scene.preempted)
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
 
     assert TEN == scene.queue("root.p.a").allocated
     assert 1 == len(scene.preempted)

@@ -54,7 +54,7 @@ class Crowd:
         for leaf in self._draw.sample(LEAVES, len(LEAVES)):
             for _ in range(self._draw.randint(2, 6)):
                 self._ask(leaf, self._size(1, 8), self._draw.choice((0, 0, 0, 1)))
-            self.scene.settle()
+            self.scene.run_until_idle()
 
     def _ask(self, leaf: str, resource: Resource, priority: int) -> None:
         self._serial += 1
@@ -68,7 +68,7 @@ class Crowd:
         scene.advance(16)
         known = len(scene.preempted)
         while True:
-            scene.settle()
+            scene.run_until_idle()
             gone = scene.preempted[known:]
             known += len(gone)
             if not scene.confirm():

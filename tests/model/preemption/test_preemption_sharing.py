@@ -54,13 +54,13 @@ def tries_after_a_change(backlog: int, queues: str, walks: Walks) -> int:
     scene.asks(*[f"p{number}" for number in range(backlog)])
     for _ in range(8):
         scene.advance(16)
-        scene.settle()
+        scene.run_until_idle()
         scene.confirm()
     assert a_resource(memory=50) == scene.queue("root.a").allocated
     walks.tried = 0
     scene.release("v0", application_id="root.b")
     scene.asks("w", queue="root.b", may_preempt=False)
-    scene.settle()
+    scene.run_until_idle()
     return walks.tried
 
 
@@ -117,7 +117,7 @@ class Story:
             self.scene.nodes(f"n{number}", capacity=a_resource(memory=self._draw.randint(10, 40)))
         self._serial = 0
         self._come("root.c", 8)
-        self.scene.settle()
+        self.scene.run_until_idle()
 
     def _come(self, leaf: str, count: int) -> None:
         for _ in range(count):

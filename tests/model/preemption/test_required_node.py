@@ -37,7 +37,7 @@ def a_full_node() -> Scene:
 
 def needs_node(scene: Scene, key: str = "ds", resource: Resource = TWENTY, priority: int = 0) -> None:
     scene.asks(key, resource=resource, priority=priority, may_preempt=False, required_node="n1")
-    scene.settle()
+    scene.run_until_idle()
 
 
 def test_the_youngest_goes_for_an_ask_that_needs_the_node() -> None:
@@ -54,7 +54,7 @@ def test_the_ask_runs_once_its_victims_are_gone() -> None:
     scene.asks("other", resource=TWENTY, may_preempt=False)
     needs_node(scene)
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
 
     assert {"n1": "ds", "n2": "other"} == {
         node: key for key, node in scene.placements.items() if key in ("ds", "other")
@@ -80,7 +80,7 @@ def test_an_ask_preempts_once_while_its_victims_go() -> None:
     needs_node(scene)
     for _ in range(5):
         scene.advance(60)
-        scene.settle()
+        scene.run_until_idle()
 
     assert ["v4"] == scene.preempted
 
@@ -190,12 +190,12 @@ def test_an_ask_whose_room_another_ask_of_the_node_took_preempts_again() -> None
     scene.release("v4", application_id="root.b", termination=TerminationType.PREEMPTED_BY_SCHEDULER)
     needs_node(scene, "smaller", resource=TWENTY)
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
 
     assert "smaller" in scene.placements
     assert ["v4", "v3", "v2"] == scene.preempted
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
     assert "ds" in scene.placements
 
 
@@ -207,9 +207,9 @@ def test_two_asks_do_not_preempt_for_what_their_queue_has_room_for_once() -> Non
     scene.runs("v2", node="n2", resource=HUNDRED)
     for node in ("n1", "n2"):
         scene.asks(f"ds-{node}", resource=TWENTY, may_preempt=False, required_node=node)
-    scene.settle()
+    scene.run_until_idle()
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
 
     assert ["v1"] == scene.preempted
     assert "ds-n1" in scene.placements

@@ -23,7 +23,7 @@ def a_partition(*keys: str, queues: str = "- name: leaf") -> Harness:
     h.submit()
     if keys:
         h.ask(*keys)
-        h.settle()
+        h.run_until_idle()
     h.forget()
     return h
 
@@ -225,7 +225,7 @@ def test_a_waiting_ask_may_be_placed_by_the_rm() -> None:
     h.ask("a")
 
     h.ask("a", resource=FIVE, node_id="two")
-    h.settle()
+    h.run_until_idle()
 
     assert ({"a": "two"}, EMPTY, FIVE) == (h.placements, h.queue().pending, h.queue().allocated)
     assert ["Accepted", "Running"] == h.states()
@@ -307,12 +307,12 @@ def test_room_that_something_foreign_leaves_is_used() -> None:
     h.update_node("two", NodeAction.DRAIN_NODE)
     h.ask("f", application_id="", node_id="one", resource=FIVE, tags=FOREIGN)
     h.ask("a")
-    held = h.settle()
+    held = h.run_until_idle()
 
     h.release("f", application_id="")
     h.release("unknown", application_id="")
 
-    assert (0, 1, {}) == (held, h.settle(), h.state.foreign)
+    assert (0, 1, {}) == (held, h.run_until_idle(), h.state.foreign)
 
 
 @pytest.mark.parametrize("what", ["foreign", "resized"])
@@ -331,7 +331,7 @@ def test_what_is_foreign_or_resized_does_not_move_its_node(what: str) -> None:
         before = ["two", "one"]
     after = [seat.node_id for seat in h.state.nodes]
     h.ask("next", resource=a_resource(memory=1))
-    h.settle()
+    h.run_until_idle()
 
     assert (before, before[0]) == (after, h.placements["next"])
 
@@ -428,6 +428,6 @@ def test_a_key_that_ended_may_be_used_again() -> None:
     h.release("a")
 
     h.ask("a", resource=FIVE)
-    h.settle()
+    h.run_until_idle()
 
     assert ("one", FIVE) == (h.placements["a"], h.node("one").allocated)

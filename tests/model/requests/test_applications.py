@@ -255,11 +255,11 @@ def test_quota_tags_count_from_the_next_cycle() -> None:
     h.nodes("node", capacity=a_resource(memory=100))
     h.submit("one", "root.parent.x", tags={"namespace.resourcequota": quota(memory=10)})
     h.ask("a", "b", application_id="one")
-    first = h.settle()
+    first = h.run_until_idle()
 
     h.submit("two", "root.parent.x", tags={"namespace.resourcequota": quota(memory=20)})
 
-    assert (1, 1) == (first, h.settle())
+    assert (1, 1) == (first, h.run_until_idle())
 
 
 def test_configured_queues_and_the_recovery_queue_take_no_quota_tags() -> None:
@@ -353,7 +353,7 @@ def test_an_application_that_is_taken_away_leaves_nothing() -> None:
     h.nodes("one", "two")
     h.submit(queue_name="root.p.leaf")
     h.ask("a", "b", "c")
-    h.settle()
+    h.run_until_idle()
     h.forget()
 
     h.withdraw()
@@ -371,7 +371,7 @@ def test_an_application_that_ran_is_told_to_be_completing() -> None:
     h.nodes("one")
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.forget()
 
     h.withdraw()
@@ -407,13 +407,13 @@ def test_a_gang_that_is_taken_away_gives_its_place_back() -> None:
     h.nodes("one", "two")
     h.submit("gang", "root.p.leaf", placeholder_ask=a_resource(memory=20))
     h.ask("p", application_id="gang", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
 
     h.withdraw("gang")
     h.submit("next", "root.p.leaf")
     h.ask("a", application_id="next")
 
-    assert 1 == h.settle()
+    assert 1 == h.run_until_idle()
 
 
 def test_a_queue_that_is_no_longer_used_is_removed() -> None:

@@ -30,7 +30,7 @@ def test_an_application_that_is_going_to_fail_says_why_it_takes_nothing_new() ->
     h.nodes("one", capacity=HUNDRED)
     h.submit(placeholder_ask=a_resource(memory=20), style="Hard", timeout_seconds=60)
     h.ask("p", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.advance(61)
 
     (rejection,) = h.ask("late")
@@ -50,7 +50,7 @@ def test_a_partition_places_what_is_asked_for_unless_it_is_stopped(state: Object
     h = a_partition()
     h.state.state = state
     rejections = h.ask("x", node_id=node_id)
-    h.settle()
+    h.run_until_idle()
 
     assert (state is ObjectState.STOPPED) == bool(rejections) == (not h.placements)
 
@@ -61,7 +61,7 @@ def test_a_queue_that_is_to_go_away_places_what_its_applications_ask_for() -> No
     h.reload("- name: other")
     h.ask("x")
     h.ask("restored", node_id="two")
-    h.settle()
+    h.run_until_idle()
 
     assert {"x", "restored"} == set(h.placements)
 
@@ -71,11 +71,11 @@ def test_a_leaf_that_has_become_a_parent_lets_asks_wait() -> None:
     h = a_partition()
     h.reload("- name: leaf\n  queues: [{name: below}]")
     h.ask("x")
-    h.settle()
+    h.run_until_idle()
     assert ({}, TEN) == (h.placements, h.queue().pending)
 
     h.reload("- name: leaf")
-    h.settle()
+    h.run_until_idle()
     assert {"x"} == set(h.placements)
 
 
@@ -87,7 +87,7 @@ def ended(h: Harness, how: str, *, limit_seconds: int | None = None, placeholder
     group = "g" if placeholder else ""
     h.ask("x", node_id="two", task_group_name=group, placeholder=placeholder, limit_seconds=limit_seconds)
     h.ask("other")
-    h.settle()
+    h.run_until_idle()
     if how == "with its node":
         h.update_node("two", NodeAction.DECOMISSION)
     else:
@@ -108,7 +108,7 @@ def test_a_key_whose_allocation_has_ended_may_be_asked_for_again(
     group = "g" if placeholder else ""
 
     rejections = h.ask("x", resource=size, node_id=node_id, task_group_name=group, placeholder=placeholder)
-    h.settle()
+    h.run_until_idle()
 
     assert ((), {"x"}) == (rejections, set(h.placements))
     assert a_resource(memory=17) == h.queue().allocated
@@ -121,7 +121,7 @@ def test_a_key_whose_allocation_has_ended_may_be_that_of_another_application() -
     h.submit("next")
 
     assert () == h.ask("x", application_id="next")
-    h.settle()
+    h.run_until_idle()
     assert {"x"} == set(h.placements)
 
 
@@ -130,7 +130,7 @@ def test_what_comes_anew_under_a_key_has_the_time_limit_of_nobody_else() -> None
     h = a_partition()
     ended(h, "with its node", limit_seconds=60)
     h.ask("x")
-    h.settle()
+    h.run_until_idle()
     h.advance(3600)
 
     assert ({"x": "one"}, []) == (h.placements, h.releases)
@@ -145,9 +145,9 @@ def a_swap_while_completing() -> Harness:
     h.nodes("one", capacity=a_resource(memory=20))
     h.submit(placeholder_ask=a_resource(memory=20), timeout_seconds=3600)
     h.ask("p1", "p2", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.ask("m1", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     h.confirm()
     h.ask("m2", task_group_name="g")
     h.cycle()
@@ -160,7 +160,7 @@ def fill(h: Harness) -> None:
     """Leave no room for anything else."""
     h.submit("rival")
     h.ask("r1", "r2", application_id="rival", priority=9)
-    h.settle()
+    h.run_until_idle()
 
 
 @pytest.mark.parametrize("seconds", [0, 31], ids=["before", "after"])
@@ -174,5 +174,5 @@ def test_a_member_that_waits_again_keeps_its_application_from_completing(seconds
     assert ("Running", TEN) == (h.states()[-1], h.queue().pending)
 
     h.release("r1", application_id="rival")
-    h.settle()
+    h.run_until_idle()
     assert "m2" in h.placements

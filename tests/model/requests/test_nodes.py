@@ -29,7 +29,7 @@ def running(*keys: str, nodes: tuple[str, ...] = ("one", "two")) -> Harness:
     h.submit()
     if keys:
         h.ask(*keys)
-        h.settle()
+        h.run_until_idle()
     h.forget()
     return h
 
@@ -111,9 +111,9 @@ def test_a_node_below_what_it_uses_takes_nothing_until_it_has_room() -> None:
     h.ask("b", node_id="one", resource=FIVE)
     h.ask("waits", resource=a_resource(memory=1))
     h.update_node("one", NodeAction.UPDATE, a_resource(memory=6))
-    h.settle()
+    h.run_until_idle()
     h.release("a")
-    h.settle()
+    h.run_until_idle()
 
     assert (a_resource(), "one") == (h.node("one").available, h.placements.get("waits"))
 
@@ -136,7 +136,7 @@ def test_a_capacity_of_nothing_is_taken() -> None:
     h = running(nodes=("one", "two"))
     h.update_node("one", NodeAction.UPDATE, EMPTY)
     h.ask("a", resource=FIVE)
-    h.settle()
+    h.run_until_idle()
 
     assert TEN == cluster_size(h)
     assert {"a": "two"} == h.placements
@@ -158,7 +158,7 @@ def test_a_cordoned_node_keeps_its_reservation() -> None:
     h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
     h.ask("waits")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
 
     h.update_node("one", NodeAction.DRAIN_NODE)
 
@@ -192,11 +192,11 @@ def test_a_node_is_cordoned_and_opened_again() -> None:
 
     h.update_node("one", NodeAction.DRAIN_NODE)
     h.update_node("one", NodeAction.DRAIN_NODE)
-    h.settle()
+    h.run_until_idle()
     cordoned = (h.node("one").schedulable, dict(h.placements), cluster_size(h))
     h.release("a")
     h.update_node("one", NodeAction.DRAIN_TO_SCHEDULABLE)
-    h.settle()
+    h.run_until_idle()
 
     assert (False, {"b": "two"}, TWENTY) == cordoned
     assert {"b": "two", "c": "one"} == h.placements
@@ -288,7 +288,7 @@ def test_asks_of_a_removed_node_are_not_placed_again() -> None:
     h.update_node("one", NodeAction.DECOMISSION)
 
     h.nodes("new", "newer")
-    h.settle()
+    h.run_until_idle()
 
     assert {"c": "new"} == h.placements
     assert EMPTY == h.queue().pending
@@ -335,7 +335,7 @@ def swapping(where: str) -> Harness:
     h.nodes("one", capacity=TWENTY)
     h.submit(placeholder_ask=TWENTY)
     h.ask("p1", "p2", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.nodes("two", capacity=TWENTY)
     h.ask("m", task_group_name="g", resource=FIVE)
     h.cycle()
@@ -366,7 +366,7 @@ def test_a_member_waits_again_when_the_node_of_both_goes() -> None:
     h.update_node("one", NodeAction.DECOMISSION)
 
     assert ({}, [("p1", STOPPED), ("p2", STOPPED)], FIVE) == (h.placements, h.releases, h.queue().pending)
-    h.settle()
+    h.run_until_idle()
     assert {"m": "two"} == h.placements
 
 

@@ -56,13 +56,13 @@ def test_nothing_is_placed_for_a_broken_application() -> None:
     """Others are served as if it were not there, also after a reload."""
     h = a_partition("one", "two")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.ask("b")
     h.submit("other")
     h.ask("c", application_id="other")
     break_application(h)
     h.reload("- name: leaf\n- name: other")
-    h.settle()
+    h.run_until_idle()
 
     assert {"a": "one", "c": "two"} == h.placements
 
@@ -71,7 +71,7 @@ def test_what_a_broken_application_has_counts_on() -> None:
     """For its node, its queues and its user, until the RM ends it."""
     h = a_partition("one")
     h.ask("a", resource=FIVE)
-    h.settle()
+    h.run_until_idle()
     break_application(h)
 
     assert (FIVE, FIVE, FIVE) == (h.node("one").allocated, h.queue("root").allocated, h.user_usage())
@@ -108,13 +108,13 @@ def test_the_rm_may_end_what_a_broken_application_has() -> None:
     """One after the other; each is confirmed, and its room is used."""
     h = a_partition("one", "two")
     h.ask("a", "b")
-    h.settle()
+    h.run_until_idle()
     break_application(h)
     h.forget()
     h.release("a", "unknown")
     h.submit("other")
     h.ask("c", application_id="other")
-    h.settle()
+    h.run_until_idle()
 
     assert [("a", STOPPED)] == h.releases
     assert ({"c": "one"}, TWENTY) == (h.placements, h.queue("root").allocated)
@@ -124,7 +124,7 @@ def test_a_broken_application_that_is_removed_leaves_nothing() -> None:
     """Its id may be used again; what waited for it waits no longer."""
     h = a_partition("one", "two")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.ask("waits-1", "waits-2", resource=a_resource(memory=50))
     break_application(h)
     h.forget()
@@ -141,10 +141,10 @@ def test_a_broken_application_with_a_swap_under_way_leaves_nothing() -> None:
     h = a_partition("one", "two")
     h.submit("gang", placeholder_ask=TEN)
     h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.update_node("one", NodeAction.DRAIN_NODE)
     h.ask("member", application_id="gang", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     break_application(h, "gang")
     h.withdraw("gang")
 
@@ -160,10 +160,10 @@ def test_a_broken_application_lets_its_reservations_go() -> None:
     h = a_partition("one")
     h.submit("other")
     h.ask("busy", application_id="other")
-    h.settle()
+    h.run_until_idle()
     h.ask("waits")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     reserved = h.node("one").reservations
     break_application(h)
 
@@ -174,7 +174,7 @@ def test_the_key_of_a_broken_application_is_in_use() -> None:
     """A second allocation of that key would be on the same node as the first."""
     h = a_partition("one")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     break_application(h)
     h.submit("other")
 
@@ -187,7 +187,7 @@ def test_a_broken_application_loses_what_its_node_takes_along() -> None:
     """The RM hears of it as of any other."""
     h = a_partition("one", "two")
     h.ask("a", "b")
-    h.settle()
+    h.run_until_idle()
     break_application(h)
     h.forget()
     h.update_node("one", NodeAction.DECOMISSION)
@@ -199,7 +199,7 @@ def test_timers_of_a_broken_application_do_nothing() -> None:
     """It would have been Completed after thirty seconds."""
     h = a_partition("one")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.release("a")
     break_application(h)
     h.advance(60)
@@ -214,11 +214,11 @@ def test_nothing_is_placed_on_a_broken_node() -> None:
     """Nor by asks that require it; its capacity does not count, what runs there runs on."""
     h = a_partition("one", "two")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     break_node(h, "one")
     h.ask("daemon", required_node="one", resource=FIVE, priority=9)
     h.ask("b")
-    h.settle()
+    h.run_until_idle()
 
     assert {"a": "one", "b": "two"} == h.placements
     assert (a_resource(memory=110), TWENTY) == (h.state.capacity, h.queue("root").allocated)
@@ -240,10 +240,10 @@ def test_what_runs_on_a_broken_node_can_be_ended() -> None:
     """The room there is not used again."""
     h = a_partition("one")
     h.ask("a", "b")
-    h.settle()
+    h.run_until_idle()
     break_node(h, "one")
     h.release("a")
-    h.settle()
+    h.run_until_idle()
 
     assert ({"a": "one"}, EMPTY) == (h.placements, h.queue("root").allocated)
 
@@ -268,13 +268,13 @@ def test_a_broken_node_is_reserved_for_nobody() -> None:
     """Who waited for it may reserve another one."""
     h = a_partition("one", "two")
     h.ask("busy-1", "busy-2")
-    h.settle()
+    h.run_until_idle()
     h.ask("waits")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     (name,) = [name for name in ("one", "two") if h.node(name).reservations]
     break_node(h, name)
-    h.settle()
+    h.run_until_idle()
 
     other = "two" if name == "one" else "one"
     assert (("waits",), 1) == (h.node(other).reservations, h.state.reservations)
@@ -288,7 +288,7 @@ def test_a_partition_ends_with_what_broke_in_it(what: str) -> None:
     """Nothing is left that is counted, and the handles are let go."""
     h = a_partition("one")
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     if what == "node":
         break_node(h, "one")
     else:

@@ -17,12 +17,12 @@ def test_what_ran_before_a_restart_runs_on() -> None:
     h.ask("ran-1", "ran-2", node_id="one")
     h.ask("foreign", application_id="", node_id="two", resource=TEN, tags={"foreign": "default"})
     h.ask("waits")
-    before = h.settle()
+    before = h.run_until_idle()
     for name in ("one", "two"):
         h.update_node(name, NodeAction.DRAIN_TO_SCHEDULABLE)
-    after = h.settle()
+    after = h.run_until_idle()
     h.release("ran-1", "ran-2")
-    h.settle()
+    h.run_until_idle()
 
     assert (0, 0) == (before, after)
     assert {"ran-1": "one", "ran-2": "one", "waits": "one"} == h.placements
@@ -51,7 +51,7 @@ def test_a_gang_is_recovered_with_its_placeholders() -> None:
     h.ask("holder", node_id="one", task_group_name="g", placeholder=True)
     h.update_node("one", NodeAction.DRAIN_TO_SCHEDULABLE)
     h.ask("member", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     h.confirm()
 
     assert [("holder", TerminationType.PLACEHOLDER_REPLACED)] == h.releases

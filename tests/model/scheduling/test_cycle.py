@@ -77,10 +77,10 @@ def test_a_cycle_serves_reserved_asks_then_members_of_gangs_then_the_rest() -> N
     h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
     h.submit("first", "root.other")
     h.ask("busy", application_id="first")
-    h.settle()
+    h.run_until_idle()
     h.ask("waits", application_id="first")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.ask("member", application_id="gang", task_group_name="g", priority=1)
     h.ask("rest", application_id="first", priority=9)
     h.nodes("three", "four")
@@ -122,7 +122,7 @@ def test_a_stopped_partition_places_nothing() -> None:
 def test_room_that_is_given_back_is_used() -> None:
     """The ask that found none before is placed now."""
     h = with_asks("a", "b")
-    h.settle()
+    h.run_until_idle()
 
     h.release("a")
 
@@ -141,7 +141,7 @@ def test_queues_are_served_by_their_share() -> None:
         h.submit(name, f"root.{name}")
         h.ask(f"{name}1", f"{name}2", application_id=name)
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["a1", "b1", "a2", "b2"] == list(h.placements)
 
@@ -165,7 +165,7 @@ def test_a_queue_passes_over_what_its_maximum_bars() -> None:
     h.ask("big", priority=1)
     h.ask("small", resource=FIVE)
 
-    h.settle()
+    h.run_until_idle()
 
     assert {"small": "one"} == h.placements
     assert {"Not enough queue quota": [START_NS]} == {
@@ -181,7 +181,7 @@ def test_the_maximum_of_a_queue_above_bars_as_well() -> None:
         h.submit(name, f"root.p.{name}")
         h.ask(name, application_id=name)
 
-    assert (1, 1) == (h.settle(), len(h.placements))
+    assert (1, 1) == (h.run_until_idle(), len(h.placements))
 
 
 def test_a_users_limit_passes_over_what_it_bars() -> None:
@@ -192,7 +192,7 @@ def test_a_users_limit_passes_over_what_it_bars() -> None:
     h.ask("bobs")
     h.ask("eves", application_id="eves")
 
-    h.settle()
+    h.run_until_idle()
 
     assert {"eves": "one"} == h.placements
     assert ["Not enough user quota"] == list(log_of(h, "bobs"))
@@ -208,7 +208,7 @@ def test_applications_are_served_first_come_first_served() -> None:
     for name in ("young", "old"):
         h.ask(f"{name}1", f"{name}2", application_id=name)
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["old1", "old2", "young1", "young2"] == list(h.placements)
 
@@ -219,13 +219,13 @@ def test_so_many_applications_run_at_most() -> None:
     for name in ("first", "second"):
         h.submit(name)
         h.ask(name, application_id=name)
-    h.settle()
+    h.run_until_idle()
     h.ask("more", application_id="first")
-    h.settle()
+    h.run_until_idle()
     before = list(h.placements)
 
     h.release("first", "more", application_id="first")
-    h.settle()
+    h.run_until_idle()
 
     assert (["first", "more"], ["first", "more", "second"]) == (before, list(h.placements))
 
@@ -237,11 +237,11 @@ def test_what_runs_goes_on_where_fewer_may_run_now() -> None:
         h.submit(name)
     for name in ("first", "second"):
         h.ask(name, application_id=name, resource=FIVE)
-    h.settle()
+    h.run_until_idle()
     h.reload("- name: leaf\n  maxapplications: 1")
     for name in ("first", "second", "third"):
         h.ask(f"more-{name}", application_id=name, resource=FIVE)
-    h.settle()
+    h.run_until_idle()
 
     assert ["first", "more-first", "more-second", "second"] == sorted(h.placements)
 
@@ -251,12 +251,12 @@ def test_a_gang_counts_as_running_from_its_first_placeholder() -> None:
     h = a_partition("one", "two", queues="- name: leaf\n  maxapplications: 1")
     h.submit("gang", placeholder_ask=a_resource(memory=30))
     h.ask("p1", application_id="gang", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.submit("other")
     h.ask("o", application_id="other", priority=5)
     h.ask("p2", application_id="gang", task_group_name="g", placeholder=True)
 
-    h.settle()
+    h.run_until_idle()
 
     assert ({"p1": "one", "p2": "two"}, ["Accepted"]) == (h.placements, h.states("gang"))
     assert ["gang"] == list(h.queue().accepted_allocating)
@@ -269,7 +269,7 @@ def test_a_user_runs_so_many_applications_at_most() -> None:
         h.submit(name, user=user)
         h.ask(name, application_id=name)
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["b1", "e1"] == list(h.placements)
 
@@ -284,11 +284,11 @@ def test_cordoned_and_small_nodes_are_passed_over() -> None:
     h.update_node("cordoned", NodeAction.DRAIN_NODE)
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     before = dict(h.placements)
 
     h.update_node("cordoned", NodeAction.DRAIN_TO_SCHEDULABLE)
-    h.settle()
+    h.run_until_idle()
 
     assert ({}, {"a": "cordoned"}) == (before, h.placements)
 
@@ -299,7 +299,7 @@ def test_an_ask_larger_than_a_node_is_not_placed_there_whatever_is_available() -
     h.ask("f", application_id="", node_id="one", tags={"foreign": "default"}, resource=a_resource(memory=-5))
     h.submit()
     h.ask("a", resource=a_resource(memory=12))
-    h.settle()
+    h.run_until_idle()
 
     assert (a_resource(memory=15), {}) == (h.node("one").available, h.placements)
 
@@ -311,7 +311,7 @@ def test_the_policy_of_the_partition_orders_the_nodes(policy: str, nodes: list[s
     h.submit()
     h.ask("x", "y", resource=FIVE)
 
-    h.settle()
+    h.run_until_idle()
 
     assert nodes == list(h.placements.values())
 
@@ -362,7 +362,7 @@ def test_what_the_predicates_refused_is_tried_again() -> None:
     h = a_partition("one", predicates=predicates)
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
 
     predicates.refused.clear()
 
@@ -402,7 +402,7 @@ def test_only_the_application_changes_a_walk(monkeypatch: pytest.MonkeyPatch) ->
     h.submit()
     h.ask("a", "b", "c")
     h.ask("d", required_node="missing")
-    h.settle()
+    h.run_until_idle()
 
     assert {"c": "one"} == h.placements
     assert len(questions) > 3

@@ -207,10 +207,10 @@ class RandomPartition:
         for _ in range(self.rng.randint(1, 3)):
             self.h.cycle()
 
-    def settle(self) -> None:
+    def run_until_idle(self) -> None:
         """Run cycles to the end: whoever looks again at everything finds nothing either."""
         h = self.h
-        h.settle()
+        h.run_until_idle()
         for queue in h.state.tree:
             queue.seats.rest = None
         h.state.reserved_rest = None
@@ -233,7 +233,7 @@ class RandomPartition:
         """Do so many random things."""
         weighted: list[tuple[Callable[[], None], int]] = [
             (self.ask, 8),
-            (self.settle, 6),
+            (self.run_until_idle, 6),
             (self.run, 5),
             (self.wait, 5),
             (self.release, 5),

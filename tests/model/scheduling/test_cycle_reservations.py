@@ -41,7 +41,7 @@ def waiting(*nodes: str, predicates: FakePredicates | None = None, reservations_
     for number, node_id in enumerate(nodes):
         h.ask(f"used-{number}", node_id=node_id, resource=a_resource(memory=3 + number))
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.forget()
     return h
 
@@ -71,7 +71,7 @@ def test_the_node_of_the_least_use_to_others_is_reserved() -> None:
     h.update_node("three", NodeAction.UPDATE, a_resource(memory=10, gpu=1))
     h.advance(3)
 
-    h.settle()
+    h.run_until_idle()
 
     assert {"four": ("a",)} == reserved(h)
 
@@ -94,7 +94,7 @@ def test_a_reserved_node_is_used_for_nobody_else() -> None:
     """Also for asks that would fit."""
     h = waiting("one")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.ask("small", resource=a_resource(memory=1), priority=9)
 
     assert NOTHING is h.cycle()
@@ -126,7 +126,7 @@ def test_an_ask_that_is_refused_everywhere_may_still_reserve() -> None:
     predicates = FakePredicates(refused={("a", "one"): "not now"})
     h = a_partition("one", predicates=predicates)
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     h.advance(3)
 
     assert (PREPARED, {"one": ("a",)}) == (h.cycle(), reserved(h))
@@ -157,7 +157,7 @@ def test_an_application_backs_off_after_so_many_asks_without_room() -> None:
     h.submit("other")
     h.ask("other", application_id="other", resource=FIVE)
 
-    h.settle()
+    h.run_until_idle()
 
     assert ["other"] == list(h.placements)
 
@@ -167,24 +167,24 @@ def test_an_application_comes_back_after_the_delay() -> None:
     h = a_partition("one", queues=BACKOFF, reservations_on=False)
     h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
     h.ask("small")
-    h.settle()
+    h.run_until_idle()
 
     h.nodes("huge", capacity=a_resource(memory=1000))
     h.advance(9)
-    held = h.settle()
+    held = h.run_until_idle()
     h.advance(1)
 
-    assert (0, 3) == (held, h.settle())
+    assert (0, 3) == (held, h.run_until_idle())
 
 
 def test_an_ask_that_is_placed_already_counts_as_a_further_one() -> None:
     """The bound is looked at before each ask of the list, and what is placed stays in it."""
     h = a_partition("one", queues=BACKOFF, reservations_on=False)
     h.ask("placed")
-    h.settle()
+    h.run_until_idle()
     h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
 
-    h.settle()
+    h.run_until_idle()
 
     assert h.clock.now_ns() + 10 * SECOND_NS == h.seat().backoff_until_ns
 
@@ -208,11 +208,11 @@ def test_an_ask_waits_for_its_required_node_to_come() -> None:
     h = a_partition("one")
     h.ask("daemon", required_node="two", priority=1)
     h.ask("other")
-    h.settle()
+    h.run_until_idle()
     before = dict(h.placements)
 
     h.nodes("two")
-    h.settle()
+    h.run_until_idle()
 
     assert ({"other": "one"}, "two") == (before, h.placements.get("daemon"))
 
@@ -234,7 +234,7 @@ def test_a_required_node_that_the_predicates_refuse_is_reserved() -> None:
     h = a_partition("one", predicates=FakePredicates(refused={("daemon", "one"): "taint"}))
     h.ask("daemon", required_node="one")
 
-    h.settle()
+    h.run_until_idle()
 
     assert ({"one": ("daemon",)}, {}) == (reserved(h), h.placements)
 
@@ -244,7 +244,7 @@ def test_a_required_node_with_room_that_the_predicates_refuse_is_not_called_full
     predicates = FakePredicates(refused={("daemon", "one"): "taint"})
     h = a_partition("one", predicates=predicates, reservations_on=False)
     h.ask("daemon", required_node="one")
-    h.settle()
+    h.run_until_idle()
 
     (refusal,) = h.application().asks.refusals()
 
@@ -258,7 +258,7 @@ def test_a_required_node_is_shared_by_those_that_require_it() -> None:
     h.ask("used", node_id="one")
     h.ask("d1", "d2", required_node="one")
 
-    h.settle()
+    h.run_until_idle()
 
     assert {"one": ("d1", "d2")} == reserved(h)
 
@@ -268,7 +268,7 @@ def test_room_that_is_held_for_one_that_requires_the_node_is_not_for_the_next() 
     h = a_partition("one")
     h.ask("used", node_id="one", resource=FIVE)
     h.ask("large", required_node="one")
-    h.settle()
+    h.run_until_idle()
     h.ask("small", required_node="one", resource=FIVE, priority=9)
 
     assert PREPARED is h.cycle()
@@ -279,12 +279,12 @@ def test_an_ask_that_its_required_node_can_never_hold_bars_nobody() -> None:
     """It gets no reservation, takes none away, and the next ask is tried in the same cycle."""
     h = waiting("one")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.nodes("two")
     h.ask("daemon", required_node="one", resource=HUNDRED, priority=9)
     h.ask("next", resource=FIVE)
 
-    h.settle()
+    h.run_until_idle()
 
     assert {"a": "two", "next": "one"} == h.placements
 
@@ -293,7 +293,7 @@ def test_an_ask_that_requires_a_node_drives_ordinary_reservations_away() -> None
     """It takes the room that others have waited for."""
     h = waiting("one")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     before = reserved(h)
     h.ask("daemon", required_node="one", resource=a_resource(memory=1))
 
@@ -307,6 +307,6 @@ def test_an_ask_beyond_the_quota_does_not_get_its_required_node() -> None:
     h = a_partition("one", queues="- name: leaf\n  resources: {max: {memory: 5}}")
     h.ask("daemon", required_node="one")
 
-    h.settle()
+    h.run_until_idle()
 
     assert ({}, {}) == (reserved(h), h.placements)

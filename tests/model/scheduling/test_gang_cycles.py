@@ -26,7 +26,7 @@ def a_gang(*placeholders: str, announced: int = 0, room: int = 100, style: str =
         timeout_seconds=60,
     )
     h.ask(*placeholders, task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.forget()
     return h
 
@@ -45,9 +45,9 @@ def test_a_member_waits_for_placeholders_that_are_not_placed_yet() -> None:
     h = a_gang("p1", room=5)
     h.ask("m", resource=a_resource(memory=5), task_group_name="g")
 
-    assert 0 == h.settle()
+    assert 0 == h.run_until_idle()
     h.nodes("two", capacity=HUNDRED)
-    h.settle()
+    h.run_until_idle()
     h.confirm()
     assert {"p1": "two", "m": "two"} == h.placements
 
@@ -56,11 +56,11 @@ def test_a_member_waits_for_placeholders_that_are_on_their_way_out() -> None:
     """Only their end makes it an ask like any other."""
     h = a_gang("p1", room=40)
     h.ask("m", resource=TWENTY, task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     assert ([("p1", TIMEOUT)], {}) == (h.releases, h.placements)
 
     h.confirm()
-    h.settle()
+    h.run_until_idle()
 
     assert {"m": "one"} == h.placements
 
@@ -70,9 +70,9 @@ def test_the_rm_taking_back_a_placeholder_that_waits_changes_no_count() -> None:
     h = a_gang("p1", "p2", room=10)
     h.release("p2")
     h.ask("m1", "m2", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     h.confirm()
-    h.settle()
+    h.run_until_idle()
 
     assert ({"m1": "one"}, (2, 1, 0)) == (h.placements, group(h))
 
@@ -83,7 +83,7 @@ def test_a_member_that_needs_a_type_its_placeholder_has_not_is_larger(resource: 
     h = a_gang("p1")
     assert isinstance(resource, type(TEN))
     h.ask("m", resource=resource, task_group_name="g")
-    h.settle()
+    h.run_until_idle()
 
     assert [("p1", REPLACED if resource == TEN else TIMEOUT)] == h.releases
 
@@ -93,7 +93,7 @@ def test_asks_of_no_group_do_not_wait() -> None:
     h = a_gang("p1", announced=20)
     h.ask("m", task_group_name="other")
     h.ask("n")
-    h.settle()
+    h.run_until_idle()
 
     assert {"m": "one", "n": "one"} == h.placements
 
@@ -121,7 +121,7 @@ def test_a_recovered_placeholder_is_replaced_like_any_other() -> None:
     h.submit(placeholder_ask=TEN)
     h.ask("p1", node_id="two", task_group_name="g", placeholder=True)
     h.ask("m", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     h.confirm()
 
     assert ("two", (1, 1, 0)) == (h.placements["m"], group(h))
@@ -132,7 +132,7 @@ def test_the_timeout_begins_anew_with_the_next_placeholder() -> None:
     h = a_gang("p1", "p2", announced=30, room=10)
     h.advance(50)
     h.release("p1")
-    h.settle()
+    h.run_until_idle()
     h.advance(50)
     assert [("p1", TerminationType.STOPPED_BY_RM)] == h.releases
     h.advance(11)
@@ -147,7 +147,7 @@ def test_a_gang_that_resumes_places_what_is_asked_for_next() -> None:
     h.ask("m", task_group_name="g")
     assert "Resuming" == h.states()[-1]
     h.confirm()
-    h.settle()
+    h.run_until_idle()
 
     assert (["Resuming", "Accepted", "Running"], {"m": "one"}) == (h.states(), h.placements)
 
@@ -164,7 +164,7 @@ def test_a_swap_of_a_soft_gang_outlives_the_timeout(termination: TerminationType
 
     h.release("p1", termination=termination)
     h.release("p2", termination=TIMEOUT)
-    h.settle()
+    h.run_until_idle()
 
     assert ({"m": "one"}, TEN) == (h.placements, h.queue().allocated)
 
@@ -204,7 +204,7 @@ def test_a_placeholder_in_a_swap_may_end_in_any_way(termination: TerminationType
     h.ask("m", task_group_name="g")
     h.cycle()
     h.release("p1", termination=termination)
-    h.settle()
+    h.run_until_idle()
     h.confirm()
 
     taken = "p1" if termination is REPLACED else "p2"
@@ -224,7 +224,7 @@ def test_a_node_that_goes_during_a_swap_between_nodes_loses_no_member(away: str)
         assert ({}, TEN) == (h.placements, h.queue().pending)
         h.nodes("three", capacity=HUNDRED)
         h.confirm()
-        h.settle()
+        h.run_until_idle()
         assert {"m": "three"} == h.placements
     assert (TEN, 0) == (h.queue().allocated, h.state.placed.placeholders)
 
@@ -237,7 +237,7 @@ def a_swap_between_nodes() -> Harness:
     h.nodes("one", capacity=TEN)
     h.submit(placeholder_ask=TEN)
     h.ask("p1", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.nodes("two", capacity=HUNDRED)
     h.ask("m", task_group_name="g")
     h.cycle()
@@ -259,7 +259,7 @@ def test_every_release_at_the_end_of_a_gang_ends_it_once() -> None:
     """The RM releases everything: placeholders, members, and what waits."""
     h = a_gang("p1", "p2", "p3")
     h.ask("m", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     h.confirm()
     h.ask("n", task_group_name="g")
     h.cycle()
@@ -277,13 +277,13 @@ def test_after_a_release_of_everything_nobody_waits_for_what_was_placed(
     """The placeholders have timed out, those that were replaced before have not: a later member is placed."""
     h = a_gang("p1", "p2", "p3")
     h.ask("m", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     h.confirm()
     h.release("", termination=termination)
     assert (3, 1, 2) == group(h)
 
     h.ask("later", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     assert {"m": "one", "later": "one"} == h.placements
     assert "Running" == h.states()[-1]
 
@@ -294,7 +294,7 @@ def test_a_member_waits_again_whose_swap_ends_with_the_release_of_all_allocation
     h.release("", termination=TIMEOUT)
     assert ((1, 0, 1), TEN) == (group(h), h.queue().pending)
 
-    h.settle()
+    h.run_until_idle()
     assert ({"m": "two"}, TEN) == (h.placements, h.queue().allocated)
 
 
@@ -309,5 +309,5 @@ def test_a_release_of_everything_confirms_the_end_of_every_placeholder(style: st
     assert (EMPTY, 0) == (h.queue().allocated, h.state.placed.placeholders)
     if style == "Soft":
         h.ask("m", task_group_name="g")
-        h.settle()
+        h.run_until_idle()
         assert {"m": "one"} == h.placements

@@ -31,7 +31,7 @@ def test_asks_that_were_tried_in_vain_are_told_of() -> None:
     h.submit()
     h.ask("low")
     h.ask("high", priority=1)
-    h.settle()
+    h.run_until_idle()
 
     assert ["high", "low"] == told(h)
     (first, _) = h.heard(SchedulingStateChanged)
@@ -47,10 +47,10 @@ def test_the_rm_is_told_once() -> None:
     h = full()
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     first = told(h)
     h.nodes("other", capacity=a_resource(memory=1))
-    h.settle()
+    h.run_until_idle()
 
     assert (["a"], []) == (first, told(h))
 
@@ -71,7 +71,7 @@ def test_asks_that_are_placed_or_gone_are_not_told_of() -> None:
     h.submit()
     h.ask("placed")
     h.ask("gone", "waits")
-    h.settle()
+    h.run_until_idle()
     h.release("gone")
 
     assert ["waits"] == told(h)
@@ -82,7 +82,7 @@ def test_the_size_of_the_cluster_is_no_limit() -> None:
     h = full()
     h.submit()
     h.ask("a", resource=a_resource(memory=1_000_000))
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == told(h)
 
@@ -94,7 +94,7 @@ def test_asks_beyond_the_queues_maximum_are_not_told_of() -> None:
     h.ask("a", "b", resource=FIVE)
     h.ask("c", resource=FIVE)
     h.ask("small", resource=a_resource(memory=2))
-    h.settle()
+    h.run_until_idle()
 
     assert ["a", "b", "small"] == told(h)
 
@@ -105,7 +105,7 @@ def test_asks_that_are_told_of_leave_less_for_other_applications() -> None:
     for name in ("one", "two"):
         h.submit(name)
         h.ask(name, application_id=name, resource=a_resource(memory=6))
-    h.settle()
+    h.run_until_idle()
 
     assert ["one"] == told(h)
 
@@ -117,7 +117,7 @@ def test_asks_beyond_the_users_limit_are_not_told_of() -> None:
     h.submit("eves", user="eve")
     h.ask("b1", "b2", application_id="bobs", resource=FIVE)
     h.ask("e1", "e2", application_id="eves", resource=FIVE)
-    h.settle()
+    h.run_until_idle()
 
     assert ["b1", "e1", "e2"] == told(h)
 
@@ -128,10 +128,10 @@ def test_what_was_told_of_leaves_more_for_other_applications_the_next_time() -> 
     for name in ("one", "two"):
         h.submit(name)
         h.ask(name, application_id=name, resource=a_resource(memory=6))
-    h.settle()
+    h.run_until_idle()
     first = told(h)
     h.ask("more", application_id="one", resource=a_resource(memory=6))
-    h.settle()
+    h.run_until_idle()
 
     assert (["one"], ["two"]) == (first, told(h))
 
@@ -142,7 +142,7 @@ def test_each_application_of_a_user_sees_all_of_the_users_room() -> None:
     for name in ("one", "two"):
         h.submit(name)
         h.ask(name, application_id=name)
-    h.settle()
+    h.run_until_idle()
 
     assert ["one", "two"] == told(h)
 
@@ -153,7 +153,7 @@ def test_each_leaf_sees_all_of_the_room_of_its_parent() -> None:
     for name in "ab":
         h.submit(name, f"root.p.{name}")
         h.ask(name, application_id=name)
-    h.settle()
+    h.run_until_idle()
 
     assert ["a", "b"] == told(h)
 
@@ -164,7 +164,7 @@ def test_an_ask_that_the_rm_refused_everywhere_is_told_of() -> None:
     h.nodes("node")
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
 
     assert ["a"] == told(h)
 
@@ -174,7 +174,7 @@ def test_asks_with_a_required_node_are_not_told_of() -> None:
     h = full()
     h.submit()
     h.ask("daemon", required_node="node")
-    h.settle()
+    h.run_until_idle()
 
     assert [] == told(h)
 
@@ -185,7 +185,7 @@ def test_members_that_wait_for_a_placeholder_are_not_told_of() -> None:
     h.submit(placeholder_ask=TEN)
     h.ask("p", task_group_name="g", placeholder=True)
     h.ask("m", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
 
     assert ["p"] == told(h)
 
@@ -196,7 +196,7 @@ def test_queues_are_looked_at_in_their_order() -> None:
     for name in "ab":
         h.submit(name, f"root.{name}")
         h.ask(name, application_id=name)
-    h.settle()
+    h.run_until_idle()
 
     assert ["b", "a"] == told(h)
 

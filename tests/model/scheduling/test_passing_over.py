@@ -31,12 +31,12 @@ def test_the_next_ask_of_its_shape_is_placed() -> None:
     h = a_scene(nodes=2)
     h.ask("a", "b")
     h.judged = {"a"}
-    assert 1 == h.settle()
+    assert 1 == h.run_until_idle()
     assert {"b": "n0"} == h.placements
     assert log_of(h, "a") is None
 
     h.judged = ()
-    assert 1 == h.settle()
+    assert 1 == h.run_until_idle()
     assert {"b": "n0", "a": "n1"} == h.placements
 
 
@@ -47,7 +47,7 @@ def test_the_order_of_the_others_is_kept() -> None:
     h.ask("first", priority=5, resource=a_resource(memory=3))
     h.ask("second", priority=5)
     h.judged = {"a"}
-    h.settle()
+    h.run_until_idle()
 
     assert ["first", "second"] == list(h.placements)
 
@@ -70,11 +70,11 @@ def test_passing_over_is_no_miss_for_a_back_off() -> None:
     h = a_scene("- {name: leaf, properties: {application.unschedasks.backoff: '2'}}")
     h.ask("a", "b", "c", resource=a_resource(memory=90))
     h.judged = {"b"}
-    h.settle()
+    h.run_until_idle()
     assert h.seat().backoff_until_ns is None
 
     h.judged = ()
-    h.settle()
+    h.run_until_idle()
     assert h.seat().backoff_until_ns is not None
 
 
@@ -82,10 +82,10 @@ def test_a_reserved_ask_is_passed_over() -> None:
     """And tried in the next cycle, although nothing has changed."""
     h = a_scene()
     h.ask("old")
-    h.settle()
+    h.run_until_idle()
     h.ask("a")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     assert h.node("n0").reservations
     h.judged = {"a"}
     h.release("old")
@@ -102,10 +102,10 @@ def test_a_member_of_a_gang_is_passed_over() -> None:
     h.nodes("n")
     h.submit(placeholder_ask=a_resource(memory=10))
     h.ask("placeholder", task_group_name="tasks", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.ask("a", "b", task_group_name="tasks")
     h.judged = {"a"}
-    h.settle()
+    h.run_until_idle()
     h.confirm()
 
     assert {"placeholder": "n", "b": "n"} == h.placements
@@ -121,5 +121,5 @@ def test_a_cycle_in_vain_beside_others_counts_no_refusals() -> None:
     assert log_of(h, "large") is None
 
     h.judged = ()
-    h.settle()
+    h.run_until_idle()
     assert log_of(h, "large") is not None

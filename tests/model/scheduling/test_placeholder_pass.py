@@ -28,7 +28,7 @@ def a_gang(
     h.nodes(nodes[0], capacity=TWENTY)
     h.submit(placeholder_ask=a_resource(memory=10 * len(placeholders)))
     h.ask(*placeholders, task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     assert set(placeholders) == set(h.placements)
     if nodes[1:]:
         h.nodes(*nodes[1:], capacity=TWENTY)
@@ -123,13 +123,13 @@ def test_a_cancelled_placeholder_is_asked_for_once() -> None:
     """Until the RM confirms it nothing more happens; then the member is placed as any other ask."""
     h = a_gang("p1", "p2")
     h.ask("big", task_group_name="g", resource=a_resource(memory=15))
-    h.settle()
+    h.run_until_idle()
     asked = len(h.releases)
 
-    h.settle()
+    h.run_until_idle()
     again = len(h.releases)
     h.confirm()
-    h.settle()
+    h.run_until_idle()
 
     assert (2, 2, {"big": "one"}) == (asked, again, h.placements)
 
@@ -163,11 +163,11 @@ def test_members_beyond_the_placeholders_are_placed_as_any_other_ask() -> None:
     """Once all placeholders have been replaced."""
     h = a_gang("p1")
     h.ask("m1", "m2", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
     waiting = dict(h.placements)
 
     h.confirm()
-    h.settle()
+    h.run_until_idle()
 
     assert ({}, {"m1": "one", "m2": "one"}) == (waiting, h.placements)
 
@@ -178,7 +178,7 @@ def test_a_swap_asks_no_quota() -> None:
     h.reload("- name: leaf", root="limits: [{limit: bob, users: [bob], maxresources: {memory: 1}}]")
     h.ask("m", task_group_name="g")
 
-    h.settle()
+    h.run_until_idle()
     h.confirm()
 
     assert {"m": "one"} == h.placements
@@ -303,7 +303,7 @@ def test_a_placeholder_that_ends_otherwise_lets_its_member_wait_again(nodes: tup
 
     h.release("p1", termination=TIMEOUT)
     waiting = h.queue().pending
-    h.settle()
+    h.run_until_idle()
     h.confirm()
 
     assert TEN == waiting

@@ -27,7 +27,7 @@ def reserved(*, predicates: FakePredicates | None = None) -> Harness:
     h = a_partition("one", predicates=predicates)
     h.submit()
     h.ask("busy")
-    h.settle()
+    h.run_until_idle()
     h.ask("waits")
     h.advance(3)
     assert CycleOutcome.PREPARED is h.cycle()
@@ -53,7 +53,7 @@ def test_an_application_may_start_with_a_reserved_ask() -> None:
     h.submit()
     h.ask("a")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.release("used", application_id="other")
 
     assert RESULT is h.cycle()
@@ -103,7 +103,7 @@ def test_other_nodes_must_be_usable(why: str) -> None:
         h.forget()
         assert ("second",) == h.node("two").reservations
 
-    h.settle()
+    h.run_until_idle()
 
     assert {} == {key: node for key, node in h.placements.items() if key == "waits"}
     assert ("waits",) == h.node("one").reservations
@@ -132,10 +132,10 @@ def test_a_reserved_ask_beyond_its_quota_waits() -> None:
     h.reload("- name: leaf\n  resources: {max: {memory: 10}}")
 
     h.advance(7200)
-    h.settle()
+    h.run_until_idle()
     before = h.node("one").reservations
     h.advance(milliseconds=1)
-    h.settle()
+    h.run_until_idle()
 
     assert 7200 * 10**9 == RESERVATION_TIMEOUT_NS
     assert (("waits",), (), 0) == (before, h.node("one").reservations, h.state.reservations)
@@ -174,10 +174,10 @@ def test_a_reserved_ask_is_not_placed_on_its_node_while_that_is_cordoned() -> No
     h = reserved()
     h.update_node("one", NodeAction.DRAIN_NODE)
     h.release("busy")
-    held = (h.settle(), h.node("one").reservations)
+    held = (h.run_until_idle(), h.node("one").reservations)
 
     h.update_node("one", NodeAction.DRAIN_TO_SCHEDULABLE)
-    h.settle()
+    h.run_until_idle()
 
     assert ((0, ("waits",)), {"waits": "one"}) == (held, h.placements)
 
@@ -187,10 +187,10 @@ def test_reserved_nodes_are_tried_before_any_other_node() -> None:
     h = a_partition("one", "two")
     h.submit()
     h.ask("busy-1", "busy-2")
-    h.settle()
+    h.run_until_idle()
     h.ask("a", "b")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     reserved_for = {name: h.node(name).reservations for name in ("one", "two")}
     h.forget()
     h.nodes("three")
@@ -198,7 +198,7 @@ def test_reserved_nodes_are_tried_before_any_other_node() -> None:
 
     h.cycle()
     first = dict(h.placements)
-    h.settle()
+    h.run_until_idle()
 
     assert {"one": ("a",), "two": ("b",)} == reserved_for
     assert ({"b": "two"}, "three") == (first, h.placements["a"])
@@ -212,15 +212,15 @@ def test_a_back_off_does_not_bar_reserved_asks() -> None:
     h.nodes("one")
     h.submit()
     h.ask("busy")
-    h.settle()
+    h.run_until_idle()
     h.ask("waits")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.ask("next", "last", resource=FIVE)
-    h.settle()
+    h.run_until_idle()
     backs_off = h.seat().backoff_until_ns
     h.release("busy")
-    h.settle()
+    h.run_until_idle()
 
     assert backs_off is not None
     assert {"busy": "one", "waits": "one"} == h.placements
@@ -233,9 +233,9 @@ def test_a_reserved_ask_beyond_its_users_quota_waits() -> None:
     limits = "limits: [{limit: bob, users: [bob], maxresources: {memory: 10}}]"
     h.reload("- name: leaf", root=limits)
 
-    held = h.settle()
+    held = h.run_until_idle()
     h.release("busy")
-    h.settle()
+    h.run_until_idle()
 
     assert (0, ["waits"]) == (held, list(h.placements))
 
@@ -245,16 +245,16 @@ def test_an_application_that_may_not_start_is_passed_over() -> None:
     h = a_partition("one")
     h.submit("running")
     h.ask("busy", application_id="running")
-    h.settle()
+    h.run_until_idle()
     h.submit("accepted")
     h.ask("waits", application_id="accepted")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.ask("more", application_id="running")
     h.reload("- name: leaf", root="limits: [{limit: bob, users: [bob], maxapplications: 1}]")
     h.release("busy", application_id="running")
 
-    h.settle()
+    h.run_until_idle()
 
     assert ("waits",) == h.node("one").reservations
     assert "waits" not in h.placements
@@ -265,16 +265,16 @@ def test_an_ask_with_a_required_node_goes_nowhere_else() -> None:
     h = a_partition("one")
     h.submit()
     h.ask("busy")
-    h.settle()
+    h.run_until_idle()
     h.ask("daemon", required_node="one")
-    h.settle()
+    h.run_until_idle()
     h.nodes("two")
-    h.settle()
+    h.run_until_idle()
     elsewhere = h.placements.get("daemon")
 
     h.update_node("one", NodeAction.DRAIN_NODE)
     h.release("busy")
-    h.settle()
+    h.run_until_idle()
 
     assert (None, "one") == (elsewhere, h.placements.get("daemon"))
 
@@ -285,8 +285,8 @@ def test_an_ask_whose_required_node_is_refused_goes_nowhere_else() -> None:
     h = a_partition("one", "two", predicates=predicates)
     h.submit()
     h.ask("daemon", required_node="one")
-    h.settle()
-    h.settle()
+    h.run_until_idle()
+    h.run_until_idle()
 
     assert ({}, ("daemon",)) == (h.placements, h.node("one").reservations)
 
@@ -326,10 +326,10 @@ def test_one_reserved_ask_is_placed_with_each_cycle() -> None:
     h = a_partition("one", "two")
     h.submit()
     h.ask("busy-1", "busy-2")
-    h.settle()
+    h.run_until_idle()
     h.ask("a", "b")
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.forget()
 
     h.release("busy-1", "busy-2", termination=TerminationType.STOPPED_BY_RM)

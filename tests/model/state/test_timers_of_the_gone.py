@@ -29,7 +29,7 @@ def start(h: Harness, application_id: str = "app") -> None:
     """Have an application run that may run a day, with an allocation that may run an hour."""
     h.submit(application_id, timeout_seconds=24 * 3600)
     h.ask(f"{application_id}-task", application_id=application_id, limit_seconds=3600)
-    h.settle()
+    h.run_until_idle()
 
 
 def start_gang(h: Harness, application_id: str = "app", *, style: str = "Soft") -> None:
@@ -43,7 +43,7 @@ def start_gang(h: Harness, application_id: str = "app", *, style: str = "Soft") 
             task_group_name="group",
             placeholder=True,
         )
-    h.settle()
+    h.run_until_idle()
 
 
 def waiting(h: Harness, application_id: str = "") -> Counter[str]:
@@ -133,7 +133,7 @@ def test_a_timer_that_is_started_again_takes_the_place_of_the_first() -> None:
     h.submit()
     for key in ("a", "b", "c"):
         h.ask(key)
-        h.settle()
+        h.run_until_idle()
         h.release(key)
 
     assert {"STATE": 1} == waiting(h)
@@ -160,7 +160,7 @@ def completed(h: Harness, *names: str) -> None:
     for name in names:
         h.submit(name)
         h.ask(f"{name}-task", application_id=name)
-        h.settle()
+        h.run_until_idle()
         h.release(f"{name}-task", application_id=name)
         h.advance(31)
 
@@ -190,7 +190,7 @@ def test_those_that_ended_at_once_expire_in_the_order_of_their_ends() -> None:
     for name in names:
         h.submit(name)
         h.ask(f"{name}-task", application_id=name)
-    h.settle()
+    h.run_until_idle()
     for name in names:
         h.release(f"{name}-task", application_id=name)
     h.submit("rejected", queue_name="root.nowhere")

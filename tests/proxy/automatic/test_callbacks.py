@@ -7,7 +7,7 @@ from asyncio import CancelledError
 from typing import TYPE_CHECKING
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import ask_request, keys, release_request
 from support.proxy.running_scheduler import begin
 
@@ -91,21 +91,21 @@ def test_a_predicate_that_raises_refuses_and_stops_nothing(
     scheduler: Scheduler, error: type[BaseException]
 ) -> None:
     """Whatever it raises; other managers are scheduled for, and this one when it agrees again."""
-    judge, other = Judge(), Listener()
+    predicate_listener, other = PredicateListener(), Listener()
 
     def fail() -> None:
         raise error("on purpose")
 
-    judge.react = once("asked to place ask", fail)
-    begin(scheduler, judge)
+    predicate_listener.react = once("asked to place ask", fail)
+    begin(scheduler, predicate_listener)
     begin(scheduler, other, rm_id="other")
     scheduler.update_allocation(ask_request("ask"))
-    judge.wait_for("asked to place ask")
+    predicate_listener.wait_for("asked to place ask")
     scheduler.update_allocation(ask_request("elsewhere", rm_id="other"))
     scheduler.update_allocation(ask_request("next"))
 
     other.wait_for("placed elsewhere")
-    judge.wait_for("placed next")
+    predicate_listener.wait_for("placed next")
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit])

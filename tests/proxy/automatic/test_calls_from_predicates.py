@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import (
     ONE,
     TWO,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, listener: Listener) -> None:
     """Also where as many partitions wait for the RM's judgement as there are workers."""
-    slow, gate = Judge(), Gate("asked")
+    slow, gate = PredicateListener(), Gate("asked")
     begin(scheduler, slow, rm_id="slow", configuration=TWO)
     slow.react = gate.hold
     for name, application in (("default", "app"), ("second", "app-second")):
@@ -48,10 +48,10 @@ def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, list
 def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
     """Its partition waits for it: whatever would wait for that is refused, and changes nothing."""
     refused: list[str] = []
-    judge = Judge()
+    predicate_listener = PredicateListener()
     calls = (
-        partial(scheduler.register, "rm", judge, configuration=TWO),
-        partial(scheduler.register, "other", judge, configuration=ONE),
+        partial(scheduler.register, "rm", predicate_listener, configuration=TWO),
+        partial(scheduler.register, "other", predicate_listener, configuration=ONE),
         partial(scheduler.update_configuration, configuration_request(TWO)),
         scheduler.stop,
         scheduler.snapshot,
@@ -60,10 +60,12 @@ def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
         partial(scheduler.explain, "app"),
         partial(scheduler.dry_run, ask=si.Allocation(allocationKey="new", applicationID="app")),
     )
-    judge.react = once("asked to place ask", lambda: refused.extend(refusal_of(call) for call in calls))
-    begin(scheduler, judge)
+    predicate_listener.react = once(
+        "asked to place ask", lambda: refused.extend(refusal_of(call) for call in calls)
+    )
+    begin(scheduler, predicate_listener)
     scheduler.update_allocation(ask_request("ask"))
-    judge.wait_for("placed ask")
+    predicate_listener.wait_for("placed ask")
 
     kinds = ["a registration", "a registration", "an update of the configuration", "a stop", "a snapshot"]
     kinds += ["a validation", "a question for what is quarantined", "an explanation", "a dry run"]
@@ -74,8 +76,12 @@ def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
 
 def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(scheduler: Scheduler) -> None:
     """That waits for the partition that asked the predicate: both would wait for ever."""
-    judge, gate, refused = Judge(), Gate("asked to place ask"), SimpleQueue[list[str]]()
-    register = partial(scheduler.register, "rm", judge, configuration=ONE)
+    predicate_listener, gate, refused = (
+        PredicateListener(),
+        Gate("asked to place ask"),
+        SimpleQueue[list[str]](),
+    )
+    register = partial(scheduler.register, "rm", predicate_listener, configuration=ONE)
     calls = (
         register,
         partial(scheduler.update_configuration, configuration_request(TWO)),
@@ -86,8 +92,8 @@ def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(sched
         gate.hold(text)
         once("asked to place ask", lambda: refused.put([refusal_of(call) for call in calls]))(text)
 
-    judge.react = call_late
-    begin(scheduler, judge)
+    predicate_listener.react = call_late
+    begin(scheduler, predicate_listener)
     scheduler.update_allocation(ask_request("ask"))
     assert gate.reached.wait(WAIT_SECONDS)
     before = scheduler._managers.find("rm")
@@ -106,23 +112,25 @@ def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(sched
 
 def test_a_predicate_may_ask_for_more(scheduler: Scheduler) -> None:
     """Its partition is told, and takes the ask in after the decision."""
-    judge = Judge()
-    judge.react = once("asked to place ask", lambda: scheduler.update_allocation(ask_request("more")))
-    begin(scheduler, judge)
+    predicate_listener = PredicateListener()
+    predicate_listener.react = once(
+        "asked to place ask", lambda: scheduler.update_allocation(ask_request("more"))
+    )
+    begin(scheduler, predicate_listener)
     scheduler.update_allocation(ask_request("ask"))
 
-    judge.wait_for("placed ask", "placed more")
+    predicate_listener.wait_for("placed ask", "placed more")
 
 
 @pytest.mark.parametrize("engine", ["direct", "actors"])
 def test_a_stepped_scheduler_takes_nothing_from_inside_a_predicate(engine: EngineName) -> None:
     """It does at once what it is told, and it is in the middle of a decision."""
-    scheduler, judge, refused = Scheduler(engine=engine, stepped=True), Judge(), []
-    scheduler.register("rm", judge, configuration=ONE)
+    scheduler, predicate_listener, refused = Scheduler(engine=engine, stepped=True), PredicateListener(), []
+    scheduler.register("rm", predicate_listener, configuration=ONE)
     scheduler.update_node(node_request("node"))
     scheduler.update_application(application_request("app"))
     more = partial(scheduler.update_allocation, ask_request("more"))
-    judge.react = once("asked to place ask", lambda: refused.append(refusal_of(more)))
+    predicate_listener.react = once("asked to place ask", lambda: refused.append(refusal_of(more)))
     scheduler.update_allocation(ask_request("ask"))
     scheduler.run_until_idle()
     scheduler.validate()
@@ -130,7 +138,7 @@ def test_a_stepped_scheduler_takes_nothing_from_inside_a_predicate(engine: Engin
 
     text = "the AllocationRequest to a stepped scheduler inside a predicate is refused"
     assert [text] == [reason.partition(":")[0] for reason in refused]
-    assert ["ask"] == judge.all("placed ")
+    assert ["ask"] == predicate_listener.all("placed ")
 
 
 def refusal_of(call: Callable[[], object]) -> str:

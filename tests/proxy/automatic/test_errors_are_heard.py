@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.proxy.listening import Judge, Listener
+from support.proxy.listening import Listener, PredicateListener
 from support.proxy.manager_requests import ONE, ask_request, node_request
 from support.proxy.running_scheduler import begin, running
 
@@ -70,7 +70,7 @@ def test_a_program_may_hear_all_errors(complaints: list[str], caplog: pytest.Log
     complaints.clear()
 
 
-class Mistaken(Judge):
+class Mistaken(PredicateListener):
     """Has a misspelled attribute in a predicate."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
@@ -78,7 +78,7 @@ class Mistaken(Judge):
         print(misspelled.nodeId)  # noqa: T201 - it raises before
 
 
-class Refusing(Judge):
+class Refusing(PredicateListener):
     """Refuses every node."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
@@ -87,16 +87,16 @@ class Refusing(Judge):
 
 def test_a_fault_in_a_predicate_is_shown_and_named_in_the_refusal(caplog: pytest.LogCaptureFixture) -> None:
     """A refusal that is meant is not shown; its text is in the explanation, with the type of the error."""
-    for judge, shown, reason in (
+    for predicate_listener, shown, reason in (
         (Mistaken(), 1, "AttributeError: nodeId"),
         (Refusing(), 0, "RuntimeError: not on node-default"),
     ):
         caplog.clear()
         with running() as scheduler:
-            begin(scheduler, judge)
+            begin(scheduler, predicate_listener)
             scheduler.update_allocation(ask_request("ask"))
             while reason not in str(scheduler.explain_ask("app", "ask")):
-                assert not judge.all("placed ")
+                assert not predicate_listener.all("placed ")
 
         assert shown == len(caplog.records)
 

@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import ask_request, keys, node_request
 from support.proxy.running_scheduler import begin, running
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from licorne.actors.partition_actor import PartitionActor, PartitionRef
 
 
-def full(scheduler: Scheduler, judge: Judge) -> Gate:
+def full(scheduler: Scheduler, predicate_listener: PredicateListener) -> Gate:
     """Fill the mailbox of a partition, which waits inside a predicate until the gate is opened."""
     gate = Gate("asked to place first")
-    judge.react = gate.hold
-    begin(scheduler, judge, memory=10_000)
+    predicate_listener.react = gate.hold
+    begin(scheduler, predicate_listener, memory=10_000)
     scheduler.update_allocation(ask_request("first"))
     assert gate.reached.wait(WAIT_SECONDS)
     scheduler.update_allocation(ask_request(*keys(ENTRIES_MAX, "many")))
@@ -44,16 +44,16 @@ def in_a_thread(action: Callable[[], object]) -> threading.Thread:
 def test_a_call_waits_until_half_of_what_was_sent_is_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls of another manager do not."""
     monkeypatch.setattr(inflow, "WAIT_SECONDS_MAX", WAIT_SECONDS)
-    judge, other = Judge(), Listener()
+    predicate_listener, other = PredicateListener(), Listener()
     with running() as scheduler:
-        gate = full(scheduler, judge)
+        gate = full(scheduler, predicate_listener)
         thread = in_a_thread(lambda: scheduler.update_allocation(ask_request("late")))
         begin(scheduler, other, rm_id="other")
         scheduler.update_allocation(ask_request("ask", rm_id="other"))
         other.wait_for("placed ask")
         waits = thread.is_alive()
         gate.open()
-        judge.wait_for("placed late")
+        predicate_listener.wait_for("placed late")
         thread.join(WAIT_SECONDS)
 
         assert (True, False) == (waits, thread.is_alive())
@@ -62,7 +62,7 @@ def test_a_call_waits_until_half_of_what_was_sent_is_carried_out(monkeypatch: py
 def test_a_callback_and_a_predicate_never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their own partition, or the link that calls them, would wait for them."""
     monkeypatch.setattr(inflow, "WAIT_SECONDS_MAX", 1000 * WAIT_SECONDS)
-    judge = Judge()
+    predicate_listener = PredicateListener()
     with running() as scheduler:
 
         def call_from_predicate() -> None:
@@ -80,18 +80,18 @@ def test_a_callback_and_a_predicate_never_wait(monkeypatch: pytest.MonkeyPatch) 
             for reaction in reactions:
                 reaction(text)
 
-        judge.react = react
-        begin(scheduler, judge, memory=10_000)
+        predicate_listener.react = react
+        begin(scheduler, predicate_listener, memory=10_000)
         scheduler.update_allocation(ask_request("first"))
 
-        judge.wait_for("placed from a callback")
+        predicate_listener.wait_for("placed from a callback")
 
 
 def test_a_stop_lets_go_on_who_waits() -> None:
     """The call is refused then, since the partition has ended."""
-    judge = Judge()
+    predicate_listener = PredicateListener()
     with running() as scheduler:
-        gate = full(scheduler, judge)
+        gate = full(scheduler, predicate_listener)
 
         def call() -> None:
             with suppress(RequestError):  # It may still come in time.

@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener
 from support.proxy.manager_requests import TWO, ask_request, configuration_request
 from support.proxy.running_scheduler import begin
 
@@ -94,9 +94,9 @@ def interrupts(action: Callable[[], object]) -> bool:
 )
 def test_a_call_that_waits_is_interrupted_and_happens_all_the_same(scheduler: Scheduler) -> None:
     """A reload waits for a partition that asks a predicate; so does a stop, which can be repeated."""
-    judge, gate = Judge(), Gate("asked to place ask")
-    judge.react = gate.hold
-    begin(scheduler, judge)
+    predicate_listener, gate = PredicateListener(), Gate("asked to place ask")
+    predicate_listener.react = gate.hold
+    begin(scheduler, predicate_listener)
     scheduler.update_allocation(ask_request("ask"))
     assert gate.reached.wait(WAIT_SECONDS)
     reloaded = interrupts(lambda: scheduler.update_configuration(configuration_request(TWO)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import pytest
-from support.proxy.listening import Listener, MeetingJudge
+from support.proxy.listening import Listener, MeetingPredicateListener
 from support.proxy.running_scheduler import running
 from support.proxy.threads_stress import switching_every
 from support.transcripts.preemption_transcripts import preemption_transcript
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SEEDS: Final = [*range(3), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 150)]]
 
 
-class MoodyJudge(MeetingJudge):
+class RandomPredicateListener(MeetingPredicateListener):
     """A slow judge that likes four of five nodes for an ask, for reasons of its own."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
@@ -38,7 +38,7 @@ class MoodyJudge(MeetingJudge):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_invariants_hold_whatever_a_manager_says(make: Callable[[int], list[str]], seed: int) -> None:
     """Gangs, required nodes, reloads and releases meet cycles in which several threads judge."""
-    say_all(make(seed), MoodyJudge())
+    say_all(make(seed), RandomPredicateListener())
 
 
 @pytest.mark.parametrize("make", [random_transcript, preemption_transcript])

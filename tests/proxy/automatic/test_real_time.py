@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from support.proxy.listening import Judge, Listener
+from support.proxy.listening import Listener, PredicateListener
 from support.proxy.manager_requests import (
     ONE,
     application_request,
@@ -36,19 +36,19 @@ def test_an_ask_that_waits_for_room_is_reported_and_reserves_a_node(
 ) -> None:
     """After two seconds, of which the ask says that it has waited more than one; then it gets the node."""
     monkeypatch.setattr(partition_timers, "INSPECTION_DELAY_NS", SECOND_NS // 100)
-    judge = Judge()
-    begin(scheduler, judge, memory=3)
+    predicate_listener = PredicateListener()
+    begin(scheduler, predicate_listener, memory=3)
     scheduler.update_node(node_request("node", memory=3))
     scheduler.update_allocation(ask_request("left", "right", memory=2))
-    judge.wait_for("placed left", "placed right")
+    predicate_listener.wait_for("placed left", "placed right")
     late = ask_request("late", memory=2)
     late.allocations[0].allocationTags["creationTime"] = str(scheduler.now_ns() // SECOND_NS - 1)
     scheduler.update_allocation(late)
 
-    judge.wait_for("waiting late", "asked to reserve for late")
+    predicate_listener.wait_for("waiting late", "asked to reserve for late")
     assert 1 == reserved_in(scheduler)
     scheduler.update_allocation(release_request("left"))
-    judge.wait_for("placed late")
+    predicate_listener.wait_for("placed late")
     assert 0 == reserved_in(scheduler)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Judge, Listener
+from support.proxy.listening import WAIT_SECONDS, Listener, PredicateListener
 from support.proxy.manager_requests import application_request, ask_request, keys, node_request
 from support.proxy.running_scheduler import in_threads, running
 from support.proxy.threads_stress import application_end, node_end, release, switching_every
@@ -84,7 +84,7 @@ def begin(scheduler: Scheduler, listener: Listener, queues: str, count: int = LE
 
 def rest(scheduler: Scheduler) -> None:
     """Wait until the partition has nothing to do: nothing is placed while nobody asks for anything."""
-    partition_of(scheduler).settle()
+    partition_of(scheduler).run_until_idle()
 
 
 def partition_of(scheduler: Scheduler) -> GuardedPartition:
@@ -194,11 +194,11 @@ def test_who_is_let_in_waits_for_no_end_of_requests(listener: Listener) -> None:
 
 def test_a_manager_that_judges_has_the_partition_to_itself(listener: Listener) -> None:
     """Where predicates are asked threads share the judging, not the placing."""
-    judge = Judge()
+    predicate_listener = PredicateListener()
     with running("threads", threads=2, share_partitions=True) as scheduler:
-        begin(scheduler, judge, configuration(), each=3)
+        begin(scheduler, predicate_listener, configuration(), each=3)
         scheduler.update_node(node_request("node", memory=1000))
-        judge.wait_for_count("placed ", 3 * LEAVES)
+        predicate_listener.wait_for_count("placed ", 3 * LEAVES)
     assert [] == listener.heard
 
 

@@ -37,7 +37,7 @@ def test_a_stepped_scheduler_is_stepped_while_it_rests() -> None:
     driver.api.register_resource_manager(registration_request(a_workload()), recorder)
     driver.api.update_node(node_request(a_workload()))
 
-    driver.rest(4.0)
+    driver.pause(4.0)
 
     assert recorder.progress() == Goal(nodes=4)
     assert clock.now_seconds == pytest.approx(4.0)
@@ -68,6 +68,6 @@ def test_a_self_running_scheduler_that_hangs_is_an_error() -> None:
 def test_the_rest_of_a_self_running_scheduler_is_sleep() -> None:
     """Nothing is called while it rests."""
     clock = FakeClock()
-    SelfRunning(FakeScheduler(clock), fake_gauges(clock)).rest(3.0)
+    SelfRunning(FakeScheduler(clock), fake_gauges(clock)).pause(3.0)
 
     assert clock.now_seconds == 3.0

@@ -23,7 +23,7 @@ def test_asks_with_one_answer_share_it() -> None:
     h.nodes("n1")
     h.submit()
     h.ask(*[f"k{number}" for number in range(8)])
-    h.settle()
+    h.run_until_idle()
 
     text = lines(h)
 
@@ -52,7 +52,7 @@ def test_a_gang_is_told_with_its_task_groups() -> None:
     h.submit(placeholder_ask=a_resource(memory=20), style="Hard")
     h.ask("ph1", "ph2", task_group_name="g", placeholder=True)
     h.ask("member", task_group_name="g")
-    h.settle()
+    h.run_until_idle()
 
     text = lines(h)
 
@@ -71,10 +71,10 @@ def test_a_reservation_and_a_draining_queue_are_told() -> None:
     h.nodes("n1", "n2")
     h.submit()
     h.ask("a", "b", resource=a_resource(memory=6))
-    h.settle()
+    h.run_until_idle()
     h.ask("ask", resource=a_resource(memory=7))
     h.advance(3)
-    h.settle()
+    h.run_until_idle()
     h.reload("- name: other")
 
     text = lines(h)

@@ -31,7 +31,7 @@ def a_submission(user: str, *groups: str) -> ApplicationSubmission:
     )
 
 
-class Door:
+class LookUps:
     """Looks up on behalf of an engine that counts how often it is told of a wait."""
 
     def __init__(self) -> None:
@@ -57,14 +57,14 @@ def test_who_came_without_groups_is_looked_up() -> None:
     """What was found goes along with the application."""
     source = CountingResolver({"bob": ("dev", "ops")})
 
-    assert [("dev", "ops")] == Door().look_up(source, a_submission("bob"))
+    assert [("dev", "ops")] == LookUps().look_up(source, a_submission("bob"))
 
 
 def test_what_an_rm_says_about_groups_is_not_checked() -> None:
     """Nobody is asked about a user with groups, nor about no user at all."""
     source = CountingResolver({"bob": ("dev",)})
 
-    assert [None, None] == Door().look_up(source, a_submission("bob", "admin"), a_submission(""))
+    assert [None, None] == LookUps().look_up(source, a_submission("bob", "admin"), a_submission(""))
     assert [] == source.questions
 
 
@@ -72,7 +72,7 @@ def test_named_groups_stand_beside_those_that_are_looked_up() -> None:
     """One user may come with groups and without, in one request."""
     source = CountingResolver({"bob": ("dev",)})
 
-    assert [None, ("dev",)] == Door().look_up(source, a_submission("bob", "admin"), a_submission("bob"))
+    assert [None, ("dev",)] == LookUps().look_up(source, a_submission("bob", "admin"), a_submission("bob"))
 
 
 def test_each_user_of_a_request_is_looked_up_once() -> None:
@@ -80,7 +80,7 @@ def test_each_user_of_a_request_is_looked_up_once() -> None:
     source = CountingResolver({"bob": ("dev",), "eve": ("ops",)})
     users = [a_submission(user) for user in ("bob", "eve", "bob", "bob")]
 
-    assert [("dev",), ("ops",), ("dev",), ("dev",)] == Door().look_up(source, *users)
+    assert [("dev",), ("ops",), ("dev",), ("dev",)] == LookUps().look_up(source, *users)
     assert ["bob", "eve"] == source.questions
 
 
@@ -88,24 +88,24 @@ def test_a_failure_goes_along_with_its_application_alone() -> None:
     """Others of the same request are looked up all the same."""
     source = CountingResolver({"bob": ("dev",)})
 
-    found = Door().look_up(source, a_submission("zed"), a_submission("bob"))
+    found = LookUps().look_up(source, a_submission("zed"), a_submission("bob"))
 
     assert [LookUpFailure("user 'zed' is not in the list of users"), ("dev",)] == found
 
 
 def test_a_broken_resolver_refuses_the_user_and_nothing_else() -> None:
     """What an embedder's resolver raises is the reason."""
-    found = Door().look_up(BrokenResolver(), a_submission("bob"))
+    found = LookUps().look_up(BrokenResolver(), a_submission("bob"))
 
     assert [LookUpFailure("user 'bob': the resolver failed: ZeroDivisionError('bob')")] == found
 
 
 def test_the_engine_is_told_of_the_wait() -> None:
     """Once a request, and only if there is somebody to look up."""
-    door, source = Door(), CountingResolver({"bob": ("dev",)})
+    look_ups, source = LookUps(), CountingResolver({"bob": ("dev",)})
 
-    door.look_up(source, a_submission("bob"), a_submission("zed"))
-    door.look_up(source, a_submission("bob", "dev"))
-    door.look_up(None, a_submission("bob"))
+    look_ups.look_up(source, a_submission("bob"), a_submission("zed"))
+    look_ups.look_up(source, a_submission("bob", "dev"))
+    look_ups.look_up(None, a_submission("bob"))
 
-    assert 1 == door.waits
+    assert 1 == look_ups.waits

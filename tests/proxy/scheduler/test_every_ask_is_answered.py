@@ -98,7 +98,7 @@ class Manager(ResourceManager):
             self.release(release.allocationKey, release.terminationType)
         return bool(confirmed)
 
-    def come_to_rest(self) -> None:
+    def run_until_idle(self) -> None:
         """Confirm what there is until nothing more happens."""
         self.run()
         while self.confirm():
@@ -221,9 +221,9 @@ def test_whatever_is_asked_for_is_placed_or_rejected(
     manager, state = case
     manager.ask("x", **SUBMISSIONS[kind])
     at_once = manager.heard_of("x")
-    manager.come_to_rest()
+    manager.run_until_idle()
     manager.run(DAY)
-    manager.come_to_rest()
+    manager.run_until_idle()
 
     if state in TAKEN:
         assert "placed" == manager.heard_of("x")[0]
@@ -242,7 +242,7 @@ def test_an_ask_that_is_changed_is_placed_or_rejected(
     manager.run()
     waited = manager.heard_of("x")
     manager.ask("x", **SUBMISSIONS[kind])
-    manager.come_to_rest()
+    manager.run_until_idle()
 
     assert ([] if state in TAKEN else ["rejected"]) == waited
     assert [*waited, "placed" if state in TAKEN else "rejected"] == manager.heard_of("x")
@@ -275,7 +275,7 @@ def test_what_is_released_ends(case: tuple[Manager, ApplicationState], kind: str
     heard = len(manager.answers)
     manager.release("x")
     manager.release("waits")
-    manager.come_to_rest()
+    manager.run_until_idle()
     after = [answer for key, answer in manager.answers[heard:] if key == "x"]
 
     assert (["released"] if before == ["placed"] else []) == after
@@ -292,7 +292,7 @@ def test_a_release_of_everything_leaves_nobody_without_an_answer(
     assert "Failing" != manager.state
     assert "Resuming" != manager.state
     manager.ask("x", taskGroupName="g")
-    manager.come_to_rest()
+    manager.run_until_idle()
 
     assert [manager.heard_of("x")[-1]] == manager.heard_of("x")
     assert manager.heard_of("x")[0] in {"placed", "rejected"}

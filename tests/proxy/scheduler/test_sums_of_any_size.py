@@ -19,7 +19,9 @@ import pytest
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from support.transcripts.manager_words import (
+from support.transcripts.sequence_strategies import allocation, application
+from support.transcripts.snapshot_checks import check_snapshot, tree
+from support.transcripts.transcript_lines import (
     RM_ID,
     allocations_line,
     line,
@@ -28,8 +30,6 @@ from support.transcripts.manager_words import (
     removal_line,
     resource,
 )
-from support.transcripts.sequence_strategies import allocation, application
-from support.transcripts.snapshot_checks import check_snapshot, tree
 from support.transcripts.transcript_witness import make_replay
 
 from licorne.proxy.scheduler.engine_names import ENGINES
@@ -37,7 +37,7 @@ from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from support.transcripts.limit_strategies import Quantities
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
     from licorne.proxy.scheduler.scheduler import EngineName
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from licorne.proxy.simulation.accounts import Accounts, Owner, Tally
-from licorne.proxy.simulation.books import AskEntry, Books
+from licorne.proxy.simulation.record import AskEntry, SimulationRecord
 
 ASKED = Owner(queue="root.asked", user="u")
 REAL = Owner(queue="root.real", user="u", groups=("g",))
@@ -11,35 +11,35 @@ REAL = Owner(queue="root.real", user="u", groups=("g",))
 
 def test_an_application_counts_as_what_it_asked_for_until_it_is_placed() -> None:
     """And stays so where it is never placed."""
-    books = Books()
-    account = books.accounts.opened(ASKED)
-    books.asked("k", AskEntry(account=account, application_id="a", resources={}, asked_at_ns=0), 0)
+    record = SimulationRecord()
+    account = record.accounts.opened(ASKED)
+    record.asked("k", AskEntry(account=account, application_id="a", resources={}, asked_at_ns=0), 0)
 
-    assert [ASKED] == list(books.accounts.tallies())
+    assert [ASKED] == list(record.accounts.tallies())
 
-    books.rejected("k", 1, "no")
+    record.rejected("k", 1, "no")
 
     assert (1, 1) == (
-        books.accounts.tallies()[ASKED].submitted,
-        books.accounts.tallies()[ASKED].rejected,
+        record.accounts.tallies()[ASKED].submitted,
+        record.accounts.tallies()[ASKED].rejected,
     )
 
 
 def test_all_that_an_application_had_counts_where_it_is_placed() -> None:
     """Also what was placed and used before that was known."""
-    books = Books()
-    account = books.accounts.opened(ASKED)
+    record = SimulationRecord()
+    account = record.accounts.opened(ASKED)
     for key in ("k1", "k2"):
         entry = AskEntry(account=account, application_id="a", resources={"vcore": 2}, asked_at_ns=0)
-        books.asked(key, entry, 0)
-    books.placed("k1", 3)
-    books.accounts.settled(account, REAL)
-    books.placed("k2", 5)
-    books.completed("k1", 10)
+        record.asked(key, entry, 0)
+    record.placed("k1", 3)
+    record.accounts.assigned(account, REAL)
+    record.placed("k2", 5)
+    record.completed("k1", 10)
 
-    (tally,) = [books.accounts.tallies()[REAL]]
+    (tally,) = [record.accounts.tallies()[REAL]]
 
-    assert [REAL] == list(books.accounts.tallies())
+    assert [REAL] == list(record.accounts.tallies())
     assert (2, 2, 1, 1, [3, 5]) == (
         tally.submitted,
         tally.placed,
@@ -52,23 +52,23 @@ def test_all_that_an_application_had_counts_where_it_is_placed() -> None:
 
 def test_an_owner_of_several_applications_has_one_tally() -> None:
     """Whatever they asked for; to settle twice is to settle once."""
-    books = Books()
+    record = SimulationRecord()
     for number, asked in enumerate((ASKED, REAL)):
-        account = books.accounts.opened(asked)
+        account = record.accounts.opened(asked)
         entry = AskEntry(account=account, application_id="a", resources={"vcore": 1}, asked_at_ns=0)
-        books.asked(f"k{number}", entry, 0)
-        books.placed(f"k{number}", number)
-        books.accounts.settled(account, REAL)
-        books.accounts.settled(account, ASKED)
+        record.asked(f"k{number}", entry, 0)
+        record.placed(f"k{number}", number)
+        record.accounts.assigned(account, REAL)
+        record.accounts.assigned(account, ASKED)
 
-    assert [2] == [tally.submitted for tally in books.accounts.tallies().values()]
-    assert 2 == books.accounts.tallies()[REAL].used["vcore"].value
+    assert [2] == [tally.submitted for tally in record.accounts.tallies().values()]
+    assert 2 == record.accounts.tallies()[REAL].used["vcore"].value
 
 
 def test_an_account_without_work_is_not_told() -> None:
     """An application may ask for nothing."""
     accounts = Accounts()
-    accounts.settled(accounts.opened(ASKED), REAL)
+    accounts.assigned(accounts.opened(ASKED), REAL)
     accounts.opened(ASKED)
 
     assert {} == accounts.tallies()
@@ -76,15 +76,15 @@ def test_an_account_without_work_is_not_told() -> None:
 
 def test_what_is_told_does_not_change_any_more() -> None:
     """Nor does adding change what was added."""
-    books = Books()
-    account = books.accounts.opened(ASKED)
+    record = SimulationRecord()
+    account = record.accounts.opened(ASKED)
     entry = AskEntry(account=account, application_id="a", resources={"vcore": 1}, asked_at_ns=0)
-    books.asked("k", entry, 0)
-    books.placed("k", 1)
-    told = books.accounts.tallies()[ASKED]
+    record.asked("k", entry, 0)
+    record.placed("k", 1)
+    told = record.accounts.tallies()[ASKED]
     total = Tally()
     total.add(told)
     total.add(told)
-    books.completed("k", 2)
+    record.completed("k", 2)
 
     assert (1, 0, 1, 2) == (told.running, told.completed, told.used["vcore"].value, total.running)

@@ -6,8 +6,8 @@ import pytest
 from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import SECOND, a_task, a_workload, an_application, drive, run, tally_of
 
-from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.driver import QUIET_LIMIT_NS, Driver, SimulationError
+from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
 
 if TYPE_CHECKING:
@@ -32,21 +32,21 @@ def _noting(core: FakeCore, moments: list[int]) -> Callable[[], None]:
 
 def test_a_run_counts_decisions_and_real_seconds() -> None:
     """The stopwatch is looked at twice, and takes a second each time."""
-    core, books = FakeCore(), Books()
+    core, record = FakeCore(), SimulationRecord()
     workload = a_workload(an_application(a_task(pieces=3)))
 
-    result = drive(core, SimulatedRM(workload, core, books, "queues"), books)
+    result = drive(core, SimulatedRM(workload, core, record, "queues"), record)
 
     assert (3, 1.0) == (result.decisions, result.wall_seconds)
 
 
 def test_progress_is_told_at_every_moment() -> None:
     """Submitted and ended, of twice the number of tasks."""
-    core, books, recorder = FakeCore(), Books(), _Recorder()
+    core, record, recorder = FakeCore(), SimulationRecord(), _Recorder()
     workload: Workload = a_workload(an_application(a_task("t1"), a_task("t2", at=5)))
-    rm = SimulatedRM(workload, core, books, "queues")
+    rm = SimulatedRM(workload, core, record, "queues")
 
-    Driver(core, rm, books, progress=recorder, stopwatch=lambda: 0.0).run()
+    Driver(core, rm, record, progress=recorder, stopwatch=lambda: 0.0).run()
 
     assert [(1, 4, 0), (2, 4, 5), (3, 4, 60), (4, 4, 65)] == recorder.seen
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.proxy.simulation_builders import a_node, a_task, a_workload, an_application, shared_data
 
-from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.driver import Driver, NoProgress
+from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.report import document_of
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
@@ -89,15 +89,15 @@ def test_the_books_agree_with_the_scheduler_in_the_end() -> None:
         for n in range(40)
     ]
     workload = a_workload(*applications, nodes=(a_node("n1", vcore=30), a_node("n2", vcore=12)))
-    core, books = SchedulerCore("direct"), Books()
+    core, record = SchedulerCore("direct"), SimulationRecord()
 
-    traffic = SimulatedRM(workload, core, books, _ONE_QUEUE)
-    Driver(core, traffic, books, progress=NoProgress(), stopwatch=time.perf_counter).run()
+    traffic = SimulatedRM(workload, core, record, _ONE_QUEUE)
+    Driver(core, traffic, record, progress=NoProgress(), stopwatch=time.perf_counter).run()
 
     core._scheduler.validate()
-    assert (len(books.waiting), len(books.running)) == _in_the_scheduler(core)
-    assert min(len(books.waiting), len(books.running)) > 5
-    assert not books.remarks.surprises
+    assert (len(record.waiting), len(record.running)) == _in_the_scheduler(core)
+    assert min(len(record.waiting), len(record.running)) > 5
+    assert not record.remarks.surprises
     core.close()
 
 

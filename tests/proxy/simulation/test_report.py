@@ -11,21 +11,21 @@ from licorne.proxy.simulation.report import SimulationReport, build_report, docu
 from licorne.proxy.simulation.workloads.workload import InputNote
 
 if TYPE_CHECKING:
-    from licorne.proxy.simulation.books import Books
+    from licorne.proxy.simulation.record import SimulationRecord
 
 
-def _report(books: Books) -> SimulationReport:
+def _report(record: SimulationRecord) -> SimulationReport:
     return build_report(
-        books,
+        record,
         RunResult(30, 2.0),
         workload="w",
         engine="fake",
-        nodes=books.nodes,
+        nodes=record.nodes,
         notes=(InputNote(3, "jobs skipped"),),
     )
 
 
-def _two_queues() -> Books:
+def _two_queues() -> SimulationRecord:
     return run(
         FakeCore(refused_queues={"root.c"}),
         an_application(a_task("t1", cores=4), a_task("t2", cores=20), name="a1", queue="root.b"),
@@ -126,7 +126,7 @@ def test_the_document_is_json() -> None:
 
 def test_a_run_without_real_time_has_no_speed() -> None:
     """A clock may be too coarse to see it."""
-    books = run(FakeCore(), an_application(), nodes=(a_node(),))
-    report = build_report(books, RunResult(1, 0.0), workload="w", engine="e", nodes=1, notes=())
+    record = run(FakeCore(), an_application(), nodes=(a_node(),))
+    report = build_report(record, RunResult(1, 0.0), workload="w", engine="e", nodes=1, notes=())
 
     assert 0.0 == report.decisions_per_second

@@ -11,26 +11,28 @@ from support.proxy.simulation_builders import SECOND, a_node, a_task, an_applica
 
 from licorne.model.configuration.durations import parse_duration_ns
 from licorne.proxy.simulation.accounts import Owner
-from licorne.proxy.simulation.books import AskEntry, Books
 from licorne.proxy.simulation.driver import RunResult
+from licorne.proxy.simulation.record import AskEntry, SimulationRecord
 from licorne.proxy.simulation.report import build_report
 from licorne.proxy.simulation.report_table import chart_line, format_duration, print_report
 from licorne.proxy.simulation.workloads.workload import InputNote
 from licorne.proxy.terminal.tables import counted
 
 
-def _printed(books: Books, width: int = 100, encoding: str = "utf-8", *, plain: bool = False) -> list[str]:
+def _printed(
+    record: SimulationRecord, width: int = 100, encoding: str = "utf-8", *, plain: bool = False
+) -> list[str]:
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     notes = tuple(InputNote(9 - n, f"kinds of thing {n}") for n in range(9))
     report = build_report(
-        books, RunResult(1500, 2.0), workload="my work", engine="direct", nodes=3, notes=notes
+        record, RunResult(1500, 2.0), workload="my work", engine="direct", nodes=3, notes=notes
     )
     print_report(report, Console(file=stream, width=width), plain=plain)
     stream.seek(0)
     return [line.rstrip() for line in stream.read().splitlines()]
 
 
-def _some_books() -> Books:
+def _some_record() -> SimulationRecord:
     return run(
         FakeCore(refused_queues={"root.none"}),
         an_application(a_task("t1", cores=10), a_task("t2", cores=10), name="a1", queue="root.a"),
@@ -41,7 +43,7 @@ def _some_books() -> Books:
 
 def test_a_person_reads_the_figures_of_each_queue_and_the_total() -> None:
     """The counts that are not zero everywhere, and the waits."""
-    lines = _printed(_some_books())
+    lines = _printed(_some_record())
 
     assert ["queue", "submitted", "placed", "running", "completed", "rejected", "median", "p95", "max"] in [
         line.split() for line in lines
@@ -53,7 +55,7 @@ def test_a_person_reads_the_figures_of_each_queue_and_the_total() -> None:
 
 def test_the_headline_and_the_last_line_say_what_was_run_and_how_fast() -> None:
     """In words."""
-    lines = _printed(_some_books())
+    lines = _printed(_some_record())
 
     assert "my work: 3 nodes, 4 tasks, 3 queues, 2m of virtual time, engine direct" == lines[0]
     assert "1,500 decisions in 2.00 s: 750 decisions per second" == lines[-1]
@@ -61,7 +63,7 @@ def test_the_headline_and_the_last_line_say_what_was_run_and_how_fast() -> None:
 
 def test_the_chart_shows_the_cluster_and_each_queue_that_used_something() -> None:
     """Mean, peak and the resource type stand behind each line."""
-    lines = [line for line in _printed(_some_books()) if "|" in line]
+    lines = [line for line in _printed(_some_record()) if "|" in line]
 
     assert ["total", "root.a", "root.b"] == [line.split()[0] for line in lines]
     assert lines[1].endswith("| 100.0 % 100.0 % vcore")
@@ -70,14 +72,14 @@ def test_the_chart_shows_the_cluster_and_each_queue_that_used_something() -> Non
 
 def test_what_was_rejected_is_told_with_its_reason() -> None:
     """Counted by reason."""
-    lines = _printed(_some_books())
+    lines = _printed(_some_record())
 
     assert "  once: no queue for ..." == lines[lines.index("rejected, and why:") + 1]
 
 
 def test_many_notes_are_cut_short() -> None:
     """The first eight, and how many there are besides."""
-    lines = _printed(_some_books())
+    lines = _printed(_some_record())
     start = lines.index("about the input:")
 
     assert ("  9 times: kinds of thing 0", "  and 1 more kind") == (lines[start + 1], lines[start + 9])
@@ -86,12 +88,12 @@ def test_many_notes_are_cut_short() -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     """But for notes, which may be copied from there."""
-    assert all(len(line) <= width for line in _printed(_some_books(), width) if "kinds" not in line)
+    assert all(len(line) <= width for line in _printed(_some_record(), width) if "kinds" not in line)
 
 
 def test_a_terminal_without_unicode_gets_plain_characters() -> None:
     """Nothing fails to encode."""
-    lines = [line for line in _printed(_some_books(), encoding="ascii") if line.startswith("  root.a")]
+    lines = [line for line in _printed(_some_record(), encoding="ascii") if line.startswith("  root.a")]
 
     assert "@" * 60 in lines[0]
 
@@ -99,12 +101,12 @@ def test_a_terminal_without_unicode_gets_plain_characters() -> None:
 def test_in_a_pipe_each_row_is_a_line_with_the_whole_name() -> None:
     """Without frames and bars, and with every column, so that programs find what they look for."""
     name = f"root.{'a' * 64}.{'b' * 64}"
-    books = run(
+    record = run(
         FakeCore(),
         an_application(a_task("t1", cores=10), queue=name),
         an_application(a_task("t2"), name="b", queue="root.b"),
     )
-    lines = _printed(books, 10_000, plain=True)
+    lines = _printed(record, 10_000, plain=True)
 
     assert [name, "1", "1", "0", "0", "1", "0", "0", "0", "0s", "0s", "0s"] in [
         line.split() for line in lines
@@ -127,12 +129,12 @@ def test_in_a_pipe_each_row_is_a_line_with_the_whole_name() -> None:
 
 def test_users_and_groups_have_figures_of_their_own() -> None:
     """Each where there are several; work of a user in two groups counts in both."""
-    books = Books()
+    record = SimulationRecord()
     for number, (user, groups) in enumerate([("anna", ("a", "b")), ("ben", ("b",)), ("carl", ())]):
-        account = books.accounts.opened(Owner(queue="root.q", user=user, groups=groups))
+        account = record.accounts.opened(Owner(queue="root.q", user=user, groups=groups))
         entry = AskEntry(account=account, application_id="x", resources={"vcore": 1}, asked_at_ns=0)
-        books.asked(f"k{number}", entry, 0)
-    rows = [line.split()[:3] for line in _printed(books, 200)]
+        record.asked(f"k{number}", entry, 0)
+    rows = [line.split()[:3] for line in _printed(record, 200)]
 
     assert [["anna", "1", "0"], ["ben", "1", "0"], ["carl", "1", "0"]] == [
         row for row in rows if row[:1] in (["anna"], ["ben"], ["carl"])
@@ -143,22 +145,22 @@ def test_users_and_groups_have_figures_of_their_own() -> None:
 
 def test_one_user_and_one_group_have_no_table_of_their_own() -> None:
     """It would repeat the total."""
-    assert [] == [line for line in _printed(_some_books()) if line.startswith(("user", "group"))]
+    assert [] == [line for line in _printed(_some_record()) if line.startswith(("user", "group"))]
 
 
 def test_of_very_many_users_a_person_sees_those_with_the_most_work() -> None:
     """Programs see all."""
-    books = Books()
+    record = SimulationRecord()
     for number in range(30):
-        account = books.accounts.opened(Owner(queue="root.q", user=f"u{number:02}"))
+        account = record.accounts.opened(Owner(queue="root.q", user=f"u{number:02}"))
         for piece in range(number + 1):
             entry = AskEntry(account=account, application_id="x", resources={}, asked_at_ns=0)
-            books.asked(f"k{number}-{piece}", entry, 0)
-    for_people = [line.split()[0] for line in _printed(books) if line.startswith("u")]
-    for_programs = [line.split()[0] for line in _printed(books, 10_000, plain=True) if line.startswith("u")]
+            record.asked(f"k{number}-{piece}", entry, 0)
+    for_people = [line.split()[0] for line in _printed(record) if line.startswith("u")]
+    for_programs = [line.split()[0] for line in _printed(record, 10_000, plain=True) if line.startswith("u")]
 
     assert ["user", *(f"u{number}" for number in range(10, 30))] == for_people
-    assert "and 10 more users, all of them in a pipe or with --json" in _printed(books)
+    assert "and 10 more users, all of them in a pipe or with --json" in _printed(record)
     assert 30 == len([name for name in for_programs if name not in {"user", "use-of"}])
 
 
@@ -183,9 +185,9 @@ def test_a_duration_that_is_written_can_be_read(nanoseconds: int) -> None:
 
 def test_names_are_no_markup() -> None:
     """A queue in brackets is shown as it is."""
-    books = run(FakeCore(), an_application(queue="root.[bold]x"), an_application(a_task("u"), name="b"))
+    record = run(FakeCore(), an_application(queue="root.[bold]x"), an_application(a_task("u"), name="b"))
 
-    assert any("root.[bold]x" in line for line in _printed(books, 120))
+    assert any("root.[bold]x" in line for line in _printed(record, 120))
 
 
 @pytest.mark.parametrize(

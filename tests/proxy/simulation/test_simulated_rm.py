@@ -17,7 +17,7 @@ from support.proxy.simulation_builders import (
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.simulation.books import Books
+from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.simulation.workloads.workload import GangStyle
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from licorne.proxy.simulation.accounts import Tally
 
 
-def _tally(books: Books, queue: str = "root.q") -> Tally:
-    return tally_of(books, queue)
+def _tally(record: SimulationRecord, queue: str = "root.q") -> Tally:
+    return tally_of(record, queue)
 
 
 def _releases(core: FakeCore) -> list[tuple[str, int]]:
@@ -64,10 +64,10 @@ def test_it_registers_brings_nodes_and_submits_in_that_order() -> None:
 def test_a_task_runs_for_its_duration_from_where_it_was_placed() -> None:
     """The second waits for the first to end, and ends as much later."""
     core = FakeCore()
-    books = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10, duration=30)))
+    record = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10, duration=30)))
 
-    assert [0, 60 * SECOND] == _tally(books).waits_ns
-    assert 90 * SECOND == books.last_change_ns
+    assert [0, 60 * SECOND] == _tally(record).waits_ns
+    assert 90 * SECOND == record.last_change_ns
     assert [("t1", si.STOPPED_BY_RM), ("t2", si.STOPPED_BY_RM)] == _releases(core)
 
 
@@ -81,9 +81,9 @@ def test_a_task_without_a_duration_runs_to_the_end() -> None:
 
 def test_work_that_ends_makes_room_for_what_is_submitted_at_the_same_moment() -> None:
     """A release is told before new asks are."""
-    books = run(FakeCore(), an_application(a_task("t1", cores=10), a_task("t2", cores=10, at=60)))
+    record = run(FakeCore(), an_application(a_task("t1", cores=10), a_task("t2", cores=10, at=60)))
 
-    assert [0, 0] == _tally(books).waits_ns
+    assert [0, 0] == _tally(record).waits_ns
 
 
 def test_asks_follow_their_application() -> None:
@@ -104,10 +104,10 @@ def test_what_does_not_fit_waits_to_the_end() -> None:
 def test_tasks_of_a_rejected_application_are_rejected() -> None:
     """Also those that would come later; the reason is told without the name."""
     core = FakeCore(refused_queues={"root.q"})
-    books = run(core, an_application(a_task("t", pieces=2), a_task("late", at=9), name="app-7"))
+    record = run(core, an_application(a_task("t", pieces=2), a_task("late", at=9), name="app-7"))
 
-    assert (3, 3) == (_tally(books).submitted, _tally(books).rejected)
-    assert {"no queue for ...": 3} == books.remarks.rejections
+    assert (3, 3) == (_tally(record).submitted, _tally(record).rejected)
+    assert {"no queue for ...": 3} == record.remarks.rejections
     assert [] == _asks(core)
 
 
@@ -115,13 +115,13 @@ def test_a_preempted_task_is_confirmed_and_asked_for_again() -> None:
     """It starts from the beginning under a new key, and counts as submitted and placed once."""
     core = FakeCore()
     core.at(20 * SECOND, lambda: core.want_back("t", si.PREEMPTED_BY_SCHEDULER))
-    books = run(core, an_application())
+    record = run(core, an_application())
 
-    tally = _tally(books)
+    tally = _tally(record)
 
     assert [("t", si.PREEMPTED_BY_SCHEDULER), ("t-r1", si.STOPPED_BY_RM)] == _releases(core)
     assert (1, 1, 1, 1) == (tally.submitted, tally.placed, tally.preempted, tally.completed)
-    assert 80 * SECOND == books.last_change_ns
+    assert 80 * SECOND == record.last_change_ns
 
 
 def test_every_preemption_makes_a_new_key() -> None:
@@ -138,10 +138,10 @@ def test_an_ask_that_the_scheduler_takes_back_is_asked_for_again() -> None:
     """Its wait is counted from the first time."""
     core = FakeCore()
     core.at(20 * SECOND, lambda: core.want_back("t2", si.TIMEOUT))
-    books = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
+    record = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
 
     assert ["t1", "t2", "t2-r1"] == _asks(core)
-    assert (2, [0, 60 * SECOND]) == (_tally(books).submitted, _tally(books).waits_ns)
+    assert (2, [0, 60 * SECOND]) == (_tally(record).submitted, _tally(record).waits_ns)
 
 
 def test_a_task_that_lost_its_node_is_asked_for_again_without_a_confirmation() -> None:
@@ -157,35 +157,35 @@ def test_a_failed_application_gives_up_what_waits() -> None:
     """What runs goes on."""
     core = FakeCore()
     core.at(20 * SECOND, lambda: core.tell_state("a", "Failing"))
-    books = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
+    record = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
 
-    assert (1, 1) == (_tally(books).completed, _tally(books).rejected)
-    assert {"application Failing: because": 1} == books.remarks.rejections
+    assert (1, 1) == (_tally(record).completed, _tally(record).rejected)
+    assert {"application Failing: because": 1} == record.remarks.rejections
 
 
 def test_an_ask_of_an_unknown_application_is_rejected_with_its_reason() -> None:
     """Names are left out of reasons, so that they can be counted."""
     core = FakeCore()
     core.at(SECOND, core._applications.clear)
-    books = run(core, an_application(a_task("t1"), a_task("t2", at=2), a_task("t3", at=3)))
+    record = run(core, an_application(a_task("t1"), a_task("t2", at=2), a_task("t3", at=3)))
 
-    assert {"failed to find application ...": 2} == books.remarks.rejections
+    assert {"failed to find application ...": 2} == record.remarks.rejections
 
 
 def test_a_gang_starts_when_all_its_placeholders_are_placed() -> None:
     """Placeholders first; each is replaced by its task, and is confirmed as such."""
     core = FakeCore()
     tasks = a_task("t", cores=5, pieces=2)
-    books = run(
+    record = run(
         core, an_application(a_task("before", cores=6), name="b"), an_application(tasks, gang=GangStyle.SOFT)
     )
 
     assert ["before", "t-1-ph", "t-2-ph", "t-1", "t-2"] == _asks(core)
     assert [("t-1-ph", si.PLACEHOLDER_REPLACED), ("t-2-ph", si.PLACEHOLDER_REPLACED)] == _releases(core)[1:3]
     assert (3, 3, [0, 60 * SECOND, 60 * SECOND]) == (
-        _tally(books).submitted,
-        _tally(books).completed,
-        _tally(books).waits_ns,
+        _tally(record).submitted,
+        _tally(record).completed,
+        _tally(record).waits_ns,
     )
 
 
@@ -217,9 +217,9 @@ def test_a_gang_that_was_given_up_starts_task_by_task() -> None:
 
 def test_the_capacity_is_that_of_the_accepted_nodes() -> None:
     """All of them are there from the start."""
-    books = run(FakeCore(), an_application(), nodes=(a_node("n1", vcore=4), a_node("n2", vcore=3, gpu=1)))
+    record = run(FakeCore(), an_application(), nodes=(a_node("n1", vcore=4), a_node("n2", vcore=3, gpu=1)))
 
-    assert (2, {"vcore": 7, "gpu": 1}) == (books.nodes, {n: c.value for n, c in books.capacity.items()})
+    assert (2, {"vcore": 7, "gpu": 1}) == (record.nodes, {n: c.value for n, c in record.capacity.items()})
 
 
 def test_a_placement_that_nobody_waits_for_is_a_surprise() -> None:
@@ -242,11 +242,11 @@ def test_an_error_inside_a_callback_ends_the_simulation() -> None:
 
 def test_a_refused_registration_is_raised() -> None:
     """Before anything else happens."""
-    core, books = FakeCore(), Books()
-    rm = SimulatedRM(a_workload(an_application()), core, books, core.refused_configuration)
+    core, record = FakeCore(), SimulationRecord()
+    rm = SimulatedRM(a_workload(an_application()), core, record, core.refused_configuration)
 
     with pytest.raises(LicorneError, match="is refused"):
-        drive(core, rm, books)
+        drive(core, rm, record)
     assert 1 == len(core.requests)
 
 
@@ -267,7 +267,7 @@ def test_priorities_and_permissions_stand_in_the_asks() -> None:
 def test_work_counts_for_the_queue_that_placement_put_it_in() -> None:
     """Not for the one that was asked for; what is rejected has no other."""
     core = FakeCore(queues_instead={"root.asked": "root.real"}, refused_queues={"root.none"})
-    books = run(
+    record = run(
         core,
         an_application(a_task("t1"), name="a1", queue="root.asked"),
         an_application(a_task("t2"), name="a2", queue="root.real"),
@@ -275,17 +275,17 @@ def test_work_counts_for_the_queue_that_placement_put_it_in() -> None:
     )
 
     assert {"root.real": 2, "root.none": 1} == {
-        owner.queue: tally.submitted for owner, tally in books.accounts.tallies().items()
+        owner.queue: tally.submitted for owner, tally in record.accounts.tallies().items()
     }
 
 
 def test_a_node_that_is_refused_is_no_surprise() -> None:
     """The reason stands with what was refused."""
     core = FakeCore()
-    books, workload = Books(), a_workload(an_application())
-    rm = SimulatedRM(workload, core, books, "queues")
+    record, workload = SimulationRecord(), a_workload(an_application())
+    rm = SimulatedRM(workload, core, record, "queues")
 
     rm.update_node(si.NodeResponse(rejected=[si.RejectedNode(nodeID="n1", reason="n1 is known")]))
 
-    assert {"node rejected: ... is known": 1} == books.remarks.refusals
-    assert not books.remarks.surprises
+    assert {"node rejected: ... is known": 1} == record.remarks.refusals
+    assert not record.remarks.surprises

@@ -9,7 +9,7 @@ from support.proxy.simulation_builders import SECOND, drive, tally_of, written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.simulation.books import Books
+from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.transcript_traffic import TranscriptTraffic
 from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
 from licorne.proxy.transcripts.transcript import TranscriptError
@@ -43,16 +43,16 @@ def _release(key: str, termination: str = "STOPPED_BY_RM", application: str = "a
     return {"allocation": {"rmID": "rm", "releases": {"allocationsToRelease": [release]}}}
 
 
-def _play(folder: Path, core: FakeCore, *lines: Mapping[str, object]) -> Books:
+def _play(folder: Path, core: FakeCore, *lines: Mapping[str, object]) -> SimulationRecord:
     text = "".join(json.dumps(line) + "\n" for line in (*_START, *lines))
     transcript = read_timed_transcript(written(folder / "t.jsonl", text))
-    books = Books()
-    drive(core, TranscriptTraffic(transcript, core, books), books)
-    return books
+    record = SimulationRecord()
+    drive(core, TranscriptTraffic(transcript, core, record), record)
+    return record
 
 
-def _tally(books: Books) -> Tally:
-    return tally_of(books)
+def _tally(record: SimulationRecord) -> Tally:
+    return tally_of(record)
 
 
 def test_lines_have_the_time_that_was_advanced_before_them(tmp_path: Path) -> None:
@@ -80,28 +80,28 @@ def test_a_malformed_line_is_named(tmp_path: Path) -> None:
 
 def test_what_the_transcript_releases_is_completed(tmp_path: Path) -> None:
     """An ask waits from its line to its placement."""
-    books = _play(tmp_path, FakeCore(), _ask("k"), {"advance": "5s"}, _release("k"))
+    record = _play(tmp_path, FakeCore(), _ask("k"), {"advance": "5s"}, _release("k"))
 
     assert (1, 1, 1, [0]) == (
-        _tally(books).submitted,
-        _tally(books).placed,
-        _tally(books).completed,
-        _tally(books).waits_ns,
+        _tally(record).submitted,
+        _tally(record).placed,
+        _tally(record).completed,
+        _tally(record).waits_ns,
     )
-    assert [4 * 5 * SECOND] == books.capacity["vcore"].integrals([0, 5 * SECOND])
+    assert [4 * 5 * SECOND] == record.capacity["vcore"].integrals([0, 5 * SECOND])
 
 
 def test_the_scheduler_comes_to_rest_at_a_line_that_schedules(tmp_path: Path) -> None:
     """And not between other lines of the same moment."""
-    books = _play(
+    record = _play(
         tmp_path, FakeCore(), _ask("k1"), {"schedule": 1}, _release("k1"), _ask("k2"), _release("k2")
     )
 
     assert (2, 1, 1, 1) == (
-        _tally(books).submitted,
-        _tally(books).placed,
-        _tally(books).completed,
-        _tally(books).withdrawn,
+        _tally(record).submitted,
+        _tally(record).placed,
+        _tally(record).completed,
+        _tally(record).withdrawn,
     )
 
 
@@ -142,16 +142,16 @@ def test_a_new_size_is_no_new_ask(tmp_path: Path) -> None:
 
 def test_foreign_allocations_are_not_in_the_books(tmp_path: Path) -> None:
     """They belong to no application and no queue."""
-    books = _play(tmp_path, FakeCore(), _ask("f", nodeID="n", allocationTags={"foreign": "static"}))
+    record = _play(tmp_path, FakeCore(), _ask("f", nodeID="n", allocationTags={"foreign": "static"}))
 
-    assert {} == books.accounts.tallies()
+    assert {} == record.accounts.tallies()
 
 
 def test_nodes_that_change_or_go_change_the_capacity(tmp_path: Path) -> None:
     """An update has a new size, a decommission none."""
     resources = {"resources": {"vcore": {"value": 7}}}
     update = {"nodeID": "n", "action": "UPDATE", "schedulableResource": resources}
-    books = _play(
+    record = _play(
         tmp_path,
         FakeCore(),
         {"advance": "1s"},
@@ -160,7 +160,7 @@ def test_nodes_that_change_or_go_change_the_capacity(tmp_path: Path) -> None:
         {"node": {"rmID": "rm", "nodes": [{"nodeID": "n", "action": "DECOMISSION"}]}},
     )
 
-    assert (7, 0, 0) == (books.capacity["vcore"].peak, books.capacity["vcore"].value, books.nodes)
+    assert (7, 0, 0) == (record.capacity["vcore"].peak, record.capacity["vcore"].value, record.nodes)
 
 
 def test_a_capacity_that_is_rejected_changes_none(tmp_path: Path) -> None:
@@ -170,20 +170,20 @@ def test_a_capacity_that_is_rejected_changes_none(tmp_path: Path) -> None:
         "action": "UPDATE",
         "schedulableResource": {"resources": {"vcore": {"value": -7}}},
     }
-    books = _play(tmp_path, FakeCore(), {"advance": "1s"}, {"node": {"rmID": "rm", "nodes": [below]}})
+    record = _play(tmp_path, FakeCore(), {"advance": "1s"}, {"node": {"rmID": "rm", "nodes": [below]}})
 
-    assert (4, 1) == (books.capacity["vcore"].value, books.nodes)
+    assert (4, 1) == (record.capacity["vcore"].value, record.nodes)
 
 
 def test_registering_again_starts_afresh(tmp_path: Path) -> None:
     """Everything of before is gone."""
-    books = _play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, _START[0])
+    record = _play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, _START[0])
 
     assert (2, 0, 0, 0) == (
-        _tally(books).withdrawn,
-        _tally(books).running,
-        _tally(books).waiting,
-        books.nodes,
+        _tally(record).withdrawn,
+        _tally(record).running,
+        _tally(record).waiting,
+        record.nodes,
     )
 
 
@@ -204,18 +204,18 @@ def test_predicates_refuse_what_the_table_says(tmp_path: Path) -> None:
 def test_a_refused_request_is_told_and_the_transcript_goes_on(tmp_path: Path) -> None:
     """As in a replay."""
     core = FakeCore(refused_configuration="bad")
-    books = _play(tmp_path, core, {"register": {"rmID": "rm", "config": "bad"}}, _ask("k"))
+    record = _play(tmp_path, core, {"register": {"rmID": "rm", "config": "bad"}}, _ask("k"))
 
-    assert {"line 4, register: the configuration 'bad' is refused": 1} == books.remarks.refusals
-    assert not books.remarks.surprises
-    assert 1 == _tally(books).placed
+    assert {"line 4, register: the configuration 'bad' is refused": 1} == record.remarks.refusals
+    assert not record.remarks.surprises
+    assert 1 == _tally(record).placed
 
 
 def test_a_configuration_may_take_the_place_of_the_recorded_one(tmp_path: Path) -> None:
     """The rest of the registration stays."""
-    core, books = FakeCore(), Books()
+    core, record = FakeCore(), SimulationRecord()
     path = written(tmp_path / "t.jsonl", json.dumps(_START[0]))
-    drive(core, TranscriptTraffic(read_timed_transcript(path), core, books, "mine"), books)
+    drive(core, TranscriptTraffic(read_timed_transcript(path), core, record, "mine"), record)
 
     request = core.requests[0]
 
@@ -226,15 +226,15 @@ def test_a_configuration_may_take_the_place_of_the_recorded_one(tmp_path: Path) 
 def test_what_a_transcript_asks_counts_where_it_was_placed(tmp_path: Path) -> None:
     """Also asks in the moment of the application, before there is an answer."""
     core = FakeCore(queues_instead={"root.q": "root.real"})
-    books = _play(tmp_path, core, _ask("k1"), {"schedule": "all"}, _ask("k2"))
+    record = _play(tmp_path, core, _ask("k1"), {"schedule": "all"}, _ask("k2"))
 
-    assert ["root.real"] == [owner.queue for owner in books.accounts.tallies()]
-    assert 2 == tally_of(books, "root.real").submitted
+    assert ["root.real"] == [owner.queue for owner in record.accounts.tallies()]
+    assert 2 == tally_of(record, "root.real").submitted
 
 
 def test_an_application_that_was_never_submitted_has_an_account_of_nobody(tmp_path: Path) -> None:
     """Its asks are counted all the same."""
     ask = {"allocationKey": "k", "applicationID": "unknown"}
-    books = _play(tmp_path, FakeCore(), {"allocation": {"rmID": "rm", "allocations": [ask]}})
+    record = _play(tmp_path, FakeCore(), {"allocation": {"rmID": "rm", "allocations": [ask]}})
 
-    assert [("", "")] == [(owner.queue, owner.user) for owner in books.accounts.tallies()]
+    assert [("", "")] == [(owner.queue, owner.user) for owner in record.accounts.tallies()]

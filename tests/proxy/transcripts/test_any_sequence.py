@@ -30,15 +30,6 @@ from hypothesis.stateful import (
 )
 from support.transcripts.configuration_strategies import broken, configurations
 from support.transcripts.limit_strategies import GROUPS
-from support.transcripts.manager_words import (
-    RM_ID,
-    allocations_line,
-    line,
-    node_line,
-    releases_line,
-    removal_line,
-    resource,
-)
 from support.transcripts.sequence_strategies import (
     APPLICATIONS,
     NODES,
@@ -61,13 +52,22 @@ from support.transcripts.sequence_strategies import (
     users,
 )
 from support.transcripts.snapshot_checks import tree
+from support.transcripts.transcript_lines import (
+    RM_ID,
+    allocations_line,
+    line,
+    node_line,
+    releases_line,
+    removal_line,
+    resource,
+)
 from support.transcripts.transcript_witness import ContractError, Witness, make_replay
 
 from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from support.transcripts.limit_strategies import Quantities
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
 
 class AnySequence(RuleBasedStateMachine):

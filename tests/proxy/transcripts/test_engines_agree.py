@@ -70,12 +70,12 @@ def test_engines_agree_on_many_random_transcripts(seed: int) -> None:
 )
 def test_several_threads_decide_what_one_does(seed: int) -> None:
     """Three managers with one partition or more each, worked for at once; what they are told is in order."""
-    text = "\n".join(woven([random_transcript(3 * seed + number) for number in range(3)]))
+    text = "\n".join(instrumented([random_transcript(3 * seed + number) for number in range(3)]))
 
     assert output_of(text, "direct") == output_of(text, "threads", threads=3)
 
 
-def placed_beside_others(text: str) -> int:
+def placed_concurrently(text: str) -> int:
     """Replay without predicates: by cycles alone, and with each trying first what it may beside others.
 
     Returns:
@@ -83,7 +83,7 @@ def placed_beside_others(text: str) -> int:
     """
     placed: list[SharedOutcome] = []
 
-    def try_beside_others(state: PartitionState) -> CycleOutcome:
+    def try_concurrently(state: PartitionState) -> CycleOutcome:
         outcome = place_beside_others(state)
         if outcome is not SharedOutcome.PLACED:
             return run_cycle(state)
@@ -93,23 +93,23 @@ def placed_beside_others(text: str) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(managers, "predicates_of", lambda *_: None)
         alone = output_of(text, "direct")
-        patch.setattr(partition, "run_cycle", try_beside_others)
+        patch.setattr(partition, "run_cycle", try_concurrently)
         assert alone == output_of(text, "threads")
     return len(placed)
 
 
 def test_what_is_placed_beside_others_is_what_a_cycle_places() -> None:
     """Threads that share a partition decide as one that has it alone, if they take turns."""
-    assert sum(placed_beside_others("\n".join(random_transcript(seed))) for seed in SEEDS) > 100
+    assert sum(placed_concurrently("\n".join(random_transcript(seed))) for seed in SEEDS) > 100
 
 
 @pytest.mark.parametrize("path", _scenarios())
 def test_recorded_transcripts_are_replayed_beside_others(path: Path) -> None:
     """As above."""
-    placed_beside_others(path.read_text(encoding="utf-8"))
+    placed_concurrently(path.read_text(encoding="utf-8"))
 
 
-def woven(transcripts: list[list[str]]) -> list[str]:
+def instrumented(transcripts: list[list[str]]) -> list[str]:
     """Have as many resource managers speak in turns as there are transcripts."""
     spoken = [
         [line.replace('"rmID": "rm"', f'"rmID": "rm-{number}"') for line in lines]

@@ -56,7 +56,7 @@ def played(text: str, scheduler: RecordingScheduler, configuration: str | None =
     """Return a player that has said the lines."""
     player = TranscriptPlayer(scheduler, ConfirmingManager, configuration=configuration)
     for line in read_transcript(text, "transcript"):
-        player.say(line)
+        player.play(line)
     return player
 
 
@@ -86,7 +86,7 @@ def test_nothing_is_confirmed_that_the_manager_stopped_or_the_transcript_leaves_
     player = played(TWO_MANAGERS, scheduler)
     scheduler.callbacks["a"].update_allocation(released("stopped", si.STOPPED_BY_RM))
     for line in read_transcript('{"confirm": "manual"}', "transcript"):
-        player.say(line)
+        player.play(line)
 
     scheduler.callbacks["a"].update_allocation(released("left open"))
 

@@ -29,7 +29,7 @@ REASONS: Final[dict[tuple[str, str, str], str]] = {
     ("GuardedPartition.without_lock", "twice", "acquire"): _ITSELF,
     ("GuardedPartition.without_lock", "other mode of", "acquire"): _KEPT,
     **{
-        ("GuardedPartition._place_beside_others", operator, "release"): _KEPT
+        ("GuardedPartition._place_concurrently", operator, "release"): _KEPT
         for operator in ("drop", "exchange", "other mode of")
     },
     ("SchedulingThreads.close", "hold longer", ""): _JOINED,
@@ -41,7 +41,11 @@ REASONS: Final[dict[tuple[str, str, str], str]] = {
     ("RmLink.flush", "drop", ""): "the link falls asleep between the look and the wake-up",
     ("RmLink._run", "drop", ""): "a successor is added after the last look at them, and never begins",
     ("RmLink._run", "take earlier", ""): "it waits to begin, and who would let it needs the lock",
-    ("RmLink._precede", "drop", ""): "a successor is added after the last look at them, and never begins",
+    (
+        "RmLink._add_successor",
+        "drop",
+        "",
+    ): "a successor is added after the last look at them, and never begins",
     ("RealClock.close", "hold longer", ""): _JOINED,
     ("TimedResolver._look_up", "take earlier", ""): "who asks waits without limit for a resolver that hangs",
 }

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from licorne.actors.guarded_partition import GuardedPartition
-from licorne.actors.guards import WOVEN
+from licorne.actors.guards import INSTRUMENTED
 from licorne.actors.real_clock import RealClock
 from licorne.actors.rm_link import RmLink
 from licorne.actors.scheduling_threads import SchedulingThreads
@@ -136,7 +136,7 @@ def fields_watched() -> Iterator[list[str]]:
         put(shared.owner, "__init__", _noted(vars(shared.owner)["__init__"]))
     sharing = threading.local()
     put(Partition, "place_beside_others", _told_of(Partition.place_beside_others, sharing))
-    for woven in WOVEN.values():
+    for woven in INSTRUMENTED.values():
         put(woven, "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
     for kind, name in IN_PLACE:
         put(kind, name, _called_under_its_lock(vars(kind)[name], sharing, violations))

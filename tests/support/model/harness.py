@@ -298,7 +298,7 @@ class Harness:
         self.validate()
         return outcome
 
-    def settle(self) -> int:
+    def run_until_idle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""
         results = 0
         for _ in range(_CYCLES_MAX):

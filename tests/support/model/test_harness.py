@@ -14,7 +14,7 @@ def a_busy_harness() -> Harness:
     h.nodes("one")
     h.submit()
     h.ask("a")
-    h.settle()
+    h.run_until_idle()
     return h
 
 
@@ -58,7 +58,7 @@ def test_the_harness_confirms_what_was_asked_for_once() -> None:
     h.nodes("one")
     h.submit(placeholder_ask=a_resource(memory=20), timeout_seconds=5)
     h.ask("p", task_group_name="g", placeholder=True)
-    h.settle()
+    h.run_until_idle()
     h.advance(5)
 
     assert [("p", TerminationType.TIMEOUT)] == h.releases

@@ -98,12 +98,12 @@ class JobManager(ResourceManager):
     def wait(self, seconds: int) -> None:
         """Let time pass, second by second, and do in each whatever is to be done."""
         for _ in range(seconds):
-            self._come_to_rest()
+            self._run_until_idle()
             self.scheduler.advance_to(self.scheduler.now_ns() + _SECOND_NS)
-        self._come_to_rest()
+        self._run_until_idle()
         self.scheduler.validate()
 
-    def _come_to_rest(self) -> None:
+    def _run_until_idle(self) -> None:
         for _ in range(_ROUNDS_MAX):
             placed = self.scheduler.run_until_idle()
             if not self._confirm() and not placed:

@@ -11,7 +11,7 @@ from licorne.proxy.si import si_pb2 as si
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["WAIT_SECONDS", "Gate", "Judge", "Listener", "MeetingJudge", "once"]
+__all__ = ["WAIT_SECONDS", "Gate", "Listener", "MeetingPredicateListener", "PredicateListener", "once"]
 
 WAIT_SECONDS: Final = 10
 """How long a test waits for what is to happen; nothing that works comes near it."""
@@ -88,14 +88,14 @@ class Listener(ResourceManager):
         return [text.removeprefix(start) for text in self.heard if text.startswith(start)]
 
 
-class Judge(Listener):
+class PredicateListener(Listener):
     """A listener that is asked before anything is placed or reserved; it agrees to all."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         self._hear([f"asked to {'place' if args.allocate else 'reserve for'} {args.allocationKey}"])
 
 
-class MeetingJudge(Judge):
+class MeetingPredicateListener(PredicateListener):
     """A judge that agrees to all, and gives other threads a moment to ask as well before it answers.
 
     Attributes:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from licorne.proxy.simulation.accounts import Tally
-from licorne.proxy.simulation.books import Books
 from licorne.proxy.simulation.driver import Driver, NoProgress, RunResult
+from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.simulation.workloads.workload import (
     GangStyle,
@@ -88,24 +88,26 @@ def a_workload(*applications: SimulatedApplication, nodes: tuple[SimulatedNode, 
     )
 
 
-def drive(core: FakeCore, traffic: Traffic, books: Books) -> RunResult:
+def drive(core: FakeCore, traffic: Traffic, record: SimulationRecord) -> RunResult:
     """Run a simulation; every look at the stopwatch takes one second."""
     seconds = count()
-    return Driver(core, traffic, books, progress=NoProgress(), stopwatch=lambda: float(next(seconds))).run()
+    return Driver(core, traffic, record, progress=NoProgress(), stopwatch=lambda: float(next(seconds))).run()
 
 
-def run(core: FakeCore, *applications: SimulatedApplication, nodes: tuple[SimulatedNode, ...] = ()) -> Books:
+def run(
+    core: FakeCore, *applications: SimulatedApplication, nodes: tuple[SimulatedNode, ...] = ()
+) -> SimulationRecord:
     """Simulate applications and return the books."""
-    books = Books()
+    record = SimulationRecord()
     workload = a_workload(*applications, nodes=nodes)
-    drive(core, SimulatedRM(workload, core, books, workload.default_configuration), books)
-    return books
+    drive(core, SimulatedRM(workload, core, record, workload.default_configuration), record)
+    return record
 
 
-def tally_of(books: Books, queue: str = "root.q") -> Tally:
+def tally_of(record: SimulationRecord, queue: str = "root.q") -> Tally:
     """Return the counts of a queue, all users together."""
     total = Tally()
-    for owner, tally in books.accounts.tallies().items():
+    for owner, tally in record.accounts.tallies().items():
         if owner.queue == queue:
             total.add(tally)
     return total

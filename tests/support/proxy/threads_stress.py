@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from support.proxy.listening import Judge, Listener, MeetingJudge
+from support.proxy.listening import Listener, MeetingPredicateListener, PredicateListener
 from support.proxy.manager_requests import TWO, application_request, ask_request, keys, node_request
 from support.proxy.running_scheduler import in_threads, running
 
@@ -43,7 +43,7 @@ def stress(rounds: int, seed: int, *, judged: bool = False, threads: int = 4) ->
     Returns:
         How many placements the RM was told of.
     """
-    listener = Judge() if judged else Listener()
+    listener = PredicateListener() if judged else Listener()
     load(listener, PARTITIONS, rounds, seed, threads=threads)
     return len(listener.all("placed "))
 
@@ -54,7 +54,7 @@ def stress_of_one_partition(rounds: int, seed: int, *, threads: int = 4) -> int:
     Returns:
         How many questions the RM has had at once.
     """
-    judge = MeetingJudge()
+    judge = MeetingPredicateListener()
     load(judge, PARTITIONS[:1], rounds, seed, threads=threads)
     placed = judge.all("placed ")
     assert len(placed) == len(set(placed)), "a key was placed twice"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import DrawFn
     from support.transcripts.limit_strategies import Quantities
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
 __all__ = ["QUEUE_NAMES", "broken", "configurations"]
 

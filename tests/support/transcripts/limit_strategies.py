@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
 __all__ = ["GROUPS", "USERS", "Quantities", "Whom", "in_file", "limits", "some_quantities"]
 

@@ -10,10 +10,10 @@ import json
 import random
 from typing import TYPE_CHECKING, Final
 
-from support.transcripts.manager_words import RM_ID, resource
+from support.transcripts.transcript_lines import RM_ID, resource
 
 if TYPE_CHECKING:
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
 __all__ = ["preemption_transcript"]
 
@@ -26,7 +26,7 @@ _WIDE, _TIGHT = 30, 8
 
 def preemption_transcript(seed: int) -> list[str]:
     """Make the lines of a transcript."""
-    story = _Story(seed)
+    story = _PreemptionTranscript(seed)
     story.register()
     story.create_nodes()
     first = story.dice.sample(_LEAVES, 2)
@@ -41,7 +41,7 @@ def preemption_transcript(seed: int) -> list[str]:
     return story.lines
 
 
-class _Story:
+class _PreemptionTranscript:
     """The lines that were said so far, and dice."""
 
     def __init__(self, seed: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from support.transcripts.manager_words import (
+from support.transcripts.transcript_lines import (
     RM_ID,
     allocations_line,
     line,
@@ -18,8 +18,8 @@ from support.transcripts.manager_words import (
 if TYPE_CHECKING:
     import random
 
-    from support.transcripts.manager_words import Json
     from support.transcripts.transcript_configurations import Configuration
+    from support.transcripts.transcript_lines import Json
 
 __all__ = ["RandomManager", "Task"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
+from support.transcripts.contract_checker import CONFIRMED
 from support.transcripts.limit_strategies import GROUPS, USERS
-from support.transcripts.manager_book import CONFIRMED
-from support.transcripts.manager_words import resource
+from support.transcripts.transcript_lines import resource
 
 if TYPE_CHECKING:
     from support.transcripts.limit_strategies import Quantities
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
 __all__ = [
     "APPLICATIONS",

@@ -6,14 +6,14 @@ import copy
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from support.transcripts.manager_words import RM_ID, allocations_line, line, node_line, resource
 from support.transcripts.snapshot_checks import DocumentError, check_snapshot
+from support.transcripts.transcript_lines import RM_ID, allocations_line, line, node_line, resource
 from support.transcripts.transcript_witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
 
 APPLICATION: Final[Json] = {"applicationID": "app", "ugi": {"user": "kim"}, "tags": {"namespace": "dev"}}

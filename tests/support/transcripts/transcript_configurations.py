@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import random
 
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
 __all__ = ["DYNAMIC_PARENT", "INVALID_CONFIGURATIONS", "USERS", "Configuration", "random_configuration"]
 

@@ -11,7 +11,6 @@ import json
 import random
 from typing import TYPE_CHECKING, Final
 
-from support.transcripts.manager_words import RM_ID, resource
 from support.transcripts.random_manager import RandomManager, Task
 from support.transcripts.transcript_configurations import (
     DYNAMIC_PARENT,
@@ -19,12 +18,13 @@ from support.transcripts.transcript_configurations import (
     USERS,
     random_configuration,
 )
-from support.transcripts.transcript_dramas import play_gang, play_reservation
+from support.transcripts.transcript_lines import RM_ID, resource
+from support.transcripts.transcript_plots import play_gang, play_reservation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from support.transcripts.manager_words import Json
+    from support.transcripts.transcript_lines import Json
 
 __all__ = ["random_transcript"]
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from support.transcripts.manager_book import ContractError, ManagerBook
+from support.transcripts.contract_checker import ContractChecker, ContractError
 from support.transcripts.snapshot_checks import check_snapshot, tree
 
 from licorne.model.state.surroundings import ApplicationTimer, QuotaCheck, timer_key
@@ -73,7 +73,7 @@ class Witness:
         self.output: list[str] = []
         self._heard = 0
         self._replay = Replay(Scheduler(engine=engine, stepped=True), self.output.append)
-        self.book = ManagerBook()
+        self.book = ContractChecker()
 
     def __enter__(self) -> Self:
         return self
@@ -113,7 +113,7 @@ class Witness:
         for answer in answers:
             self.book.note_heard(answer)
         if line.verb in ("register", "configuration") and not refused:
-            self.book.forget_partitions(body.get("config", ""), starts_afresh=line.verb == "register")
+            self.book.forget_partitions(body.get("config", ""), note_registration=line.verb == "register")
         after = self.snapshot()
         if documents is not None and refused and documents != after:
             raise ContractError("a refused configuration has changed something")

@@ -26,7 +26,7 @@ def a_full_cluster(
 
 def wait(scene: Scene, seconds: int = 11) -> None:
     scene.advance(seconds)
-    scene.settle()
+    scene.run_until_idle()
 
 
 def test_the_youngest_of_the_queue_above_its_guarantee_goes() -> None:
@@ -239,7 +239,7 @@ def test_a_leaf_rests_until_the_delay_is_over() -> None:
     """Nothing polls: the partition is told when preemption may begin."""
     scene = a_full_cluster()
     scene.asks("p1")
-    scene.settle()
+    scene.run_until_idle()
     record = scene.application("root.a").asks.record("p1")
     assert record is not None
 
@@ -343,10 +343,10 @@ def test_room_that_a_queue_has_left_is_not_counted_on() -> None:
     wait(scene)
     assert ["y11", "y10"] == scene.preempted
     scene.asks("thief", queue="root.p.y", resource=a_resource(memory=5), may_preempt=False)
-    scene.settle()
+    scene.run_until_idle()
     assert "thief" in scene.placements
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
 
     assert "p1" in scene.placements
 
@@ -458,7 +458,7 @@ def test_reservations_of_asks_above_their_guarantee_do_not_bar_an_owed_queue() -
 
     assert ["v4"] == scene.preempted
     scene.confirm()
-    scene.settle()
+    scene.run_until_idle()
     assert "p1" in scene.placements
 
 

@@ -56,7 +56,7 @@ def with_a_reservation(priority: int = -1, queue: str = "root.a") -> Scene:
     scene.runs("v3", node="n3", resource=a_resource(memory=95))
     scene.asks("old", priority=priority, queue=queue, may_preempt=False)
     scene.advance(3)
-    scene.settle()
+    scene.run_until_idle()
     assert scene.state.reservations == 1
     return scene
 
@@ -141,7 +141,7 @@ def test_the_reservation_of_a_required_node_never_yields() -> None:
     scene = a_scene()
     scene.asks("bound", priority=-1, required_node="n1", may_preempt=False, resource=TEN)
     scene.runs("high", node="n1", priority=9, resource=a_resource(memory=1))
-    scene.settle()
+    scene.run_until_idle()
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
     assert scene.state.reservations == 1

@@ -65,7 +65,7 @@ class Owed:
             self.scene.queue("root.free").set_quota(self._room(left, plenty=self._draw.randint(1, 9)), None)
         self.scene.state.tree.limits_changed()
         self._ask("root.free", sum(sizes))
-        self.scene.settle()
+        self.scene.run_until_idle()
         if self._draw.random() < 0.5:
             self._reserve_all(len(sizes))
         for leaf in self._draw.sample(list(CLAIMS), len(CLAIMS)):
@@ -89,14 +89,14 @@ class Owed:
         self.scene.update_node("spare", NodeAction.DRAIN_NODE)
         self._ask("root.free", nodes)
         self.scene.advance(3)
-        self.scene.settle()
+        self.scene.run_until_idle()
         assert all(node.reserved for node in self.scene.state.nodes if node.node_id != "spare")
 
     def round(self) -> None:
         """Let sixteen seconds pass; confirm what has to go and ask for it again, until nothing changes."""
         self.scene.advance(16)
         while True:
-            self.scene.settle()
+            self.scene.run_until_idle()
             gone = len(self.scene.preempted) - self._answered
             if not self.scene.confirm():
                 return
@@ -146,9 +146,9 @@ def test_asks_that_preempt_at_the_same_time_are_all_placed(seed: int) -> None:
     """Before anybody confirms anything: what one of them preempts for counts against the others."""
     owed = Owed(seed)
     owed.scene.advance(16)
-    owed.scene.settle()
+    owed.scene.run_until_idle()
     preemptors = [record.allocation_key for record in owed.scene.state.preemptions]
     owed.scene.confirm()
-    owed.scene.settle()
+    owed.scene.run_until_idle()
 
     assert set(preemptors) <= set(owed.scene.placements)

@@ -121,7 +121,7 @@ def a_scene(cluster: Cluster) -> Scene:
             free[node] = subtract(free[node], entry.resource)
             scene.partition.update_allocations([running(number, entry, f"n{node}")], [])
     scene.asks("ask", queue=ASK_LEAF, resource=cluster.ask, priority=cluster.priority)
-    scene.settle()
+    scene.run_until_idle()
     scene.advance(11)
     return scene
 
@@ -278,9 +278,9 @@ def test_victims_are_of_other_leaves_and_of_no_higher_priority(cluster: Cluster)
 def test_preemption_is_one_decision(cluster: Cluster) -> None:
     """All victims are asked for in one message, one node is reserved, and the ask preempts no more."""
     scene, record, _ = preempting(cluster)
-    scene.settle()
+    scene.run_until_idle()
     scene.advance(60)
-    scene.settle()
+    scene.run_until_idle()
     (message,) = scene.preemption_messages
 
     assert [victim.allocation_key for victim in record.victims] == [entry.allocation_key for entry in message]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .accounts import Account
 
-__all__ = ["AskEntry", "Books"]
+__all__ = ["AskEntry", "SimulationRecord"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class AskEntry:
 
 
 @final
-class Books:
+class SimulationRecord:
     """The books of one simulation."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, load
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CONFIRMED", "ContractError", "ManagerBook"]
+__all__ = ["CONFIRMED", "ContractChecker", "ContractError"]
 
 Entry: TypeAlias = tuple[str, str]
 """An application and a key of it."""
@@ -35,7 +35,7 @@ class ContractError(AssertionError):
     """The scheduler did what it must never do."""
 
 
-class ManagerBook:
+class ContractChecker:
     """What one resource manager knows of its applications and their keys."""
 
     def __init__(self) -> None:
@@ -165,11 +165,11 @@ class ManagerBook:
         if state in _OVER:
             self.living.pop(name, None)  # What it asked for is to be answered all the same.
 
-    def forget_partitions(self, config: str, *, starts_afresh: bool) -> None:
+    def forget_partitions(self, config: str, *, note_registration: bool) -> None:
         """Forget what was in partitions that a new configuration has no more, or begins anew."""
         kept = {partition.name for partition in load(config or DEFAULT_CONFIGURATION).partitions}
         for name, partition in self._partitions.items():
-            if starts_afresh or partition not in kept:
+            if note_registration or partition not in kept:
                 self._forget_application(name)
                 self.placed = {entry for entry in self.placed if entry[0] != name}
 

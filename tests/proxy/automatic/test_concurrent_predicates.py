@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Judge, Listener, once
+from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import (
     application_request,
     ask_request,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Refusing(Judge):
+class Refusing(PredicateListener):
     """A judge that refuses the first questions about some keys, as many as the test says."""
 
     def __init__(self, **times: int) -> None:
@@ -52,73 +52,73 @@ def log_of(scheduler: Scheduler, key: str) -> dict[str, int]:
     return {entry["message"]: entry["count"] for entry in asks[0].get("allocationLog", [])}
 
 
-def placed(judge: Listener) -> list[str]:
+def placed(predicate_listener: Listener) -> list[str]:
     """Return what has been placed, sorted."""
-    return sorted(judge.all("placed "))
+    return sorted(predicate_listener.all("placed "))
 
 
 @pytest.mark.parametrize("threads", [2, 4])
 def test_as_many_threads_as_there_are_judge_in_one_partition(threads: int) -> None:
     """The manager answers only when it has been asked by all of them."""
-    judge = Judge()
+    predicate_listener = PredicateListener()
     asked = threading.Barrier(threads)
 
     def wait_for_the_others(text: str) -> None:
         if text.startswith("asked"):
             asked.wait(WAIT_SECONDS)
 
-    judge.react = wait_for_the_others
+    predicate_listener.react = wait_for_the_others
     with running("threads", threads=threads) as scheduler:
-        begin(scheduler, judge)
+        begin(scheduler, predicate_listener)
         scheduler.update_allocation(ask_request(*keys(threads)))
-        judge.wait_for_count("placed ", threads)
+        predicate_listener.wait_for_count("placed ", threads)
 
     assert not asked.broken
-    assert keys(threads) == placed(judge) == sorted(judge.all("asked to place "))
+    assert keys(threads) == placed(predicate_listener) == sorted(predicate_listener.all("asked to place "))
 
 
 def test_an_ask_that_comes_while_the_manager_judges_is_judged_at_once() -> None:
     """By a thread that is free, also where the other ones find nothing more to do meanwhile."""
-    judge, gate = Judge(), Gate("asked to place slow")
-    judge.react = gate.hold
+    predicate_listener, gate = PredicateListener(), Gate("asked to place slow")
+    predicate_listener.react = gate.hold
     with running("threads", threads=3) as scheduler:
-        begin(scheduler, judge)
+        begin(scheduler, predicate_listener)
         scheduler.update_allocation(ask_request("slow"))
         assert gate.reached.wait(WAIT_SECONDS)
         for key in ("first", "second"):
             scheduler.update_allocation(ask_request(key))
-            judge.wait_for(f"placed {key}")
-        assert ["first", "second"] == placed(judge)
+            predicate_listener.wait_for(f"placed {key}")
+        assert ["first", "second"] == placed(predicate_listener)
         gate.open()
-        judge.wait_for("placed slow")
+        predicate_listener.wait_for("placed slow")
 
 
 def test_one_thread_asks_one_question_at_a_time() -> None:
     """As the engine `direct` does, in its order."""
-    judge = Judge()
+    predicate_listener = PredicateListener()
     with running("threads", threads=1) as scheduler:
-        begin(scheduler, judge)
+        begin(scheduler, predicate_listener)
         scheduler.update_allocation(ask_request(*keys(6)))
-        judge.wait_for_count("placed ", 6)
+        predicate_listener.wait_for_count("placed ", 6)
 
-    assert keys(6) == judge.all("placed ")
-    assert keys(6) == judge.all("asked to place ")
+    assert keys(6) == predicate_listener.all("placed ")
+    assert keys(6) == predicate_listener.all("asked to place ")
 
 
 def test_passing_over_leaves_nothing_behind() -> None:
     """The ask that is judged elsewhere is neither refused nor backed off, and placed when it is judged."""
-    judge, gate = Judge(), Gate("asked to place slow")
-    judge.react = gate.hold
+    predicate_listener, gate = PredicateListener(), Gate("asked to place slow")
+    predicate_listener.react = gate.hold
     with running("threads", threads=2) as scheduler:
-        begin(scheduler, judge)
+        begin(scheduler, predicate_listener)
         scheduler.update_allocation(ask_request("slow"))
         assert gate.reached.wait(WAIT_SECONDS)
         scheduler.update_allocation(ask_request(*keys(3)))
-        judge.wait_for_count("placed ", 3)
+        predicate_listener.wait_for_count("placed ", 3)
         log = log_of(scheduler, "slow")
         explained = scheduler.explain_ask("app", "slow")
         gate.open()
-        judge.wait_for("placed slow")
+        predicate_listener.wait_for("placed slow")
 
     assert {} == log
     assert [] == [blocker for ask in explained.asks for blocker in ask.blockers]
@@ -127,10 +127,10 @@ def test_passing_over_leaves_nothing_behind() -> None:
 # ------------------------------------------------------------- what changes while the manager judges
 
 
-def stepped(judge: Judge) -> Scheduler:
+def stepped(predicate_listener: PredicateListener) -> Scheduler:
     """Return a scheduler that is stepped, on locks, so that others may call while the manager judges."""
     scheduler = Scheduler(engine="threads", stepped=True)
-    scheduler.register("rm", judge, configuration=LIMITED)
+    scheduler.register("rm", predicate_listener, configuration=LIMITED)
     scheduler.update_node(node_request("node-1"))
     scheduler.update_application(application_request("app"))
     return scheduler
@@ -163,16 +163,16 @@ def test_what_has_come_anew_is_asked_about_anew(
     news: tuple[si.AllocationRequest | si.NodeRequest, ...],
 ) -> None:
     """What was said of the one before does not hold for the one that has its name now."""
-    judge = Judge()
-    with stepped(judge) as scheduler:
-        judge.react = once(
+    predicate_listener = PredicateListener()
+    with stepped(predicate_listener) as scheduler:
+        predicate_listener.react = once(
             "asked to place ask", elsewhere(*[partial(tell, scheduler, each) for each in news])
         )
         scheduler.update_allocation(ask_request("ask"))
         scheduler.run_until_idle()
 
-    assert ["ask", "ask"] == judge.all("asked to place ")
-    assert ["ask"] == placed(judge)
+    assert ["ask", "ask"] == predicate_listener.all("asked to place ")
+    assert ["ask"] == placed(predicate_listener)
 
 
 def tell(scheduler: Scheduler, request: si.AllocationRequest | si.NodeRequest) -> None:
@@ -184,37 +184,37 @@ def tell(scheduler: Scheduler, request: si.AllocationRequest | si.NodeRequest) -
 
 def test_an_ask_that_was_withdrawn_is_not_placed() -> None:
     """The answer comes too late."""
-    judge = Judge()
-    with stepped(judge) as scheduler:
+    predicate_listener = PredicateListener()
+    with stepped(predicate_listener) as scheduler:
         withdrawn = partial(scheduler.update_allocation, release_request("ask"))
-        judge.react = once("asked to place ask", elsewhere(withdrawn))
+        predicate_listener.react = once("asked to place ask", elsewhere(withdrawn))
         scheduler.update_allocation(ask_request("ask"))
         scheduler.run_until_idle()
         scheduler.validate()
 
-    assert [] == placed(judge)
+    assert [] == placed(predicate_listener)
 
 
 def test_other_news_leave_an_answer_as_it_is() -> None:
     """So that a manager that talks all the time gets its answers used all the same."""
-    judge = Judge()
-    with stepped(judge) as scheduler:
+    predicate_listener = PredicateListener()
+    with stepped(predicate_listener) as scheduler:
         changed = node_request("node-1", memory=90)
         changed.nodes[0].action = si.NodeInfo.UPDATE
         news = [partial(tell, scheduler, each) for each in (ask_request("other"), changed)]
-        judge.react = once("asked to place ask", elsewhere(*news))
+        predicate_listener.react = once("asked to place ask", elsewhere(*news))
         scheduler.update_allocation(ask_request("ask"))
         scheduler.run_until_idle()
 
-    assert ["ask", "other"] == judge.all("asked to place ")
+    assert ["ask", "other"] == predicate_listener.all("asked to place ")
 
 
 def test_a_cycle_that_is_broken_off_counts_no_refusal() -> None:
     """The log says what the cycle says that comes to an end, also of quotas."""
-    judge = Refusing(ask=1)
-    with stepped(judge) as scheduler:
+    predicate_listener = Refusing(ask=1)
+    with stepped(predicate_listener) as scheduler:
         change = partial(scheduler.update_application, application_request("another"))
-        judge.react = once("asked to place ask", elsewhere(change))
+        predicate_listener.react = once("asked to place ask", elsewhere(change))
         scheduler.update_allocation(ask_request("large", memory=60))
         scheduler.update_allocation(ask_request("ask"))
         assert 0 == scheduler.schedule(1)

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["Action", "Afterwards"]
+__all__ = ["Action", "DeferredActions"]
 
 Action: TypeAlias = Callable[[], None]
 
 
 @final
-class Afterwards(threading.local):
+class DeferredActions(threading.local):
     """Entered before each lock of an engine; each thread sees itself alone.
 
     A lock is let go of before this is left. So what was kept runs, in order, where the outermost lock has
@@ -33,22 +33,22 @@ class Afterwards(threading.local):
     def __init__(self, log: Log | None = None) -> None:
         self._log = log or Log()
         self._depth = 0
-        self._kept: list[Action] = []
+        self._actions: list[Action] = []
 
     @property
     def is_open(self) -> bool:
         """Whether what this thread keeps is not done at once."""
         return self._depth > 0
 
-    def keep(self, action: Action) -> None:
+    def defer(self, action: Action) -> None:
         """Keep an action for later; it runs at once where no lock is held."""
         if self._depth:
-            self._kept.append(action)
+            self._actions.append(action)
         else:
             action()
 
     @contextmanager
-    def kept_in(self, kept: list[Action]) -> Iterator[None]:
+    def collected_in(self, actions: list[Action]) -> Iterator[None]:
         """Hand over what is kept meanwhile rather than do it; no lock is held at either end."""
         assert not self._depth, "what was kept before would be handed over as well: please report"
         self._depth = 1
@@ -56,8 +56,8 @@ class Afterwards(threading.local):
             yield
         finally:
             self._depth = 0
-            kept += self._kept
-            self._kept = []
+            actions += self._actions
+            self._actions = []
 
     def __enter__(self) -> None:
         self._depth += 1
@@ -69,9 +69,9 @@ class Afterwards(threading.local):
         traceback: TracebackType | None,
     ) -> None:
         self._depth -= 1
-        if not self._depth and self._kept:
-            kept, self._kept = self._kept, []
-            for action in kept:
+        if not self._depth and self._actions:
+            actions, self._actions = self._actions, []
+            for action in actions:
                 try:
                     action()
                 except BaseException:  # noqa: BLE001 - logged

@@ -2,7 +2,7 @@
 
 A cycle asks only between its steps, each of which is whole, and with no other lock held. Where nobody else
 had the lock meanwhile, it goes on as if nothing had happened. Otherwise it may stand in the middle of an
-order that has changed: it is broken off (`WorldMovedError`) and begins anew with the answers at hand.
+order that has changed: it is broken off (`CycleInvalidatedError`) and begins anew with the answers at hand.
 
 Meanwhile other threads may run cycles of the same partition. Each passes over the asks that are another
 one's, whose answers are at hand there or on their way. A cycle that ends in vain leaves its answers, and with
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..model.state.surroundings import Predicates
 
-__all__ = ["SLOW_NS", "Answers", "Judgements", "Outside", "WorldMovedError"]
+__all__ = ["SLOW_NS", "CycleAnswers", "CycleInvalidatedError", "LockHolder", "PredicateCache"]
 
 SLOW_NS: Final = 200_000
 """After an answer that took longer, the next question has another thread work for the partition meanwhile.
@@ -32,14 +32,14 @@ _Question: TypeAlias = "tuple[str, str, bool] | tuple[str, str, tuple[str, ...],
 
 
 @final
-class WorldMovedError(BaseException):
+class CycleInvalidatedError(BaseException):
     """Something else happened in the partition while the RM was asked.
 
     No `Exception`, since what deals with errors in between is not to take it for one.
     """
 
 
-class Outside(Protocol):
+class LockHolder(Protocol):
     """Who holds the partition's lock."""
 
     def without_lock(self, question: Callable[[], T]) -> tuple[T, bool]:
@@ -50,7 +50,7 @@ class Outside(Protocol):
 
 
 @final
-class Answers:
+class CycleAnswers:
     """What the RM has said to one cycle, however often that has begun anew."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Answers:
         if pending is not None and (pending[0] in keys or pending[1] in node_ids):
             self._pending = None
 
-    def inherit(self, other: Answers) -> None:
+    def inherit(self, other: CycleAnswers) -> None:
         """Take over the asks and answers of a cycle that has ended in vain."""
         for question, (_, answer) in other._given.items():
             self._given.setdefault(question, (0, answer))
@@ -101,7 +101,7 @@ class Answers:
 
 
 @final
-class Judgements:
+class PredicateCache:
     """The predicates as a partition under a lock sees them; all but `is_slow` with the lock held.
 
     Args:
@@ -112,12 +112,12 @@ class Judgements:
     def __init__(self, predicates: Predicates, clock_ns: Callable[[], int]) -> None:
         self._predicates = predicates
         self._clock_ns = clock_ns
-        self._outside: Outside | None = None
-        self._open: tuple[Answers, ...] = ()
+        self._lock_holder: LockHolder | None = None
+        self._open: tuple[CycleAnswers, ...] = ()
         """Of all cycles that have begun and not ended; replaced, never changed."""
-        self._current = Answers()
+        self._current = CycleAnswers()
         """Of the cycle that holds the lock."""
-        self._elsewhere: Collection[str] = ()
+        self._keys_of_others: Collection[str] = ()
         self._was_slow = True
         """The last answer took its time, or another one was still out; as long as there is none, it may."""
 
@@ -130,49 +130,51 @@ class Judgements:
         return self._was_slow or self._clock_ns() - min(since_ns) > SLOW_NS
 
     def wants_help(self) -> bool:
-        """Tell whether a thread waits for an answer, and may for a while."""
+        """Return whether a thread waits for an answer, and may for a while."""
         return self.is_slow
 
-    def has_use_for_one_more(self) -> bool:
-        """Tell whether no cycle is under way, or those that are wait for answers.
+    def needs_cycle(self) -> bool:
+        """Return whether no cycle is under way, or those that are wait for answers.
 
         Otherwise one is about to begin anew, because somebody else has the lock, and will see to everything.
         """
         return not self._open or self.is_slow
 
-    def judged(self) -> Collection[str]:
+    def keys_of_others(self) -> Collection[str]:
         """Return the keys of the asks that are other cycles'."""
-        return self._elsewhere
+        return self._keys_of_others
 
-    def run(self, outside: Outside, answers: Answers, cycle: Callable[[], CycleOutcome]) -> CycleOutcome:
+    def run(
+        self, lock_holder: LockHolder, answers: CycleAnswers, cycle: Callable[[], CycleOutcome]
+    ) -> CycleOutcome:
         """Run a cycle, or run it anew.
 
         Raises:
             WorldMovedError: it is to begin anew; it has not ended.
         """
-        self._begin(outside, answers)
+        self._begin(lock_holder, answers)
         try:
             outcome = cycle()
-        except WorldMovedError:
+        except CycleInvalidatedError:
             raise
         except BaseException:
-            self._end(answers, fruitless=False)
+            self._end(answers, without_result=False)
             raise
-        self._end(answers, fruitless=outcome is CycleOutcome.NOTHING)
+        self._end(answers, without_result=outcome is CycleOutcome.NOTHING)
         return outcome
 
-    def _begin(self, outside: Outside, answers: Answers) -> None:
-        self._outside = outside
+    def _begin(self, lock_holder: LockHolder, answers: CycleAnswers) -> None:
+        self._lock_holder = lock_holder
         if answers not in self._open:
             self._open = (*self._open, answers)
         answers.begin()
         self._current = answers
         others = [each.keys for each in self._open if each is not answers]
-        self._elsewhere = frozenset().union(*others) if others else ()
+        self._keys_of_others = frozenset().union(*others) if others else ()
 
-    def _end(self, answers: Answers, *, fruitless: bool) -> None:
+    def _end(self, answers: CycleAnswers, *, without_result: bool) -> None:
         self._open = tuple(each for each in self._open if each is not answers)
-        if fruitless:
+        if without_result:
             for other in self._open:
                 other.inherit(answers)
 
@@ -214,23 +216,23 @@ class Judgements:
 
     def _answer(self, question: _Question, ask: Callable[[], str | int | None]) -> str | int | None:
         """Return what is at hand, or ask."""
-        answers, outside = self._current, self._outside
-        assert outside is not None, "a cycle asks: please report"
+        answers, lock_holder = self._current, self._lock_holder
+        assert lock_holder is not None, "a cycle asks: please report"
         known = answers.find(question)
         if known is not None:
             return known[1]
         answers.expect(question)
-        answer, moved = outside.without_lock(lambda: self._timed(outside, answers, ask))
+        answer, invalidated = lock_holder.without_lock(lambda: self._timed(lock_holder, answers, ask))
         answers.take(question, answer)
-        if moved:
-            raise WorldMovedError
+        if invalidated:
+            raise CycleInvalidatedError
         return answer
 
-    def _timed(self, outside: Outside, answers: Answers, ask: Callable[[], T]) -> T:
+    def _timed(self, lock_holder: LockHolder, answers: CycleAnswers, ask: Callable[[], T]) -> T:
         """Ask, without the lock; another thread may take it if that may take long."""
         answers.asked_ns = since_ns = self._clock_ns()
         if self._was_slow:
-            outside.call_for_help()
+            lock_holder.call_for_help()
         try:
             return ask()
         finally:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from support.model.builders import FakePredicates
 
-from licorne.actors.judgements import SLOW_NS, Answers, Judgements, WorldMovedError
+from licorne.actors.predicate_cache import SLOW_NS, CycleAnswers, CycleInvalidatedError, PredicateCache
 from licorne.model.scheduling.cycle import CycleOutcome
 
 if TYPE_CHECKING:
@@ -43,35 +43,37 @@ class Scene:
         self.lock = Lock()
         self.now_ns = 0
         self.takes_ns = 0
-        self.judgements = Judgements(self.rm, self._clock_ns)
+        self.predicate_cache = PredicateCache(self.rm, self._clock_ns)
 
     def _clock_ns(self) -> int:
         self.now_ns += self.takes_ns
         return self.now_ns
 
-    def run(self, *questions: str, answers: Answers | None = None, outcome: CycleOutcome = NOTHING) -> None:
+    def run(
+        self, *questions: str, answers: CycleAnswers | None = None, outcome: CycleOutcome = NOTHING
+    ) -> None:
         """Run a cycle that asks about asks on the node."""
 
         def cycle() -> CycleOutcome:
             for key in questions:
-                self.judgements.refuse(key, "n", allocate=True)
+                self.predicate_cache.refuse(key, "n", allocate=True)
             return outcome
 
-        self.judgements.run(self.lock, answers or Answers(), cycle)
+        self.predicate_cache.run(self.lock, answers or CycleAnswers(), cycle)
 
-    def break_off(self, *questions: str, meanwhile: Callable[[], None] = lambda: None) -> Answers:
+    def break_off(self, *questions: str, meanwhile: Callable[[], None] = lambda: None) -> CycleAnswers:
         """Run a cycle of which the last question is broken off; return its answers."""
-        answers = Answers()
+        answers = CycleAnswers()
 
         def cycle() -> CycleOutcome:
             for key in questions[:-1]:
-                self.judgements.refuse(key, "n", allocate=True)
+                self.predicate_cache.refuse(key, "n", allocate=True)
             self.lock.meanwhile = meanwhile
-            self.judgements.refuse(questions[-1], "n", allocate=True)
+            self.predicate_cache.refuse(questions[-1], "n", allocate=True)
             raise AssertionError("the world has moved")
 
-        with pytest.raises(WorldMovedError):
-            self.judgements.run(self.lock, answers, cycle)
+        with pytest.raises(CycleInvalidatedError):
+            self.predicate_cache.run(self.lock, answers, cycle)
         return answers
 
     def asked(self) -> list[str]:
@@ -97,13 +99,13 @@ def test_asks_of_a_cycle_under_way_are_judged_elsewhere_for_the_others() -> None
     seen: list[set[str]] = []
 
     def look() -> CycleOutcome:
-        seen.append(set(scene.judgements.judged()))
+        seen.append(set(scene.predicate_cache.keys_of_others()))
         return RESULT
 
     answers = scene.break_off("a", "b")
-    scene.judgements.run(scene.lock, Answers(), look)
-    scene.judgements.run(scene.lock, answers, look)
-    scene.judgements.run(scene.lock, Answers(), look)
+    scene.predicate_cache.run(scene.lock, CycleAnswers(), look)
+    scene.predicate_cache.run(scene.lock, answers, look)
+    scene.predicate_cache.run(scene.lock, CycleAnswers(), look)
 
     assert [{"a", "b"}, set(), set()] == seen
 
@@ -134,25 +136,25 @@ def test_a_cycle_that_fails_is_under_way_no_longer() -> None:
     scene = Scene()
 
     def cycle() -> CycleOutcome:
-        scene.judgements.refuse("a", "n", allocate=True)
+        scene.predicate_cache.refuse("a", "n", allocate=True)
         raise ValueError("on purpose")
 
     with pytest.raises(ValueError, match="on purpose"):
-        scene.judgements.run(scene.lock, Answers(), cycle)
+        scene.predicate_cache.run(scene.lock, CycleAnswers(), cycle)
 
     scene.run("b", outcome=RESULT)
-    assert set() == set(scene.judgements.judged())
-    assert scene.judgements.has_use_for_one_more()
+    assert set() == set(scene.predicate_cache.keys_of_others())
+    assert scene.predicate_cache.needs_cycle()
 
 
 @pytest.mark.parametrize(("keys", "node_ids"), [({"a"}, set()), (set(), {"n"})])
 def test_what_has_come_anew_is_asked_about_anew(keys: set[str], node_ids: set[str]) -> None:
     """Whether the answer was there already or on its way."""
     scene = Scene()
-    on_its_way = scene.break_off("a", meanwhile=lambda: scene.judgements.forget(keys, node_ids))
+    on_its_way = scene.break_off("a", meanwhile=lambda: scene.predicate_cache.forget(keys, node_ids))
     scene.run("a", answers=on_its_way, outcome=RESULT)
     there = scene.break_off("a")
-    scene.judgements.forget(keys, node_ids)
+    scene.predicate_cache.forget(keys, node_ids)
     scene.run("a", answers=there)
 
     assert ["a", "a", "a", "a"] == scene.asked()
@@ -170,10 +172,10 @@ def test_help_is_called_for_until_answers_come_quickly() -> None:
     scene.takes_ns = 0
     scene.run("a")
     first = scene.break_off("a")
-    assert not scene.judgements.has_use_for_one_more()
+    assert not scene.predicate_cache.needs_cycle()
     first.asked_ns = scene.now_ns - SLOW_NS - 1
-    assert scene.judgements.wants_help()
-    assert scene.judgements.has_use_for_one_more()
+    assert scene.predicate_cache.wants_help()
+    assert scene.predicate_cache.needs_cycle()
 
 
 def test_a_quick_answer_beside_one_that_is_out_counts_as_slow() -> None:
@@ -182,7 +184,7 @@ def test_a_quick_answer_beside_one_that_is_out_counts_as_slow() -> None:
     scene.run("quick")
     first = scene.break_off("slow")
     first.asked_ns = scene.now_ns
-    assert not scene.judgements.is_slow
+    assert not scene.predicate_cache.is_slow
     scene.run("quick", outcome=RESULT)
 
-    assert scene.judgements.is_slow
+    assert scene.predicate_cache.is_slow

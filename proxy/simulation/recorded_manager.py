@@ -13,8 +13,8 @@ from ..si import si_pb2 as si
 from ..si.constants import FOREIGN
 from ..transcripts.player import PlayedManager
 from .accounts import Owner
-from .books import AskEntry
 from .reasons import without_names
+from .record import AskEntry
 from .si_messages import quantities
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from ..scheduler.questions import QueueAndUser
     from ..transcripts.player import TranscriptRules
     from .accounts import Account
-    from .books import Books
+    from .record import SimulationRecord
 
-__all__ = ["Ledger"]
+__all__ = ["RecordedManager"]
 
 _NEW_NODE_ACTIONS: Final = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN})
 
 
 @final
-class Ledger(PlayedManager):
+class RecordedManager(PlayedManager):
     """The callback of one resource manager, with the books about it.
 
     Args:
@@ -46,12 +46,12 @@ class Ledger(PlayedManager):
         self,
         rm_id: str,
         rules: TranscriptRules,
-        books: Books,
+        record: SimulationRecord,
         now_ns: Callable[[], int],
         find: Callable[[str, str], QueueAndUser | None],
     ) -> None:
         super().__init__(rm_id, rules)
-        self._books = books
+        self._record = record
         self._now_ns = now_ns
         self._find = find
         self._accounts: dict[str, Account] = {}
@@ -60,7 +60,7 @@ class Ledger(PlayedManager):
 
     # --------------------------------------------------------------------------- what it says
 
-    def says_nodes(self, request: si.NodeRequest) -> None:
+    def note_node_request(self, request: si.NodeRequest) -> None:
         """Write what becomes of nodes; new ones count when they are accepted."""
         for node in request.nodes:
             resources = quantities(node.schedulableResource)
@@ -74,18 +74,18 @@ class Ledger(PlayedManager):
             elif node.nodeID in self._nodes and node.action == si.NodeInfo.DECOMISSION:
                 self._node_gone(node.nodeID)
 
-    def says_applications(self, request: si.ApplicationRequest) -> None:
+    def note_application_request(self, request: si.ApplicationRequest) -> None:
         """Open accounts for new applications; asks of removed ones are withdrawn."""
         for application in request.new:
             user = application.ugi
             asked = Owner(queue=application.queueName, user=user.user, groups=tuple(user.groups))
-            self._accounts[application.applicationID] = self._books.accounts.opened(asked)
+            self._accounts[application.applicationID] = self._record.accounts.opened(asked)
         for removed in request.remove:
             for key in self._keys_of(removed.applicationID):
-                if key in self._books.waiting:
-                    self._books.given_up(self._books.taken_back(key, self._now_ns()))
+                if key in self._record.waiting:
+                    self._record.given_up(self._record.taken_back(key, self._now_ns()))
 
-    def says_allocations(self, request: si.AllocationRequest) -> list[str]:
+    def note_allocation_request(self, request: si.AllocationRequest) -> list[str]:
         """Write asks and releases; return the keys in the books that are new."""
         new_keys = []
         for allocation in (*map(_as_allocation, request.asks), *request.allocations):
@@ -93,38 +93,38 @@ class Ledger(PlayedManager):
             resources = quantities(allocation.resourcePerAlloc)
             if FOREIGN in allocation.allocationTags:
                 continue
-            if key in self._books.waiting or key in self._books.running:
-                self._books.resized(key, resources, self._now_ns())
+            if key in self._record.waiting or key in self._record.running:
+                self._record.resized(key, resources, self._now_ns())
                 continue
-            self._books.asked(key, self._entry(allocation, resources), self._now_ns())
+            self._record.asked(key, self._entry(allocation, resources), self._now_ns())
             new_keys.append(key)
         for release in request.releases.allocationsToRelease:
-            self.says_release(release)
+            self.note_release(release)
         return new_keys
 
-    def says_release(self, release: si.AllocationRelease) -> None:
+    def note_release(self, release: si.AllocationRelease) -> None:
         """Write the end of an allocation or ask, or of all of an application."""
         key = release.allocationKey or release.UUID
         keys = [self._key(key)] if key else self._keys_of(release.applicationID)
         for one in keys:
-            if one in self._books.waiting:
-                self._books.given_up(self._books.taken_back(one, self._now_ns()))
-            elif one in self._books.running:
+            if one in self._record.waiting:
+                self._record.given_up(self._record.taken_back(one, self._now_ns()))
+            elif one in self._record.running:
                 self._ends(one, release.terminationType)
 
-    def was_refused(self, keys: list[str], reason: str) -> None:
+    def note_refused_request(self, keys: list[str], reason: str) -> None:
         """Write that the scheduler did not take a request with new asks at all."""
         for key in keys:
-            if key in self._books.waiting:
-                self._books.rejected(key, self._now_ns(), reason)
+            if key in self._record.waiting:
+                self._record.rejected(key, self._now_ns(), reason)
 
-    def starts_afresh(self) -> None:
+    def note_registration(self) -> None:
         """Write that everything it had is gone: it registers again."""
         for key in self._keys_of(None):
-            if key in self._books.waiting:
-                self._books.given_up(self._books.taken_back(key, self._now_ns()))
+            if key in self._record.waiting:
+                self._record.given_up(self._record.taken_back(key, self._now_ns()))
             else:
-                self._books.given_up(self._books.stopped(key, self._now_ns()))
+                self._record.given_up(self._record.stopped(key, self._now_ns()))
         for node_id in list(self._nodes):
             self._node_gone(node_id)
 
@@ -136,28 +136,28 @@ class Ledger(PlayedManager):
             self._node_there(accepted.nodeID, self._offered_nodes.pop(accepted.nodeID, {}))
         for rejected in response.rejected:
             reason = without_names(rejected.reason, rejected.nodeID)
-            self._books.remarks.refusals[f"node rejected: {reason}"] += 1
+            self._record.remarks.refusals[f"node rejected: {reason}"] += 1
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Count accepted applications where they were placed."""
         for accepted in response.accepted:
             found = self._find(accepted.applicationID, self.rm_id)
             if found is not None:
-                self._books.accounts.settled(self._account(accepted.applicationID), Owner.of(found))
+                self._record.accounts.assigned(self._account(accepted.applicationID), Owner.of(found))
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Write placements, ends and rejections; keep the confirmations that are due."""
         for allocation in response.new:
             key = self._key(allocation.allocationKey)
-            if key in self._books.waiting:
-                self._books.placed(key, self._now_ns())
+            if key in self._record.waiting:
+                self._record.placed(key, self._now_ns())
         for release in response.released:
             if release.terminationType == si.STOPPED_BY_RM:
                 self._is_gone(self._key(release.allocationKey))
         self.confirm_later(response.released)
         for rejection in response.rejectedAllocations:
             key, application_id = rejection.allocationKey, rejection.applicationID
-            self.was_refused([self._key(key)], without_names(rejection.reason, key, application_id))
+            self.note_refused_request([self._key(key)], without_names(rejection.reason, key, application_id))
 
     # ----------------------------------------------------------------------------------- inside
 
@@ -169,7 +169,7 @@ class Ledger(PlayedManager):
         """Return the keys that wait or run, of one application or of all."""
         return [
             key
-            for entries in (self._books.waiting, self._books.running)
+            for entries in (self._record.waiting, self._record.running)
             for key, entry in entries.items()
             if key.startswith(f"{self.rm_id}/") and application_id in {None, entry.application_id}
         ]
@@ -189,32 +189,32 @@ class Ledger(PlayedManager):
         """Return the account of an application, one of nobody if it was never submitted."""
         account = self._accounts.get(application_id)
         if account is None:
-            nobody = self._books.accounts.opened(Owner(queue="", user=""))
+            nobody = self._record.accounts.opened(Owner(queue="", user=""))
             account = self._accounts[application_id] = nobody
         return account
 
     def _ends(self, key: str, termination: si.TerminationType) -> None:
         """Write how an allocation on a node ends."""
         if termination in {si.STOPPED_BY_RM, si.UNKNOWN_TERMINATION_TYPE}:
-            self._books.completed(key, self._now_ns())
+            self._record.completed(key, self._now_ns())
         elif termination == si.PREEMPTED_BY_SCHEDULER:
-            self._books.given_up(self._books.preempted(key, self._now_ns()))
+            self._record.given_up(self._record.preempted(key, self._now_ns()))
         else:
             self._is_gone(key)
 
     def _is_gone(self, key: str) -> None:
         """Write that an allocation was lost, with its node or its application."""
-        if key in self._books.running:
-            self._books.given_up(self._books.stopped(key, self._now_ns()))
+        if key in self._record.running:
+            self._record.given_up(self._record.stopped(key, self._now_ns()))
 
     def _node_there(self, node_id: str, resources: dict[str, int]) -> None:
         """Write that a node is there."""
         self._nodes[node_id] = resources
-        self._books.capacity_changed(self._now_ns(), resources, 1)
+        self._record.capacity_changed(self._now_ns(), resources, 1)
 
     def _node_gone(self, node_id: str) -> None:
         """Write that a node is gone."""
-        self._books.capacity_changed(self._now_ns(), self._nodes.pop(node_id), -1)
+        self._record.capacity_changed(self._now_ns(), self._nodes.pop(node_id), -1)
 
 
 def _as_allocation(ask: si.AllocationAsk) -> si.Allocation:

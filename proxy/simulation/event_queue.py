@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
 
-__all__ = ["Agenda"]
+__all__ = ["EventQueue"]
 
 
 @final
-class Agenda:
+class EventQueue:
     """The agenda of one workload; equal times keep the order of the workload, and of the placements."""
 
     def __init__(self, workload: Workload) -> None:

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 from support.proxy.simulation_builders import tally_of
 
 from licorne.proxy.simulation.accounts import Owner
-from licorne.proxy.simulation.books import AskEntry, Books
+from licorne.proxy.simulation.record import AskEntry, SimulationRecord
 
 
-def _entry(books: Books, asked_at_ns: int = 0, **flags: bool) -> AskEntry:
-    account = books.accounts.opened(Owner(queue="root.q", user="u"))
+def _entry(record: SimulationRecord, asked_at_ns: int = 0, **flags: bool) -> AskEntry:
+    account = record.accounts.opened(Owner(queue="root.q", user="u"))
     return AskEntry(
         account=account, application_id="a", resources={"vcore": 2}, asked_at_ns=asked_at_ns, **flags
     )
@@ -17,12 +17,12 @@ def _entry(books: Books, asked_at_ns: int = 0, **flags: bool) -> AskEntry:
 
 def test_work_is_followed_from_its_submission_to_its_end() -> None:
     """It waits, runs and is completed, and its wait is from asking to placing."""
-    books = Books()
-    books.asked("k", _entry(books, 5), 5)
-    books.placed("k", 8)
-    books.completed("k", 20)
+    record = SimulationRecord()
+    record.asked("k", _entry(record, 5), 5)
+    record.placed("k", 8)
+    record.completed("k", 20)
 
-    tally = tally_of(books)
+    tally = tally_of(record)
 
     assert (1, 1, 0, 0, 1) == (tally.submitted, tally.placed, tally.waiting, tally.running, tally.completed)
     assert [3] == tally.waits_ns
@@ -30,14 +30,14 @@ def test_work_is_followed_from_its_submission_to_its_end() -> None:
 
 def test_work_that_is_asked_for_again_is_submitted_and_placed_once() -> None:
     """A preempted task waits again, but not for its first node."""
-    books = Books()
-    books.asked("k", _entry(books), 0)
-    books.placed("k", 1)
-    books.preempted("k", 5)
-    books.asked("k-r1", _entry(books, is_repeated=True, was_placed=True), 5)
-    books.placed("k-r1", 9)
+    record = SimulationRecord()
+    record.asked("k", _entry(record), 0)
+    record.placed("k", 1)
+    record.preempted("k", 5)
+    record.asked("k-r1", _entry(record, is_repeated=True, was_placed=True), 5)
+    record.placed("k-r1", 9)
 
-    tally = tally_of(books)
+    tally = tally_of(record)
 
     assert (1, 1, 1, 1) == (tally.submitted, tally.placed, tally.preempted, tally.running)
     assert [1] == tally.waits_ns
@@ -45,11 +45,11 @@ def test_work_that_is_asked_for_again_is_submitted_and_placed_once() -> None:
 
 def test_a_placeholder_uses_room_and_counts_as_no_work() -> None:
     """What is reserved is in use."""
-    books = Books()
-    books.asked("ph", _entry(books, is_placeholder=True), 0)
-    books.placed("ph", 1)
+    record = SimulationRecord()
+    record.asked("ph", _entry(record, is_placeholder=True), 0)
+    record.placed("ph", 1)
 
-    tally = tally_of(books)
+    tally = tally_of(record)
 
     assert (0, 0, 0) == (tally.submitted, tally.placed, tally.running)
     assert 2 == tally.used["vcore"].value
@@ -57,34 +57,34 @@ def test_a_placeholder_uses_room_and_counts_as_no_work() -> None:
 
 def test_a_placeholder_on_a_node_keeps_the_books_open() -> None:
     """A timer of the scheduler may still take it away."""
-    books = Books()
-    books.asked("ph", _entry(books, is_placeholder=True), 0)
-    books.placed("ph", 1)
-    assert books.is_anything_open()
+    record = SimulationRecord()
+    record.asked("ph", _entry(record, is_placeholder=True), 0)
+    record.placed("ph", 1)
+    assert record.is_anything_open()
 
-    books.stopped("ph", 2)
+    record.stopped("ph", 2)
 
-    assert not books.is_anything_open()
+    assert not record.is_anything_open()
 
 
 def test_nobody_waited_for_an_allocation_that_was_brought_along() -> None:
     """It is placed, and its wait would say nothing."""
-    books = Books()
-    books.asked("k", _entry(books, is_recovered=True), 0)
-    books.placed("k", 0)
+    record = SimulationRecord()
+    record.asked("k", _entry(record, is_recovered=True), 0)
+    record.placed("k", 0)
 
-    assert (1, []) == (tally_of(books).placed, tally_of(books).waits_ns)
+    assert (1, []) == (tally_of(record).placed, tally_of(record).waits_ns)
 
 
 def test_a_new_size_changes_what_is_in_use_from_then_on() -> None:
     """The peak is that of the larger size."""
-    books = Books()
-    books.asked("k", _entry(books), 0)
-    books.placed("k", 0)
-    books.resized("k", {"vcore": 7}, 10)
-    books.completed("k", 20)
+    record = SimulationRecord()
+    record.asked("k", _entry(record), 0)
+    record.placed("k", 0)
+    record.resized("k", {"vcore": 7}, 10)
+    record.completed("k", 20)
 
-    used = tally_of(books).used["vcore"]
+    used = tally_of(record).used["vcore"]
 
     assert (7, 0, [2 * 10 + 7 * 10]) == (used.peak, used.value, used.integrals([0, 20]))
 
@@ -93,35 +93,35 @@ def test_a_new_size_changes_what_is_in_use_from_then_on() -> None:
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("apcsrtwg")), max_size=60))
 def test_submitted_work_is_always_somewhere(steps: list[tuple[int, str]]) -> None:
     """Waiting, running, completed, rejected and withdrawn add up to submitted, and nothing is left in use."""
-    books = Books()
+    record = SimulationRecord()
     for moment, (number, step) in enumerate(steps):
-        _take(books, f"k{number}", step, moment)
-        tallies = list(books.accounts.tallies().values())
+        _take(record, f"k{number}", step, moment)
+        tallies = list(record.accounts.tallies().values())
 
         expected = sum(t.waiting + t.running + t.completed + t.rejected + t.withdrawn for t in tallies)
         in_use = sum(t.used["vcore"].value for t in tallies if t.used)
 
         assert expected == sum(t.submitted for t in tallies)
-        assert 2 * len(books.running) == in_use
+        assert 2 * len(record.running) == in_use
 
 
-def _take(books: Books, key: str, step: str, moment: int) -> None:
+def _take(record: SimulationRecord, key: str, step: str, moment: int) -> None:
     """Write one step if it is possible for that key."""
-    if step == "a" and key not in books.waiting and key not in books.running:
-        books.asked(key, _entry(books, moment), moment)
-    elif key in books.waiting and step in "prt":
+    if step == "a" and key not in record.waiting and key not in record.running:
+        record.asked(key, _entry(record, moment), moment)
+    elif key in record.waiting and step in "prt":
         if step == "p":
-            books.placed(key, moment)
+            record.placed(key, moment)
         elif step == "r":
-            books.rejected(key, moment, "no")
+            record.rejected(key, moment, "no")
         else:
-            books.given_up(books.taken_back(key, moment))
-    elif key in books.running and step in "csw":
+            record.given_up(record.taken_back(key, moment))
+    elif key in record.running and step in "csw":
         if step == "c":
-            books.completed(key, moment)
+            record.completed(key, moment)
         elif step == "s":
-            books.given_up(books.stopped(key, moment))
+            record.given_up(record.stopped(key, moment))
         else:
-            books.preempted(key, moment)
-            again = _entry(books, moment, is_repeated=True, was_placed=True)
-            books.asked(key, again, moment)
+            record.preempted(key, moment)
+            again = _entry(record, moment, is_repeated=True, was_placed=True)
+            record.asked(key, again, moment)

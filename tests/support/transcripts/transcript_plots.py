@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from support.transcripts.manager_words import RM_ID, resource
 from support.transcripts.random_manager import Task
 from support.transcripts.transcript_configurations import USERS
+from support.transcripts.transcript_lines import RM_ID, resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from support.transcripts.manager_words import Json
     from support.transcripts.random_manager import RandomManager
+    from support.transcripts.transcript_lines import Json
 
 __all__ = ["play_gang", "play_reservation"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.transcripts.manager_book import ContractError, ManagerBook
+from support.transcripts.contract_checker import ContractChecker, ContractError
 
 KEY = ("app", "k")
 
 
-def a_book(*keys: str) -> ManagerBook:
+def a_book(*keys: str) -> ContractChecker:
     """Return a book with a running application that has asked for some keys."""
-    book = ManagerBook()
+    book = ContractChecker()
     book.note_said("application", {"new": [{"applicationID": "app"}]})
     book.note_heard({"applicationResponse": {"accepted": [{"applicationID": "app"}]}})
     hear_state(book, "Accepted")
@@ -20,27 +20,27 @@ def a_book(*keys: str) -> ManagerBook:
     return book
 
 
-def ask(book: ManagerBook, *keys: str) -> None:
+def ask(book: ContractChecker, *keys: str) -> None:
     asks = [{"applicationID": "app", "allocationKey": key} for key in keys]
     book.note_said("allocation", {"allocations": asks})
 
 
-def place(book: ManagerBook, key: str) -> None:
+def place(book: ContractChecker, key: str) -> None:
     placed = {"applicationID": "app", "allocationKey": key}
     book.note_heard({"allocationResponse": {"new": [placed]}})
 
 
-def hear_state(book: ManagerBook, state: str) -> None:
+def hear_state(book: ContractChecker, state: str) -> None:
     book.note_heard({"applicationResponse": {"updated": [{"applicationID": "app", "state": state}]}})
 
 
-def hear_release(book: ManagerBook, key: str, termination: str, message: str = "") -> None:
+def hear_release(book: ContractChecker, key: str, termination: str, message: str = "") -> None:
     release = {"applicationID": "app", "allocationKey": key}
     release |= {"terminationType": termination, "message": message}
     book.note_heard({"allocationResponse": {"released": [release]}})
 
 
-def say_release(book: ManagerBook, key: str, termination: str) -> None:
+def say_release(book: ContractChecker, key: str, termination: str) -> None:
     release = {"applicationID": "app", "allocationKey": key, "terminationType": termination}
     book.note_said("allocation", {"releases": {"allocationsToRelease": [release]}})
 
@@ -191,6 +191,6 @@ def test_a_partition_that_begins_anew_has_nothing() -> None:
     """Nor does one that a configuration has no more."""
     book = a_book("k")
     place(book, "k")
-    book.forget_partitions("", starts_afresh=True)
+    book.forget_partitions("", note_registration=True)
 
     book.check([])

@@ -11,11 +11,11 @@ from ...model.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Inside"]
+__all__ = ["CallbackThreads"]
 
 
 @final
-class Inside(threading.local):
+class CallbackThreads(threading.local):
     """Entered around each predicate and callback; each thread sees itself alone.
 
     The partition that asks a predicate waits for its answer. A call from inside that would wait for

@@ -16,9 +16,9 @@ from ..files.input_files import read_text
 from ..files.located_yaml import read_located_yaml
 from ..resolvers.user_file import read_users
 from ..si import si_pb2 as si
-from ..simulation.books import Books
 from ..simulation.driver import Driver, NoProgress
 from ..simulation.given_queues import partitions_in, read_queues
+from ..simulation.record import SimulationRecord
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM
 from ..simulation.workloads.inputs import InputKind, kind_of_input, load_input
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from ..transcripts.transcript import Line
     from .words import Where
 
-__all__ = ["PlayedInput", "StageOptions", "moment_ns", "stage_for"]
+__all__ = ["PlayOptions", "PlayedInput", "moment_ns", "play_input"]
 
 _FIRST_PARTITION: Final = "partitions[0]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageOptions:
+class PlayOptions:
     """What is played, and up to when.
 
     Attributes:
@@ -94,7 +94,7 @@ class PlayedInput:
 
 
 @contextmanager
-def stage_for(options: StageOptions) -> Iterator[PlayedInput]:
+def play_input(options: PlayOptions) -> Iterator[PlayedInput]:
     """Play an input up to a moment; the scheduler ends with the context.
 
     Raises:
@@ -119,7 +119,7 @@ def stage_for(options: StageOptions) -> Iterator[PlayedInput]:
 class _Replayed:
     """A replay that knows which line configured each resource manager."""
 
-    def __init__(self, options: StageOptions, scheduler: Scheduler, given: GivenQueues | None) -> None:
+    def __init__(self, options: PlayOptions, scheduler: Scheduler, given: GivenQueues | None) -> None:
         path = options.input.path
         self._options = options
         self._lines = read_transcript(read_text(path), str(path))
@@ -179,22 +179,22 @@ class _Replayed:
 # --------------------------------------------------------------------------------------- simulations
 
 
-def _simulated(options: StageOptions, core: SchedulerCore, given: GivenQueues | None) -> PlayedInput:
+def _simulated(options: PlayOptions, core: SchedulerCore, given: GivenQueues | None) -> PlayedInput:
     """Simulate a workload up to the moment."""
     work = load_input(options.input)
     if given is not None:
         given.check_partitions()
     assert not isinstance(work, Transcript), "transcripts are replayed"
-    books = Books()
+    record = SimulationRecord()
     origin_ns = core.now_ns()
     text = work.default_configuration if given is None else given.text
-    manager = SimulatedRM(work, core, books, text)
-    driver = Driver(core, manager, books, progress=NoProgress(), stopwatch=lambda: 0.0)
+    manager = SimulatedRM(work, core, record, text)
+    driver = Driver(core, manager, record, progress=NoProgress(), stopwatch=lambda: 0.0)
     driver.run(until_ns=options.at_ns)
     return PlayedInput(core.scheduler, core.now_ns() - origin_ns, None, _place_finder(options))
 
 
-def _place_finder(options: StageOptions) -> Where:
+def _place_finder(options: PlayOptions) -> Where:
     """Return what finds a setting: in the given configuration, or in the scenario that it was made from."""
     path = options.input.path
     if options.config_path is not None:
