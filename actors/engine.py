@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..model.applications.application import Application
     from ..model.cluster import Cluster
     from ..model.nodes.node import Node
-    from ..model.state.surroundings import Surroundings
+    from ..model.state.host import PartitionHost
     from .log import Log
 
 __all__ = ["ActorsEngine", "DirectEngine", "Engine"]
@@ -36,7 +36,7 @@ __all__ = ["ActorsEngine", "DirectEngine", "Engine"]
 class Engine(Protocol):
     """What makes handles and lets them go."""
 
-    def adapt_host(self, around: Surroundings) -> Surroundings:
+    def adapt_host(self, host: PartitionHost) -> PartitionHost:
         """Return what a partition is given, as this engine lets partitions use it."""
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
@@ -88,9 +88,9 @@ class Engine(Protocol):
 class DirectEngine:
     """A handle is the object itself."""
 
-    def adapt_host(self, around: Surroundings) -> Surroundings:
+    def adapt_host(self, host: PartitionHost) -> PartitionHost:
         """Return them as they are."""
-        return around
+        return host
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Return the cluster."""
@@ -164,9 +164,9 @@ class ActorsEngine:
         )
         self._automatic = automatic
 
-    def adapt_host(self, around: Surroundings) -> Surroundings:
+    def adapt_host(self, host: PartitionHost) -> PartitionHost:
         """Return them as they are: an actor that waits holds no lock."""
-        return around
+        return host
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Start the actor of a cluster."""

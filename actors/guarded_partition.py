@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 from ..lockcheck import excludes, requires
 from ..model.marks import marked_methods
 from ..model.partition import Partition, PartitionReports
+from ..model.scheduling.concurrent_placing import ConcurrentOutcome
 from ..model.scheduling.cycle import CycleOutcome
-from ..model.scheduling.shared_placing import SharedOutcome
 from ..model.values.messages import NodeAction
 from .error_origin import note_origin
 from .guards import Guard
@@ -75,7 +75,7 @@ class GuardedPartition(Guard):
         self._isolate = isolate
         self._call = call
         self._shares = shares
-        predicates = partition.around.predicates
+        predicates = partition.host.predicates
         self._predicate_cache = predicates if isinstance(predicates, PredicateCache) else None
         self.name = partition.name
         self.rm_id = partition.rm_id
@@ -91,13 +91,13 @@ class GuardedPartition(Guard):
         with self._isolating(), self._locked() as partition:
             yield partition
 
-    def _place_concurrently(self) -> SharedOutcome | None:
+    def _place_concurrently(self) -> ConcurrentOutcome | None:
         """Place an ask while others do; `None` where those who want the partition alone leave no gap."""
         with self._isolating(), self.deferred:
             if not self.lock.acquire_read(GAP_SECONDS_MAX):
                 return None
             try:
-                return self._partition.place_beside_others()
+                return self._partition.place_concurrently()
             finally:
                 self.lock.release_read()
 
@@ -198,14 +198,14 @@ class GuardedPartition(Guard):
         to that. Who only helps begins only while another one waits for an answer. Where threads share the
         partition, each places what it can in a leaf of its own, and has the partition alone for all else.
         """
-        if self._partition.around.is_congested():
+        if self._partition.host.is_congested():
             return False
         for outcome in islice(self._outcomes(helps=helps), cycles_max):
             if outcome is None:
                 return False
             if outcome is CycleOutcome.NOTHING:
                 with self.holding() as partition:
-                    partition.rest()
+                    partition.schedule_wakeups()
                 return False
         return True
 
@@ -214,14 +214,14 @@ class GuardedPartition(Guard):
         calls = shares = self._shares
         while shares:
             placed = self._place_concurrently()
-            if placed is SharedOutcome.TAKEN:
+            if placed is ConcurrentOutcome.TAKEN:
                 yield None
-            elif placed is SharedOutcome.PLACED:
+            elif placed is ConcurrentOutcome.PLACED:
                 if calls:
                     calls = False
                     self.call_for_help()
                 yield CycleOutcome.RESULT
-            elif placed is SharedOutcome.ALONE:
+            elif placed is ConcurrentOutcome.ALONE:
                 yield self.cycle()
             else:
                 shares = False

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from .deferred import DeferredActions
 
-__all__ = ["INSTRUMENTED", "LOCK_ORDER", "Guard", "guard", "weave"]
+__all__ = ["INSTRUMENTED", "LOCK_ORDER", "Guard", "guard", "instrument"]
 
 Entity = TypeVar("Entity")
 T = TypeVar("T")
@@ -201,6 +201,6 @@ INSTRUMENTED: Final[dict[type, type]] = {
 }
 
 
-def weave(kind: type[T]) -> type[T]:
+def instrument(kind: type[T]) -> type[T]:
     """Return the woven class of queues, limits, node orders or counts."""
     return INSTRUMENTED[kind]

@@ -18,7 +18,7 @@ from ..model.scheduling.cycle import CycleOutcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from ..model.state.surroundings import Predicates
+    from ..model.state.host import Predicates
 
 __all__ = ["SLOW_NS", "CycleAnswers", "CycleInvalidatedError", "LockHolder", "PredicateCache"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..model.state.due_timers import DueTimer
-    from ..model.state.surroundings import TimerAction, TimerKey
+    from ..model.state.host import TimerAction, TimerKey
 
 __all__ = ["RealClock"]
 

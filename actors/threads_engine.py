@@ -13,7 +13,7 @@ from ..model.errors import LicorneError, RequestError
 from .deferred import DeferredActions
 from .error_origin import broken_entity
 from .guarded_partition import GuardedPartition
-from .guards import guard, weave
+from .guards import guard, instrument
 from .interrupts import Uninterrupted
 from .log import Log
 from .partition_actor import CYCLES_PER_SLICE
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..model.cluster import Cluster
     from ..model.nodes.node import Node
     from ..model.partition import Partition
-    from ..model.state.surroundings import Surroundings, TimerAction, TimerKey
+    from ..model.state.host import PartitionHost, TimerAction, TimerKey
     from ..model.values.documents import Document
     from ..model.values.messages import Announcement
 
@@ -58,40 +58,40 @@ class ThreadsEngine:
         several = not automatic and threads > 1
         self._stepping = SteppingThreads(threads, self._deferred) if several else None
 
-    def adapt_host(self, around: Surroundings) -> Surroundings:
+    def adapt_host(self, host: PartitionHost) -> PartitionHost:
         """Return surroundings that do nothing under a lock which may block."""
         defer = self._deferred.defer
 
         def call_at(due_ns: int, action: TimerAction) -> None:
-            defer(partial(around.call_at, due_ns, action))
+            defer(partial(host.call_at, due_ns, action))
 
         def cancel(key: TimerKey) -> None:
-            defer(partial(around.cancel, key))
+            defer(partial(host.cancel, key))
 
         def announce(announcement: Announcement) -> None:
-            defer(partial(around.announce, announcement))
+            defer(partial(host.announce, announcement))
 
         def summarise(summary: Document) -> None:
-            defer(partial(around.summarise, summary))
+            defer(partial(host.summarise, summary))
 
         predicate_cache = (
-            None if around.predicates is None else PredicateCache(around.predicates, perf_counter_ns)
+            None if host.predicates is None else PredicateCache(host.predicates, perf_counter_ns)
         )
         return replace(
-            around,
+            host,
             call_at=call_at,
             cancel=cancel,
             # Where partitions make their steps at once, they tell of them in the order of the partitions.
-            announce=around.announce if self._stepping is None else announce,
+            announce=host.announce if self._stepping is None else announce,
             summarise=summarise,
-            weave=weave if self._is_shared(around) else around.weave,
+            instrument=instrument if self._is_shared(host) else host.instrument,
             predicates=predicate_cache,
-            judged=around.judged if predicate_cache is None else predicate_cache.keys_of_others,
+            keys_of_others=host.keys_of_others if predicate_cache is None else predicate_cache.keys_of_others,
         )
 
-    def _is_shared(self, around: Surroundings) -> bool:
+    def _is_shared(self, host: PartitionHost) -> bool:
         """Return whether threads place in a partition at once; while its RM judges they have other ways."""
-        return self._shares and around.predicates is None
+        return self._shares and host.predicates is None
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Guard a cluster."""
@@ -100,7 +100,7 @@ class ThreadsEngine:
     def adopt_partition(self, partition: Partition) -> Partition:
         """Guard a partition."""
         isolate, call = (self._isolate, self._threads.call) if self._automatic else (None, None)
-        shares = self._is_shared(partition.around)
+        shares = self._is_shared(partition.host)
         guarded = GuardedPartition(partition, self._deferred, isolate, call, shares=shares)
         return cast("Partition", guarded)
 

@@ -9,7 +9,7 @@ from ..model.state.due_timers import DueTimers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model.state.surroundings import TimerAction, TimerKey
+    from ..model.state.host import TimerAction, TimerKey
 
 __all__ = ["EPOCH_2000_NS", "VirtualClock"]
 

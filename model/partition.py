@@ -21,10 +21,10 @@ from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
 from .requests.quarantining import forget_quarantined, quarantine_application, quarantine_node
 from .requests.reconfiguring import reconfigure
 from .requests.releases import release_allocation
+from .scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
 from .scheduling.cycle import CycleOutcome, run_cycle
 from .scheduling.outstanding import outstanding_asks
-from .scheduling.shared_placing import SharedOutcome, place_beside_others
-from .scheduling.timer_actions import carry_out, next_look_ns, schedule_wakeups, watch_quotas
+from .scheduling.timer_actions import carry_out, next_retry_ns, schedule_wakeups, watch_quotas
 from .state.applying import apply
 from .state.invariants import validate_partition
 from .state.partition_state import PartitionState
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from .explanation.values import Explanation
     from .partition_views import ShownPartition
     from .requests.reconfiguring import Savepoint
+    from .state.host import PartitionHost, TimerAction
     from .state.quarantine import Quarantined
-    from .state.surroundings import Surroundings, TimerAction
     from .values.messages import (
         AllocationSubmission,
         ApplicationRemoval,
@@ -58,12 +58,12 @@ __all__ = ["Partition", "PartitionReports"]
 class Partition:
     """One partition of one RM. `name` is its full name, `[rm]default`, and never changes."""
 
-    def __init__(self, name: str, rm_id: str, config: PartitionConfig, around: Surroundings) -> None:
+    def __init__(self, name: str, rm_id: str, config: PartitionConfig, host: PartitionHost) -> None:
         self.name = name
         self.rm_id = rm_id
-        self._state = PartitionState(name, rm_id, config, around)
+        self._state = PartitionState(name, rm_id, config, host)
         self.reports = PartitionReports(self._state)
-        self.around = around
+        self.host = host
         """What it was given; never changes."""
         self._stopped = False
 
@@ -74,7 +74,7 @@ class Partition:
         """Create, change, drain and remove nodes, in order; the RM is answered, see `node_updates`."""
         answer = update_nodes(self._state, updates)
         if answer is not None:
-            self.around.announce(answer)
+            self.host.announce(answer)
 
     @writes
     def update_applications(
@@ -84,7 +84,7 @@ class Partition:
     ) -> None:
         """Take new applications in, answer the RM about them, then take applications away."""
         if submissions:
-            self.around.announce(add_applications(self._state, submissions))
+            self.host.announce(add_applications(self._state, submissions))
         for removal in removals:
             remove_application(self._state, removal)
 
@@ -100,7 +100,7 @@ class Partition:
         if limits:
             limit_executions(self._state, limits, rejections)
         if rejections:
-            self.around.announce(AllocationsRejected(tuple(rejections.values())))
+            self.host.announce(AllocationsRejected(tuple(rejections.values())))
         for release in releases:
             release_allocation(self._state, release)
 
@@ -130,11 +130,11 @@ class Partition:
         self._stopped = True
         state.state = next_object_state(state.state, ObjectEvent.STOP)
         now_ns = state.now_ns()
-        for seat in list(state.seats.values()):
+        for entry in list(state.entries.values()):
             try:
-                apply(state, seat, seat.application.fail("PartitionRemoved", now_ns))
+                apply(state, entry, entry.application.fail("PartitionRemoved", now_ns))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one, the others end
-                quarantine_application(state, seat.application_id, repr(error))
+                quarantine_application(state, entry.application_id, repr(error))
         for node in state.nodes.by_name():
             try:
                 remove_node(state, node)
@@ -152,19 +152,19 @@ class Partition:
         return run_cycle(self._state)
 
     @writes
-    def place_beside_others(self) -> SharedOutcome:
+    def place_concurrently(self) -> ConcurrentOutcome:
         """Place one ask while other threads do the same; by several at once only where the engine weaves."""
-        return place_beside_others(self._state)
+        return place_concurrently(self._state)
 
     @writes
     def work(self, cycles_max: int) -> bool:
         """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more."""
         state = self._state
-        if self.around.is_congested():
+        if self.host.is_congested():
             return False
         if all(run_cycle(state) is not CycleOutcome.NOTHING for _ in range(cycles_max)):
             return True
-        self.rest()
+        self.schedule_wakeups()
         return False
 
     @writes
@@ -182,7 +182,7 @@ class Partition:
         watch_quotas(self._state)
 
     @writes
-    def rest(self) -> None:
+    def schedule_wakeups(self) -> None:
         """Have the partition called where time alone may change an answer."""
         schedule_wakeups(self._state)
 
@@ -199,16 +199,16 @@ class Partition:
             preempt_over_quota(self._state)
 
     @writes
-    def next_look_ns(self) -> int | None:
+    def next_retry_ns(self) -> int | None:
         """Return when time alone may let something be placed, `None` if only a change can.
 
         It brings the orders of the queues up to date on its way.
         """
-        return next_look_ns(self._state)
+        return next_retry_ns(self._state)
 
     def flush(self) -> None:
         """Have the RM hear what was announced; for the owner, at the end of a turn."""
-        self.around.flush()
+        self.host.flush()
 
     # --------------------------------------------------------------------------------------- timers
 
@@ -230,19 +230,19 @@ class Partition:
 
 def _release_all(state: PartitionState) -> None:
     """Drop all applications, because the partition ends."""
-    handles = [seat.application for seat in state.seats.values()]
+    handles = [entry.application for entry in state.entries.values()]
     handles += state.completed.values()
     handles += [kept.application for kept in state.rejected.values()]
     for name in list(state.quarantine.applications):
         forget_quarantined(state, name)
-    for seat in list(state.seats.values()):
-        for record in seat.application.asks.waiting():
-            seat.remove_pending(record.ask)
-        state.unseat(seat)
+    for entry in list(state.entries.values()):
+        for record in entry.application.asks.waiting():
+            entry.remove_pending(record.ask)
+        state.remove_entry(entry)
     state.completed.clear()
     state.rejected.clear()
     for handle in handles:
-        state.around.release(handle)
+        state.host.release(handle)
 
 
 @final
@@ -267,7 +267,7 @@ class PartitionReports:
         """Return the ids of all applications that can be explained, sorted."""
         state = self._state
         ended = (application.application_id for application in state.completed.values())
-        return tuple(sorted({*state.seats, *state.rejected, *ended}))
+        return tuple(sorted({*state.entries, *state.rejected, *ended}))
 
     @reads
     def explain_ask(self, application_id: str, allocation_key: str) -> Explanation | None:

@@ -67,7 +67,7 @@ def partition_view(state: PartitionState) -> Document:
 
 
 def _application_counts(state: PartitionState) -> Json:
-    states = [seat.facts.state for seat in state.seats.values()]
+    states = [entry.facts.state for entry in state.entries.values()]
     states += [application.state() for application in state.completed.values()]
     states += [kept.application.state() for kept in state.rejected.values()]
     counts: dict[str, Json] = dict(sorted(Counter(entry.value for entry in states).items()))
@@ -90,13 +90,13 @@ def shown_nodes(state: PartitionState) -> tuple[ShownNode, ...]:
     To make the documents takes ten times as long. That is left to who asked, so that the partition is not
     kept from its work meanwhile.
     """
-    rows = [seat.node.facts() for seat in state.nodes.by_name()]
+    rows = [entry.node.facts() for entry in state.nodes.by_name()]
     names = {allocation.ask.application_id for facts in rows for allocation in facts.allocations}
     preempted = frozenset(
         (name, key)
-        for name, seat in state.seats.items()
+        for name, entry in state.entries.items()
         if name in names
-        for key in seat.application.allocations.preempted_keys()
+        for key in entry.application.allocations.preempted_keys()
     )
     return tuple(ShownNode(facts, preempted) for facts in rows)
 
@@ -131,7 +131,7 @@ def node_view(node: ShownNode) -> Document:
 
 def shown_applications(state: PartitionState) -> tuple[ShownApplication, ...]:
     """Copy what the ApplicationInfo documents are made of: of active, completed and rejected ones."""
-    applications = [state.seats[name].application for name in sorted(state.seats)]
+    applications = [state.entries[name].application for name in sorted(state.entries)]
     applications += [state.completed[serial] for serial in sorted(state.completed)]
     applications += [state.rejected[name].application for name in sorted(state.rejected)]
     return tuple(application.shown() for application in applications)

@@ -83,8 +83,7 @@ class AskWalk:
         "entries",
         "first",
         "is_whole",
-        "judged",
-        "look_ns",
+        "keys_of_others",
         "notes",
         "now_ns",
         "passed_over",
@@ -93,6 +92,7 @@ class AskWalk:
         "queue_path",
         "refusals",
         "reservations_on",
+        "retry_ns",
         "skipped",
         "unschedulable",
         "user_headroom",
@@ -110,7 +110,7 @@ class AskWalk:
         preemption: bool,
         backoff_count: int,
         reservations_on: bool = True,
-        judged: Collection[str] = (),
+        keys_of_others: Collection[str] = (),
         keeps_notes: bool = False,
     ) -> None:
         self.now_ns = now_ns
@@ -121,7 +121,7 @@ class AskWalk:
         self.preemption = preemption
         self.backoff_count = backoff_count
         self.reservations_on = reservations_on
-        self.judged = judged
+        self.keys_of_others = keys_of_others
         """The keys of asks that are judged elsewhere: they are passed over."""
         self.passed_over = False
         self.notes: list[tuple[str, str]] | None = [] if keeps_notes else None
@@ -132,7 +132,7 @@ class AskWalk:
         """Not only the group that goes first takes part."""
         self.current: tuple[AskRecord, AskGroup, CandidateKind, int | None] | None = None
         """The ask that the partition was given last."""
-        self.look_ns: int | None = None
+        self.retry_ns: int | None = None
         """When the next ask is old enough for a reservation."""
         self.unschedulable = 0
         self.backoff_due = False
@@ -175,7 +175,7 @@ def next_candidate(
         first = asks.first_group()
         walk.first = first
         walk.entries = [] if first is None else [(first.order, None, first, None)]
-        if walk.judged:
+        if walk.keys_of_others:
             _add_other_groups(walk, asks)
     elif walk.current is not None:
         if not walk.is_whole:
@@ -213,11 +213,11 @@ def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservatio
         record = group.find(order)
         if record is None:
             continue
-        if walk.judged and record.ask.allocation_key in walk.judged:
+        if walk.keys_of_others and record.ask.allocation_key in walk.keys_of_others:
             _pass_over(walk, record, group, kind, refused_to_ns)
             continue
         if kind is None:
-            kind = _judge(walk, record, group, task_groups)
+            kind = _kind_to_try(walk, record, group, task_groups)
         if kind is not None:
             walk.current = (record, group, kind, refused_to_ns)
             ask = record.ask
@@ -240,7 +240,7 @@ def _pass_over(
         _push(walk, (following.order, None, group, refused_to_ns))
 
 
-def _judge(
+def _kind_to_try(
     walk: AskWalk,
     record: AskRecord,
     group: AskGroup,
@@ -329,7 +329,7 @@ def _order_of(record: AskRecord) -> AskOrder:
 
 
 def _backs_off(walk: AskWalk, record: AskRecord, asks: PendingAsks) -> bool:
-    """Count an ask that found no node; tell whether that was one too many."""
+    """Count an ask that found no node; return whether that was one too many."""
     walk.unschedulable += 1
     if not walk.backoff_count or walk.unschedulable < walk.backoff_count:
         return False
@@ -357,7 +357,7 @@ def _next_reservable(
             return None
         due_ns = other.ask.created_at_ns + RESERVATION_DELAY_NS + 1
         if due_ns > walk.now_ns:  # Those behind it are younger still.
-            walk.look_ns = due_ns if walk.look_ns is None else min(walk.look_ns, due_ns)
+            walk.retry_ns = due_ns if walk.retry_ns is None else min(walk.retry_ns, due_ns)
             return None
         if not reservations.node_of(other.ask.allocation_key):
             return other

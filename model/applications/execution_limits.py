@@ -64,7 +64,7 @@ class ExecutionLimits:
         self._due_ns.pop(allocation_key, None)
 
     def is_limited(self, allocation_key: str) -> bool:
-        """Tell whether an ask is limited."""
+        """Return whether an ask is limited."""
         return allocation_key in self._allowed_ns
 
     def running(self) -> frozenset[str]:

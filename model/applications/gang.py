@@ -64,7 +64,7 @@ class GangSettings:
         return now_ns + timeout_ns
 
     def is_complete(self, placeholders: Resource) -> bool:
-        """Tell whether the placeholders that are placed are all that were announced."""
+        """Return whether the placeholders that are placed are all that were announced."""
         return equals(placeholders, self.placeholder_ask)
 
 

@@ -67,10 +67,10 @@ class Life:
         self.log.append((now_ns, entered))
         if entered is ApplicationState.RUNNING and self.started_at_ns is None:
             self.started_at_ns = now_ns
-        told = text or event.value
+        message = text or event.value
         if text or entered is not ApplicationState.FAILED:
-            self.last_text = told
-        effects.append(StateEntered(left, entered, told, now_ns))
+            self.last_text = message
+        effects.append(StateEntered(left, entered, message, now_ns))
         self._watch_running(now_ns, effects)
         timeout_ns = _STATE_TIMEOUT_NS.get(entered)
         if timeout_ns is not None:
@@ -106,7 +106,7 @@ class Life:
         self._timers.pop(kind, None)
 
     def has_timer(self, kind: TimerKind) -> bool:
-        """Tell whether a timer runs."""
+        """Return whether a timer runs."""
         return kind in self._timers
 
     def take_timer(self, kind: TimerKind, generation: int) -> bool:

@@ -154,7 +154,7 @@ class AskGroup(OrderedList[AskRecord]):
         self.apart.remove(record)
 
     def was_attempted(self, record: AskRecord) -> bool:
-        """Tell whether scheduling looked for room for the ask or for one that stands for it."""
+        """Return whether scheduling looked for room for the ask or for one that stands for it."""
         return record.attempted or (self.attempted_until is not None and record.order <= self.attempted_until)
 
 
@@ -331,7 +331,7 @@ class PendingAsks:
 
 
 def has_own_answer(record: AskRecord, reserved_node: str, now_ns: int) -> bool:
-    """Tell whether an ask may be answered otherwise than one that preemption has never looked at."""
+    """Return whether an ask may be answered otherwise than one that preemption has never looked at."""
     checked_ns = record.preemption_checked_ns
     recent = checked_ns is not None and now_ns < checked_ns + CHECK_INTERVAL_NS
     return recent or record.preemption_triggered or bool(reserved_node)

@@ -69,7 +69,7 @@ class AccessControlList:
         )
 
     def allows(self, user: str, groups: Sequence[str]) -> bool:
-        """Tell whether a user is allowed, by name or by one of the user's groups."""
+        """Return whether a user is allowed, by name or by one of the user's groups."""
         return self.everyone or user in self.users or any(group in self.groups for group in groups)
 
 

@@ -53,7 +53,7 @@ def partition_name(document: PartitionDocument) -> str:
 
 
 def has_root(document: PartitionDocument) -> bool:
-    """Tell whether the top queue of a partition is written down: it is alone and called root, in any case."""
+    """Return whether the top queue of a partition is written down: alone, and called root in any case."""
     queues = document.queues or ()
     return len(queues) == 1 and queues[0].name.lower() == ROOT
 

@@ -29,20 +29,20 @@ _RULE: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 
 
 def is_queue_name(text: str) -> bool:
-    """Tell whether a text can be the name of a queue (not its path: there are no dots)."""
+    """Return whether a text can be the name of a queue (not its path: there are no dots)."""
     return _QUEUE.fullmatch(text) is not None
 
 
 def is_user_name(text: str) -> bool:
-    """Tell whether a text can be a user in limits and filters; those of access lists are stricter."""
+    """Return whether a text can be a user in limits and filters; those of access lists are stricter."""
     return _USER.fullmatch(text) is not None
 
 
 def is_group_name(text: str) -> bool:
-    """Tell whether a text can be a group in limits and filters; those of access lists are stricter."""
+    """Return whether a text can be a group in limits and filters; those of access lists are stricter."""
     return _GROUP.fullmatch(text) is not None
 
 
 def is_rule_name(text: str) -> bool:
-    """Tell whether a text can be the name of a placement rule, known or not."""
+    """Return whether a text can be the name of a placement rule, known or not."""
     return _RULE.fullmatch(text) is not None

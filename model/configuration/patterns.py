@@ -49,7 +49,7 @@ class PatternError(LicorneError):
 
 
 def is_pattern(text: str) -> bool:
-    """Tell whether a filter entry is meant as a regular expression: a name has none of these characters."""
+    """Return whether a filter entry is meant as a regular expression: a name has none of these characters."""
     return not _SPECIAL.isdisjoint(text)
 
 

@@ -151,7 +151,7 @@ PROPERTIES: Final = tuple(_READERS)
 
 
 def reads(name: str, text: str) -> bool:
-    """Tell whether a property has a readable value; one that is unreadable counts as not set."""
+    """Return whether a property has a readable value; one that is unreadable counts as not set."""
     return _READERS[name](text) is not None
 
 

@@ -88,11 +88,11 @@ def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[s
     warnings: list[RuleFinding] = []
     partitions = _read(text, errors, warnings)
     warnings.extend(type_effects(partitions, node_types))
-    told = _problems(warnings, source)
+    problems = _problems(warnings, source)
     config = None
     if not errors:
-        config = SchedulerConfig(partitions=partitions, checksum=checksum(text), text=text, warnings=told)
-    return Report(config, _problems(errors, source), told)
+        config = SchedulerConfig(partitions=partitions, checksum=checksum(text), text=text, warnings=problems)
+    return Report(config, _problems(errors, source), problems)
 
 
 def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOURCE) -> tuple[Problem, ...]:

@@ -83,7 +83,7 @@ class ChildTemplateConfig:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the template says nothing, and is as good as none."""
+        """Return whether the template says nothing, and is as good as none."""
         maps = (self.properties, self.guaranteed, self.max)
         return self.max_applications == 0 and not any(
             name and text for texts in maps for name, text in texts.items()
@@ -118,7 +118,7 @@ class QueueConfig:
 
     @property
     def is_leaf(self) -> bool:
-        """Tell whether the queue made of this holds applications: it is no parent and has no queues."""
+        """Return whether the queue made of this holds applications: it is no parent and has no queues."""
         return not self.parent and not self.queues
 
 

@@ -14,17 +14,17 @@ from .quotas import queue_quota_blockers, user_quota_blockers
 if TYPE_CHECKING:
     from ..applications.pending_asks import AskShape
     from ..applications.report import ApplicationReport, WaitingAsk
-    from ..nodes.order import NodeSeat
+    from ..nodes.order import NodeEntry
     from ..queues.queue import Queue
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
     from ..values.users import User
     from .node_summary import NodeSummary
 
-__all__ = ["AskJudge", "Judgement"]
+__all__ = ["AskChecker", "AskObstacles"]
 
 
-class Judgement(NamedTuple):
+class AskObstacles(NamedTuple):
     """What stands in the way of an ask, and what the nodes say; `None` where they are not asked."""
 
     blockers: tuple[Blocker, ...]
@@ -32,7 +32,7 @@ class Judgement(NamedTuple):
 
 
 @final
-class AskJudge:
+class AskChecker:
     """Puts every check of the cycle to the asks of one application; those of one shape share an answer.
 
     Args:
@@ -52,27 +52,27 @@ class AskJudge:
         self._quotas: dict[AskShape, tuple[Blocker, ...]] = {}
         self._nodes: dict[AskShape, NodeSummary] = {}
 
-    def judge_waiting(self, waiting: WaitingAsk, report: ApplicationReport) -> Judgement:
+    def check_waiting(self, waiting: WaitingAsk, report: ApplicationReport) -> AskObstacles:
         """Judge an ask that waits, with what the last walk noted of it."""
         ask = waiting.ask
         if waiting.waits_for_placeholder:
-            return Judgement((_waits_for_placeholder(ask, report),), None)
-        judgement = self.judge(ask, reserved_node=waiting.reserved_node)
-        refused = self._refused_by_predicates(waiting, judgement)
+            return AskObstacles((_waits_for_placeholder(ask, report),), None)
+        obstacles = self.check(ask, reserved_node=waiting.reserved_node)
+        refused = self._refused_by_predicates(waiting, obstacles)
         if refused is None:
-            return judgement
-        return Judgement((*judgement.blockers, refused), judgement.nodes)
+            return obstacles
+        return AskObstacles((*obstacles.blockers, refused), obstacles.nodes)
 
-    def judge(self, ask: Ask, *, reserved_node: str = "") -> Judgement:
+    def check(self, ask: Ask, *, reserved_node: str = "") -> AskObstacles:
         """Judge an ask without the RM's predicates; `reserved_node` is the empty text for none."""
         quotas = self._quotas_for(ask)
         if ask.required_node:
-            return Judgement((*quotas, *self._required_node(ask, reserved_node)), None)
+            return AskObstacles((*quotas, *self._required_node(ask, reserved_node)), None)
         nodes = self._summary(ask, reserved_node)
         if nodes.with_room:
-            return Judgement(quotas, nodes)
+            return AskObstacles(quotas, nodes)
         blocker = Blocker(reason=RefusalReason.NO_NODE_FITS, kind=SubjectKind.NODES, subject="")
-        return Judgement((*quotas, blocker), nodes)
+        return AskObstacles((*quotas, blocker), nodes)
 
     def _quotas_for(self, ask: Ask) -> tuple[Blocker, ...]:
         shape = shape_of(ask)
@@ -112,12 +112,12 @@ class AskJudge:
             ),
         )
 
-    def _refused_by_predicates(self, waiting: WaitingAsk, judgement: Judgement) -> Blocker | None:
+    def _refused_by_predicates(self, waiting: WaitingAsk, obstacles: AskObstacles) -> Blocker | None:
         """Return what the RM said of the nodes with room, in the last walk that came to the ask."""
-        if self._state.around.predicates is None:
+        if self._state.host.predicates is None:
             return None
-        nodes = judgement.nodes
-        has_room = bool(nodes.with_room) if nodes is not None else not judgement.blockers
+        nodes = obstacles.nodes
+        has_room = bool(nodes.with_room) if nodes is not None else not obstacles.blockers
         for refusal in waiting.refusals:
             if refusal.reason is RefusalReason.PREDICATES and has_room:
                 return Blocker(
@@ -144,7 +144,7 @@ def _waits_for_placeholder(ask: Ask, report: ApplicationReport) -> Blocker:
     )
 
 
-def _other_holders(node: NodeSeat, ask: Ask, reserved_node: str) -> tuple[str, ...]:
+def _other_holders(node: NodeEntry, ask: Ask, reserved_node: str) -> tuple[str, ...]:
     """Return the asks that hold a required node against this one."""
     if not node.reserved or reserved_node == node.node_id:
         return ()

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from ..applications.report import WaitingAsk
 from ..applications.state import ApplicationState
-from ..queues.seat import Seat
+from ..queues.application_entry import ApplicationEntry
 from ..requests.allocations import ask_of, submission_refusal
 from ..requests.applications import QuotaTags, Refused, decide, gang_refusal, make_application, quota_tags
-from .asks import AskJudge
-from .explain import described, seat_blockers
+from .asks import AskChecker
+from .explain import described, entry_blockers
 from .places import application_place, place_in
 from .values import AskStatus
 
@@ -98,69 +98,71 @@ def dry_run_application(
         rejection=gang_refusal(submission, queue) or "",
     )
     application = make_application(state, submission, decision.user, path)
-    seat = Seat(application, application.application_id, decision.user, queue, application.facts())
+    entry = ApplicationEntry(
+        application, application.application_id, decision.user, queue, application.facts()
+    )
     if run.rejection or ask is None:
-        return replace(run, blockers=tuple(seat_blockers(state, seat, is_starting=True)))
+        return replace(run, blockers=tuple(entry_blockers(state, entry, is_starting=True)))
     refusal = submission_refusal(state, ask, is_application_new=True)
     if refusal is not None:
         return replace(run, rejection=refusal)
     answer, _ = application.asks.add([ask_of(ask, state.now_ns())], state.now_ns())
-    seat.facts = answer.facts
+    entry.facts = answer.facts
     report = application.report()
     return replace(
         run,
-        place=application_place(queue, seat, is_new=True),
-        blockers=tuple(seat_blockers(state, seat)),
-        ask=_judged(state, seat, report.waiting[0], report),
+        place=application_place(queue, entry, is_new=True),
+        blockers=tuple(entry_blockers(state, entry)),
+        ask=_checked(state, entry, report.waiting[0], report),
     )
 
 
 def dry_run_ask(state: PartitionState, submission: AllocationSubmission) -> DryRun | None:
     """Find out where a new ask of an active application would go; `None` if there is no such application."""
-    seat = state.seats.get(submission.application_id)
-    if seat is None:
+    entry = state.entries.get(submission.application_id)
+    if entry is None:
         return None
-    path = seat.queue.path
+    path = entry.queue.path
     run = DryRun(
         time_ns=state.now_ns(),
         partition=state.name,
-        application_id=seat.application_id,
+        application_id=entry.application_id,
         is_new=False,
-        user=seat.user,
-        limit_group=state.limits.group_of(path, seat.application_id, seat.user) or "",
+        user=entry.user,
+        limit_group=state.limits.group_of(path, entry.application_id, entry.user) or "",
         queue_path=path,
-        place=application_place(seat.queue, seat),
+        place=application_place(entry.queue, entry),
     )
     refusal = submission_refusal(state, submission)
-    if refusal is None and seat.application.asks.knows(submission.allocation_key):
-        refusal = f"application {seat.application_id} has {submission.allocation_key} already"
+    if refusal is None and entry.application.asks.knows(submission.allocation_key):
+        refusal = f"application {entry.application_id} has {submission.allocation_key} already"
     if refusal is not None:
         return replace(run, rejection=refusal)
-    report = seat.application.report()
+    report = entry.application.report()
     ask = ask_of(submission, state.now_ns())
     waits = not ask.placeholder and any(
         group.name == ask.task_group_name and group.placeholders > group.replaced + group.ended
         for group in report.task_groups
     )
     waiting = WaitingAsk(ask=ask, waits_for_placeholder=waits, reserved_node="", refusals=(), noted=())
-    is_starting = seat.facts.state is ApplicationState.NEW
+    is_starting = entry.facts.state is ApplicationState.NEW
     return replace(
         run,
-        blockers=tuple(seat_blockers(state, seat, is_starting=is_starting)),
-        ask=_judged(state, seat, waiting, report),
+        blockers=tuple(entry_blockers(state, entry, is_starting=is_starting)),
+        ask=_checked(state, entry, waiting, report),
     )
 
 
-def _judged(
-    state: PartitionState, seat: Seat, waiting: WaitingAsk, report: ApplicationReport
+def _checked(
+    state: PartitionState, entry: ApplicationEntry, waiting: WaitingAsk, report: ApplicationReport
 ) -> AskExplanation:
-    judge = AskJudge(state, seat.queue, seat.application_id, seat.user)
-    judgement = judge.judge_waiting(waiting, report)
+    checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
+    obstacles = checker.check_waiting(waiting, report)
     return replace(
         described(waiting.ask, AskStatus.WAITING),
         place=_place_among(waiting.ask, report),
-        blockers=judgement.blockers,
-        nodes=judgement.nodes,
+        blockers=obstacles.blockers,
+        nodes=obstacles.nodes,
     )
 
 
@@ -177,7 +179,7 @@ def _place_among(ask: Ask, report: ApplicationReport) -> Place:
 
 def _queue_for(state: PartitionState, path: str) -> Queue:
     """Return a queue, or a sketch of one that does not exist."""
-    queue = state.tree.find(path) or state.tree.sketch(path)
+    queue = state.tree.find(path) or state.tree.preview(path)
     assert not isinstance(queue, str), f"{queue}: please report"
     return queue
 

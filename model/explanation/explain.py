@@ -10,7 +10,7 @@ from ..configuration.queue_properties import BACKOFF
 from ..resources.comparisons import is_zero
 from ..values.object_state import ObjectState
 from ..values.refusals import RefusalReason
-from .asks import AskJudge
+from .asks import AskChecker
 from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places
 from .quotas import application_count_blockers
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ..applications.application import Application
     from ..applications.report import ApplicationReport
     from ..placement.requests import RuleOutcome
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..queues.seat import Seat
     from ..state.partition_state import PartitionState
     from ..state.preemption_log import PreemptionRecord
     from ..values.allocation import Ask
 
-__all__ = ["described", "explain", "seat_blockers"]
+__all__ = ["described", "entry_blockers", "explain"]
 
 _ASK_ORDER = "the higher priority first, then the earlier creation"
 
@@ -41,23 +41,23 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
         application_id: An application that is active, or was rejected or ended within three days.
         only_key: Explain this ask alone: the others cost time where there are many.
     """
-    seat = state.seats.get(application_id)
-    if seat is None:
+    entry = state.entries.get(application_id)
+    if entry is None:
         return _explain_past(state, application_id, only_key)
-    report = seat.application.report()
-    leaf = seat.queue
-    place = application_place(leaf, seat)
-    basis = _basis(state, seat.application, report, only_key)
+    report = entry.application.report()
+    leaf = entry.queue
+    place = application_place(leaf, entry)
+    basis = _basis(state, entry.application, report, only_key)
     return replace(
         basis,
-        user=seat.user,
+        user=entry.user,
         queue_path=leaf.path,
-        limit_group=state.limits.group_of(leaf.path, application_id, seat.user) or "",
+        limit_group=state.limits.group_of(leaf.path, application_id, entry.user) or "",
         is_draining=leaf.is_draining,
-        blockers=tuple(seat_blockers(state, seat)) if report.waiting else (),
+        blockers=tuple(entry_blockers(state, entry)) if report.waiting else (),
         places=() if place is None else (place, *queue_places(leaf)),
-        gang=_gang(seat.application, report),
-        asks=(*_waiting(state, seat, report, only_key), *_held(report, only_key)),
+        gang=_gang(entry.application, report),
+        asks=(*_waiting(state, entry, report, only_key), *_held(report, only_key)),
     )
 
 
@@ -69,7 +69,7 @@ def _partition_blockers(state: PartitionState) -> Iterator[Blocker]:
     found = {
         RefusalReason.PARTITION_STOPPED: state.state is ObjectState.STOPPED,
         RefusalReason.NO_CAPACITY: state.tree.root.maximum is None,
-        RefusalReason.CONGESTED: state.around.is_congested(),
+        RefusalReason.CONGESTED: state.host.is_congested(),
     }
     for reason, stands_in_the_way in found.items():
         if stands_in_the_way:
@@ -94,25 +94,27 @@ def _queue_blockers(leaf: Queue) -> Iterator[Blocker]:
             )
 
 
-def seat_blockers(state: PartitionState, seat: Seat, *, is_starting: bool = False) -> Iterator[Blocker]:
+def entry_blockers(
+    state: PartitionState, entry: ApplicationEntry, *, is_starting: bool = False
+) -> Iterator[Blocker]:
     """Walk what stands in the way of all asks of an application.
 
     Args:
         state: The partition.
-        seat: The application; it may have no seat in its leaf yet.
+        entry: The application; it may have no seat in its leaf yet.
         is_starting: It would begin with its first ask.
     """
-    leaf = seat.queue
+    leaf = entry.queue
     yield from _partition_blockers(state)
     yield from _queue_blockers(leaf)
-    if is_starting or seat.facts.state is ApplicationState.ACCEPTED:
-        yield from application_count_blockers(state, leaf, seat.application_id, seat.user)
-    until_ns = seat.backoff_until_ns
+    if is_starting or entry.facts.state is ApplicationState.ACCEPTED:
+        yield from application_count_blockers(state, leaf, entry.application_id, entry.user)
+    until_ns = entry.backoff_until_ns
     if until_ns is not None and until_ns > state.now_ns():
         yield Blocker(
             reason=RefusalReason.BACKOFF,
             kind=SubjectKind.APPLICATION,
-            subject=seat.application_id,
+            subject=entry.application_id,
             detail=f"{leaf.settings.backoff_count} of its asks found no node",
             position=leaf.positions.get(f"properties.{BACKOFF}"),
             until_ns=until_ns,
@@ -183,20 +185,20 @@ def _basis(
 
 
 def _waiting(
-    state: PartitionState, seat: Seat, report: ApplicationReport, only_key: str | None
+    state: PartitionState, entry: ApplicationEntry, report: ApplicationReport, only_key: str | None
 ) -> Iterator[AskExplanation]:
-    judge = AskJudge(state, seat.queue, seat.application_id, seat.user)
+    checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
     keys = [waiting.ask.allocation_key for waiting in report.waiting]
     for index, waiting in enumerate(report.waiting):
         if only_key not in (None, keys[index]):
             continue
-        judgement = judge.judge_waiting(waiting, report)
+        obstacles = checker.check_waiting(waiting, report)
         yield replace(
             described(waiting.ask, AskStatus.WAITING),
             reserved_node=waiting.reserved_node,
-            place=place_in(keys, index, seat.application_id, _ASK_ORDER),
-            blockers=judgement.blockers,
-            nodes=judgement.nodes,
+            place=place_in(keys, index, entry.application_id, _ASK_ORDER),
+            blockers=obstacles.blockers,
+            nodes=obstacles.nodes,
             noted=waiting.noted,
         )
 

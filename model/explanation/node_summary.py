@@ -13,7 +13,7 @@ from .blockers import Lack, lacks_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..nodes.order import NodeSeat
+    from ..nodes.order import NodeEntry
     from ..resources.resource import Resource
 
 __all__ = [
@@ -77,21 +77,21 @@ class NodeSummary:
     nearest: NearMiss | None
 
 
-def obstacle_of(seat: NodeSeat, resource: Resource, *, own: bool = False) -> NodeObstacle | None:
+def obstacle_of(entry: NodeEntry, resource: Resource, *, own: bool = False) -> NodeObstacle | None:
     """Return why a node does not take an ask, `None` if it does: what `NodeOrder.fitting` asks of it.
 
     Args:
-        seat: The node.
+        entry: The node.
         resource: What the ask wants.
         own: The node is reserved for this very ask.
     """
-    if not fits(seat.capacity, resource):
+    if not fits(entry.capacity, resource):
         return NodeObstacle.TOO_SMALL
-    if not seat.schedulable:
+    if not entry.schedulable:
         return NodeObstacle.UNSCHEDULABLE
-    if not fits(seat.available, resource):
+    if not fits(entry.available, resource):
         return NodeObstacle.NO_ROOM
-    return NodeObstacle.RESERVED if seat.reserved and not own else None
+    return NodeObstacle.RESERVED if entry.reserved and not own else None
 
 
 def node_lacks(resource: Resource, room: Resource, capacity: Resource) -> tuple[Lack, ...]:
@@ -103,7 +103,7 @@ def node_lacks(resource: Resource, room: Resource, capacity: Resource) -> tuple[
     )
 
 
-def summarise(nodes: Iterable[NodeSeat], resource: Resource, *, own_node: str = "") -> NodeSummary:
+def summarise(nodes: Iterable[NodeEntry], resource: Resource, *, own_node: str = "") -> NodeSummary:
     """Ask every node, in scheduling order.
 
     Args:
@@ -111,41 +111,43 @@ def summarise(nodes: Iterable[NodeSeat], resource: Resource, *, own_node: str = 
         resource: What the ask wants.
         own_node: The node that is reserved for the ask, or the empty text.
     """
-    refusing: dict[NodeObstacle, list[NodeSeat]] = {obstacle: [] for obstacle in NodeObstacle}
-    willing: list[NodeSeat] = []
-    for seat in nodes:
-        obstacle = obstacle_of(seat, resource, own=seat.node_id == own_node)
-        (willing if obstacle is None else refusing[obstacle]).append(seat)
-    first = next((seat for seat in willing if seat.node_id == own_node), willing[0] if willing else None)
+    refusing: dict[NodeObstacle, list[NodeEntry]] = {obstacle: [] for obstacle in NodeObstacle}
+    willing: list[NodeEntry] = []
+    for entry in nodes:
+        obstacle = obstacle_of(entry, resource, own=entry.node_id == own_node)
+        (willing if obstacle is None else refusing[obstacle]).append(entry)
+    first = next((entry for entry in willing if entry.node_id == own_node), willing[0] if willing else None)
     return NodeSummary(
         total=len(willing) + sum(map(len, refusing.values())),
         with_room=len(willing),
         first="" if first is None else first.node_id,
-        tallies=tuple(_tally(obstacle, seats, resource) for obstacle, seats in refusing.items() if seats),
+        tallies=tuple(
+            _tally(obstacle, entries, resource) for obstacle, entries in refusing.items() if entries
+        ),
         nearest=_nearest(refusing[NodeObstacle.NO_ROOM], resource),
     )
 
 
-def _tally(obstacle: NodeObstacle, seats: list[NodeSeat], resource: Resource) -> NodeTally:
+def _tally(obstacle: NodeObstacle, entries: list[NodeEntry], resource: Resource) -> NodeTally:
     types: dict[str, int] = {}
     if obstacle in (NodeObstacle.TOO_SMALL, NodeObstacle.NO_ROOM):
-        for seat in seats:
-            room = seat.capacity if obstacle is NodeObstacle.TOO_SMALL else seat.available
-            for lack in node_lacks(resource, room, seat.capacity):
+        for entry in entries:
+            room = entry.capacity if obstacle is NodeObstacle.TOO_SMALL else entry.available
+            for lack in node_lacks(resource, room, entry.capacity):
                 types[lack.name] = types.get(lack.name, 0) + 1
-    shown = seats[:EXAMPLES_MAX]
+    shown = entries[:EXAMPLES_MAX]
     held = obstacle is NodeObstacle.RESERVED
     return NodeTally(
         obstacle=obstacle,
-        nodes=len(seats),
+        nodes=len(entries),
         types=tuple(sorted(types.items())),
-        examples=tuple(seat.node_id for seat in shown),
-        reserved_for=tuple(key for seat in shown for key in seat.node.facts().reservations) if held else (),
+        examples=tuple(entry.node_id for entry in shown),
+        reserved_for=tuple(key for entry in shown for key in entry.node.facts().reservations) if held else (),
     )
 
 
-def _nearest(seats: list[NodeSeat], resource: Resource) -> NearMiss | None:
-    if not seats:
+def _nearest(entries: list[NodeEntry], resource: Resource) -> NearMiss | None:
+    if not entries:
         return None
-    best = min(seats, key=lambda seat: (fit_score(seat.available, resource), seat.key))
+    best = min(entries, key=lambda entry: (fit_score(entry.available, resource), entry.key))
     return NearMiss(node_id=best.node_id, lacks=node_lacks(resource, best.available, best.capacity))

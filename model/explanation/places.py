@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..configuration.positions import Position
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..queues.seat import Seat
 
 __all__ = ["AHEAD_MAX", "Place", "application_place", "place_in", "queue_places"]
 
@@ -60,19 +60,19 @@ def place_in(
     )
 
 
-def application_place(leaf: Queue, seat: Seat, *, is_new: bool = False) -> Place | None:
+def application_place(leaf: Queue, entry: ApplicationEntry, *, is_new: bool = False) -> Place | None:
     """Return the place of an application in its leaf, `None` while nothing of it waits.
 
     Args:
         leaf: The leaf.
-        seat: The application.
+        entry: The application.
         is_new: It is not in the leaf, and the place is the one that it would have.
     """
-    ranked = leaf.seats.ranked(leaf, seat) if is_new else leaf.seats.ranked(leaf)
+    ranked = leaf.entries.ranked(leaf, entry) if is_new else leaf.entries.ranked(leaf)
     names = [other.application_id for other in ranked]
-    if seat.application_id not in names:
+    if entry.application_id not in names:
         return None
-    index = names.index(seat.application_id)
+    index = names.index(entry.application_id)
     settings = (APPLICATION_SORT_POLICY, APPLICATION_SORT_PRIORITY)
     found = [leaf.positions.get(f"properties.{name}") for name in settings]
     position = next((position for position in found if position is not None), None)

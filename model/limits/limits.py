@@ -153,7 +153,7 @@ class Limits:
         return None
 
     def limits_group_at(self, queue_path: str, group: str) -> bool:
-        """Tell whether a group is limited at a queue or above it."""
+        """Return whether a group is limited at a queue or above it."""
         return any(self.limit_of("group", group, path)[0] is not None for path in levels(queue_path))
 
 

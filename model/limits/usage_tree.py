@@ -74,7 +74,7 @@ class _Node:
         self.wildcard = False
 
     def is_unused(self) -> bool:
-        """Tell whether nothing needs this node: no queue below, no application, no usage, no limit."""
+        """Return whether nothing needs this node: no queue below, no application, no usage, no limit."""
         return not (self.children or self.applications or self.usage or self.limit)
 
     def view(self) -> Document:
@@ -181,7 +181,7 @@ class UsageTree:
             self._drop_unused(node)
 
     def is_running(self, application_id: str) -> bool:
-        """Tell whether an application counts as running."""
+        """Return whether an application counts as running."""
         return application_id in self._root.applications
 
     @property
@@ -195,11 +195,11 @@ class UsageTree:
         return tuple(sorted(self._root.applications))
 
     def is_bare(self) -> bool:
-        """Tell whether nothing is left but an unused root."""
+        """Return whether nothing is left but an unused root."""
         return self._root.is_unused()
 
     def is_idle(self) -> bool:
-        """Tell whether nothing runs and nothing is limited; queues may still be listed."""
+        """Return whether nothing runs and nothing is limited; queues may still be listed."""
         return not self._root.applications and all(node.limit is None for node in self._nodes.values())
 
     # ---------------------------------------------------------------------------- what limits it
@@ -236,7 +236,7 @@ class UsageTree:
         return Resource(headroom) if headroom else None
 
     def can_run(self, queue_path: str, application_id: str) -> bool:
-        """Tell whether an application runs already, or may be one more, at each level."""
+        """Return whether an application runs already, or may be one more, at each level."""
         node = self._nodes.get(queue_path) or self._grow(queue_path)
         for level in node.chain:
             limit = level.limit

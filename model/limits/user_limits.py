@@ -192,7 +192,7 @@ class UserLimits:
 
     @writes
     def can_run(self, queue_path: str, application_id: str, user: User) -> bool:
-        """Tell whether the numbers of applications of its user and its group let an application run."""
+        """Return whether the numbers of applications of its user and its group let an application run."""
         account, link = self._open(queue_path, application_id, user)
         account.tree.touch(queue_path)
         if not self._limits:
@@ -348,7 +348,7 @@ class UserLimits:
 
 
 def _is_kept(account: UserAccount) -> bool:
-    """Tell whether a user is still listed.
+    """Return whether a user is still listed.
 
     A user of whom nothing is left but the root goes at once, even while applications wait, as in the
     recorded core: the next look at one of them opens the books again. One with listed queues goes when no

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from .node import Node
 
-__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "NodeSeat"]
+__all__ = ["DEFAULT_WEIGHTS", "NodeEntry", "NodeOrder"]
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
@@ -39,7 +39,7 @@ _CLOSED_MAX: Final = 256
 
 
 @final
-class NodeSeat:
+class NodeEntry:
     """What the partition knows of one node, from the answers that the node gave."""
 
     __slots__ = (
@@ -76,11 +76,11 @@ class NodeSeat:
 class _Block:
     """Some neighbouring seats, in order."""
 
-    __slots__ = ("is_exact", "keys", "room", "seats")
+    __slots__ = ("entries", "is_exact", "keys", "room")
 
-    def __init__(self, keys: list[tuple[float, str]], seats: list[NodeSeat]) -> None:
+    def __init__(self, keys: list[tuple[float, str]], entries: list[NodeEntry]) -> None:
         self.keys = keys
-        self.seats = seats
+        self.entries = entries
         self.room: dict[str, int] | None = None
         """Per type the most that a usable seat has, or more; `None` when it must be measured again."""
         self.is_exact = False
@@ -89,9 +89,9 @@ class _Block:
     def measure(self) -> dict[str, int]:
         """Return and keep the most that any usable seat has available, per type."""
         room: dict[str, int] = {}
-        for seat in self.seats:
-            if seat.schedulable and not seat.reserved:
-                for name, quantity in seat.available.items():
+        for entry in self.entries:
+            if entry.schedulable and not entry.reserved:
+                for name, quantity in entry.available.items():
                     if quantity > room.get(name, 0):
                         room[name] = quantity
         self.room = room
@@ -99,7 +99,7 @@ class _Block:
         return room
 
     def may_fit(self, resource: Resource) -> bool:
-        """Tell whether some node here may have room, `False` if none can."""
+        """Return whether some node here may have room, `False` if none can."""
         room = self.room
         if room is None:
             room = self.measure()
@@ -108,18 +108,18 @@ class _Block:
                 return False
         return True
 
-    def insert(self, seat: NodeSeat) -> None:
+    def insert(self, entry: NodeEntry) -> None:
         """Put a seat in its place; the room is widened rather than measured."""
-        index = bisect_left(self.keys, seat.key)
-        self.keys.insert(index, seat.key)
-        self.seats.insert(index, seat)
-        self.widen(seat)
+        index = bisect_left(self.keys, entry.key)
+        self.keys.insert(index, entry.key)
+        self.entries.insert(index, entry)
+        self.widen(entry)
 
-    def widen(self, seat: NodeSeat) -> None:
+    def widen(self, entry: NodeEntry) -> None:
         """Count what a seat in this block has available."""
         room = self.room
-        if room is not None and seat.schedulable and not seat.reserved:
-            for name, quantity in seat.available.items():
+        if room is not None and entry.schedulable and not entry.reserved:
+            for name, quantity in entry.available.items():
                 if quantity > room.get(name, 0):
                     room[name] = quantity
 
@@ -129,7 +129,7 @@ class _Block:
         index = bisect_left(self.keys, key)
         assert self.keys[index] == key, f"node {key} is not where its key says: please report"
         del self.keys[index]
-        del self.seats[index]
+        del self.entries[index]
 
 
 @final
@@ -139,7 +139,7 @@ class NodeOrder:
     def __init__(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
         self._blocks: list[_Block] = []
         self._last_keys: list[tuple[float, str]] = []
-        self._seats: dict[str, NodeSeat] = {}
+        self._entries: dict[str, NodeEntry] = {}
         self.gains = 0
         """Counts the changes after which some node may have room that had none."""
         self.closed: dict[Resource, None] = {}
@@ -147,20 +147,20 @@ class NodeOrder:
         self._order_by(policy, weights)
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._entries)
 
-    def __iter__(self) -> Iterator[NodeSeat]:
+    def __iter__(self) -> Iterator[NodeEntry]:
         """Walk all seats in order, usable or not."""
         for block in self._blocks:
-            yield from block.seats
+            yield from block.entries
 
-    def get(self, node_id: str) -> NodeSeat | None:
+    def get(self, node_id: str) -> NodeEntry | None:
         """Return the seat of a node, if it is known."""
-        return self._seats.get(node_id)
+        return self._entries.get(node_id)
 
-    def by_name(self) -> list[NodeSeat]:
+    def by_name(self) -> list[NodeEntry]:
         """Return all seats ordered by node id."""
-        return [self._seats[name] for name in sorted(self._seats)]
+        return [self._entries[name] for name in sorted(self._entries)]
 
     @writes
     def set_policy(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
@@ -177,130 +177,130 @@ class NodeOrder:
     # ---------------------------------------------------------------------------------- changes
 
     @writes
-    def add(self, seat: NodeSeat) -> None:
+    def add(self, entry: NodeEntry) -> None:
         """Take a node in."""
-        assert seat.node_id not in self._seats, f"node {seat.node_id} is known: please report"
-        self._seats[seat.node_id] = seat
-        seat.key = (self._score(seat), seat.node_id)
-        self._insert(seat)
-        self._open(seat)
+        assert entry.node_id not in self._entries, f"node {entry.node_id} is known: please report"
+        self._entries[entry.node_id] = entry
+        entry.key = (self._score(entry), entry.node_id)
+        self._insert(entry)
+        self._open(entry)
 
     @writes
-    def remove(self, node_id: str) -> NodeSeat:
+    def remove(self, node_id: str) -> NodeEntry:
         """Take a node out."""
-        seat = self._seats.pop(node_id)
-        self._discard(seat)
-        return seat
+        entry = self._entries.pop(node_id)
+        self._discard(entry)
+        return entry
 
     @writes
-    def take(self, seat: NodeSeat, available: Resource) -> None:
+    def take(self, entry: NodeEntry, available: Resource) -> None:
         """Note that a node has less available than before."""
-        seat.available = available
-        self._place_anew(seat)
+        entry.available = available
+        self._place_anew(entry)
 
     @writes
-    def give(self, seat: NodeSeat, available: Resource) -> None:
+    def give(self, entry: NodeEntry, available: Resource) -> None:
         """Note that a node may have more available than before."""
-        seat.available = available
-        self._place_anew(seat)
-        self._open(seat)
+        entry.available = available
+        self._place_anew(entry)
+        self._open(entry)
 
     @writes
-    def give_unscored(self, seat: NodeSeat, available: Resource) -> None:
+    def give_unscored(self, entry: NodeEntry, available: Resource) -> None:
         """Note what a node has available after a change that leaves its place as it was.
 
         Foreign allocations and changes of size do not move a node: the next placement or release there
         does. The recorded core orders so, and what an RM sees placed where follows from the order.
         """
-        seat.available = available
-        block = self._blocks[self._block_index(seat.key)]
+        entry.available = available
+        block = self._blocks[self._block_index(entry.key)]
         block.is_exact = False
-        block.widen(seat)
-        self._open(seat)
+        block.widen(entry)
+        self._open(entry)
 
     @writes
-    def set_reserved(self, seat: NodeSeat, *, reserved: bool) -> None:
+    def set_reserved(self, entry: NodeEntry, *, reserved: bool) -> None:
         """Note that a node is reserved, or that it no longer is."""
-        seat.reserved = reserved
-        self._usability_changed(seat)
+        entry.reserved = reserved
+        self._usability_changed(entry)
 
     @writes
-    def set_schedulable(self, seat: NodeSeat, *, schedulable: bool) -> None:
+    def set_schedulable(self, entry: NodeEntry, *, schedulable: bool) -> None:
         """Note that a node is cordoned, or that it no longer is."""
-        seat.schedulable = schedulable
-        self._place_anew(seat)
-        self._usability_changed(seat)
+        entry.schedulable = schedulable
+        self._place_anew(entry)
+        self._usability_changed(entry)
 
-    def _usability_changed(self, seat: NodeSeat) -> None:
-        self._blocks[self._block_index(seat.key)].room = None
-        self._open(seat)
+    def _usability_changed(self, entry: NodeEntry) -> None:
+        self._blocks[self._block_index(entry.key)].room = None
+        self._open(entry)
 
-    def _open(self, seat: NodeSeat) -> None:
+    def _open(self, entry: NodeEntry) -> None:
         self.gains += 1
-        if self.closed and seat.usable:
-            for resource in [closed for closed in self.closed if fits(seat.available, closed)]:
+        if self.closed and entry.usable:
+            for resource in [closed for closed in self.closed if fits(entry.available, closed)]:
                 del self.closed[resource]
 
     # --------------------------------------------------------------------------------- searching
 
     @writes
-    def first_fit(self, resource: Resource) -> NodeSeat | None:
+    def first_fit(self, resource: Resource) -> NodeEntry | None:
         """Return the first usable node with room; remember the resource as closed if there is none."""
         if resource in self.closed:
             return None
-        for seat in self.fitting(resource):
-            return seat
+        for entry in self.fitting(resource):
+            return entry
         if len(self.closed) >= _CLOSED_MAX:
             del self.closed[next(iter(self.closed))]
         self.closed[resource] = None
         return None
 
     @writes
-    def take_first_fit(self, resource: Resource) -> NodeSeat | None:
+    def take_first_fit(self, resource: Resource) -> NodeEntry | None:
         """Return the first usable node with room, and count the resource as taken there; one step."""
-        seat = NodeOrder.first_fit(self, resource)
-        if seat is not None:
-            NodeOrder.take(self, seat, prune(subtract(seat.available, resource)))
-        return seat
+        entry = NodeOrder.first_fit(self, resource)
+        if entry is not None:
+            NodeOrder.take(self, entry, prune(subtract(entry.available, resource)))
+        return entry
 
     @writes
-    def give_back(self, seat: NodeSeat, resource: Resource) -> None:
+    def give_back(self, entry: NodeEntry, resource: Resource) -> None:
         """Count a resource as taken no longer that the node did not take."""
-        NodeOrder.give(self, seat, prune(add(seat.available, resource)))
+        NodeOrder.give(self, entry, prune(add(entry.available, resource)))
 
-    def fitting(self, resource: Resource) -> Iterator[NodeSeat]:
+    def fitting(self, resource: Resource) -> Iterator[NodeEntry]:
         """Walk the usable nodes with room, in order; the walk ends when the order is changed."""
         for block in self._blocks:
             if not block.may_fit(resource):
                 continue
             missed = True
-            for seat in block.seats:
+            for entry in block.entries:
                 if (
-                    seat.schedulable
-                    and not seat.reserved
-                    and fits(seat.available, resource)
-                    and fits(seat.capacity, resource)
+                    entry.schedulable
+                    and not entry.reserved
+                    and fits(entry.available, resource)
+                    and fits(entry.capacity, resource)
                 ):
                     missed = False
-                    yield seat
+                    yield entry
             if missed and not block.is_exact:
                 block.room = None
 
-    def best_to_reserve(self, resource: Resource) -> list[NodeSeat]:
+    def best_to_reserve(self, resource: Resource) -> list[NodeEntry]:
         """Return the usable nodes that are large enough, those of the least use to others first.
 
         What counts is how much a node has available beyond what is asked, not how much it lacks: a node
         that is about as full as it can be is reserved rather than one that smaller asks can still use.
         """
-        large = [seat for seat in self if seat.usable and fits(seat.capacity, resource)]
-        large.sort(key=lambda seat: fit_score(resource, seat.available))
+        large = [entry for entry in self if entry.usable and fits(entry.capacity, resource)]
+        large.sort(key=lambda entry: fit_score(resource, entry.available))
         return large
 
     # --------------------------------------------------------------------------------- the order
 
-    def _score(self, seat: NodeSeat) -> float:
-        capacity = seat.capacity
-        available = seat.available
+    def _score(self, entry: NodeEntry) -> float:
+        capacity = entry.capacity
+        available = entry.available
         used = 0.0
         weights = 0.0
         for name, weight in self._weighted:
@@ -311,66 +311,66 @@ class NodeOrder:
         usage = used / weights if weights else 0.0
         return usage if self.policy is NodeSortPolicy.FAIR else 1.0 - usage
 
-    def _place_anew(self, seat: NodeSeat) -> None:
-        score = self._score(seat)
-        if score != seat.key[0]:
-            self._discard(seat)
-            seat.key = (score, seat.node_id)
-            self._insert(seat)
+    def _place_anew(self, entry: NodeEntry) -> None:
+        score = self._score(entry)
+        if score != entry.key[0]:
+            self._discard(entry)
+            entry.key = (score, entry.node_id)
+            self._insert(entry)
             return
-        block = self._blocks[self._block_index(seat.key)]
+        block = self._blocks[self._block_index(entry.key)]
         block.is_exact = False
-        block.widen(seat)
+        block.widen(entry)
 
     def _block_index(self, key: tuple[float, str]) -> int:
         index = bisect_left(self._last_keys, key)
         return min(index, len(self._blocks) - 1)
 
-    def _insert(self, seat: NodeSeat) -> None:
+    def _insert(self, entry: NodeEntry) -> None:
         if not self._blocks:
             self._blocks.append(_Block([], []))
-            self._last_keys.append(seat.key)
-        index = self._block_index(seat.key)
+            self._last_keys.append(entry.key)
+        index = self._block_index(entry.key)
         block = self._blocks[index]
-        block.insert(seat)
+        block.insert(entry)
         self._last_keys[index] = block.keys[-1]
         if len(block.keys) > _BLOCK_SPLIT:
             half = len(block.keys) // 2
-            right = _Block(block.keys[half:], block.seats[half:])
-            del block.keys[half:], block.seats[half:]
+            right = _Block(block.keys[half:], block.entries[half:])
+            del block.keys[half:], block.entries[half:]
             block.room = None
             self._blocks.insert(index + 1, right)
             self._last_keys[index : index + 1] = [block.keys[-1], right.keys[-1]]
 
-    def _discard(self, seat: NodeSeat) -> None:
-        index = self._block_index(seat.key)
+    def _discard(self, entry: NodeEntry) -> None:
+        index = self._block_index(entry.key)
         block = self._blocks[index]
-        block.discard(seat.key)
+        block.discard(entry.key)
         if block.keys:
             self._last_keys[index] = block.keys[-1]
         else:
             del self._blocks[index], self._last_keys[index]
 
     def _rebuild(self) -> None:
-        seats = list(self._seats.values())
-        for seat in seats:
-            seat.key = (self._score(seat), seat.node_id)
-        seats.sort(key=lambda seat: seat.key)
+        entries = list(self._entries.values())
+        for entry in entries:
+            entry.key = (self._score(entry), entry.node_id)
+        entries.sort(key=lambda entry: entry.key)
         half = _BLOCK_SPLIT // 2
-        chunks = [seats[start : start + half] for start in range(0, len(seats), half)]
-        self._blocks = [_Block([seat.key for seat in chunk], chunk) for chunk in chunks]
+        chunks = [entries[start : start + half] for start in range(0, len(entries), half)]
+        self._blocks = [_Block([entry.key for entry in chunk], chunk) for chunk in chunks]
         self._last_keys = [block.keys[-1] for block in self._blocks]
         self.closed.clear()
 
     def validate(self) -> None:
         """Assert that the order is one, that it is complete, and that `closed` is true."""
         walked = list(self)
-        assert len(walked) == len(self._seats), "nodes are missing from the order"
-        keys = [seat.key for seat in walked]
+        assert len(walked) == len(self._entries), "nodes are missing from the order"
+        keys = [entry.key for entry in walked]
         assert keys == sorted(keys), "nodes are out of order"
-        for seat in walked:
+        for entry in walked:
             for resource in self.closed:
-                has_room = fits(seat.available, resource) and fits(seat.capacity, resource)
-                assert not (seat.usable and has_room), (
-                    f"{resource!r} fits node {seat.node_id} but is remembered as having no room"
+                has_room = fits(entry.available, resource) and fits(entry.capacity, resource)
+                assert not (entry.usable and has_room), (
+                    f"{resource!r} fits node {entry.node_id} but is remembered as having no room"
                 )

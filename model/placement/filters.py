@@ -36,7 +36,7 @@ class _Names:
         return _Names(names=frozenset(entry for entry in entries if is_name(entry)))
 
     def match(self, name: str) -> bool:
-        """Tell whether a name is meant."""
+        """Return whether a name is meant."""
         return name in self.names or (
             self.expression is not None and self.expression.search(name) is not None
         )
@@ -77,7 +77,7 @@ class Filter:
         )
 
     def admits(self, user: User) -> bool:
-        """Tell whether the rule is there for a user: by name or by any group."""
+        """Return whether the rule is there for a user: by name or by any group."""
         if self.is_empty:
             return self.allow
         matched = self.users.match(user.name) or any(self.groups.match(group) for group in user.groups)

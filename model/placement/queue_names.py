@@ -21,7 +21,7 @@ RECOVERY_QUEUE: Final = "root.@recovery@"
 
 
 def is_qualified(name: str) -> bool:
-    """Tell whether a name is a full path, and not the name of a queue below some parent.
+    """Return whether a name is a full path, and not the name of a queue below some parent.
 
     The case counts: `ROOT.a` is no path.
     """
@@ -34,5 +34,5 @@ def without_dots(name: str) -> str:
 
 
 def has_valid_parts(path: str) -> bool:
-    """Tell whether each queue on a path, or a single name, has a name that a queue can have."""
+    """Return whether each queue on a path, or a single name, has a name that a queue can have."""
     return all(is_queue_name(part) for part in path.split("."))

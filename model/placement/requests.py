@@ -65,7 +65,7 @@ class QueueLookup(Protocol):
         """Return the queue with this lower-case path, `None` if there is none."""
 
     def submit_allowed(self, path: str, user: User) -> bool:
-        """Tell whether a user may submit to an existing queue."""
+        """Return whether a user may submit to an existing queue."""
 
 
 @dataclass(frozen=True, slots=True)

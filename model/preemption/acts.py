@@ -34,9 +34,9 @@ __all__ = [
 def mark_all(victims: Sequence[Victim]) -> Victim | None:
     """Mark all of them as preempted, or none; return the first that cannot be marked, `None` on success."""
     for position, victim in enumerate(victims):
-        if not victim.seat.application.allocations.mark_preempted(victim.key):
+        if not victim.entry.application.allocations.mark_preempted(victim.key):
             for marked in victims[:position]:
-                marked.seat.application.allocations.unmark_preempted(marked.key)
+                marked.entry.application.allocations.unmark_preempted(marked.key)
             return victim
     return None
 
@@ -49,20 +49,20 @@ def release_all(state: PartitionState, victims: Sequence[Victim], text: str) -> 
     releases = tuple(
         Release(
             partition=state.name,
-            application_id=victim.seat.application_id,
+            application_id=victim.entry.application_id,
             allocation_key=victim.key,
             termination=TerminationType.PREEMPTED_BY_SCHEDULER,
             message=text,
         )
         for victim in victims
     )
-    state.around.announce(AllocationsReleased(releases))
+    state.host.announce(AllocationsReleased(releases))
 
 
 def release_by_application(state: PartitionState, victims: Sequence[Victim], text: str) -> None:
     """Do the same with one message to the RM for each application."""
-    ordered = sorted(victims, key=lambda victim: victim.seat.application_id)
-    for _, group in groupby(ordered, key=lambda victim: victim.seat.application_id):
+    ordered = sorted(victims, key=lambda victim: victim.entry.application_id)
+    for _, group in groupby(ordered, key=lambda victim: victim.entry.application_id):
         release_all(state, list(group), text)
 
 
@@ -70,7 +70,7 @@ def victim_record(victim: Victim, reason: str) -> VictimRecord:
     """Return what is remembered of a victim."""
     return VictimRecord(
         allocation_key=victim.key,
-        application_id=victim.seat.application_id,
+        application_id=victim.entry.application_id,
         queue_path=victim.queue.path,
         node_id=victim.allocation.node_id,
         resource=victim.resource,
@@ -80,20 +80,20 @@ def victim_record(victim: Victim, reason: str) -> VictimRecord:
 
 def remember(state: PartitionState, record: PreemptionRecord) -> None:
     """Keep a record to be explained, and note whether it is a round of a loop."""
-    loop = loop_of(record, state.preemptions, lambda earlier: _waits_in_vain(state, earlier))
+    loop = loop_of(record, state.preemptions, lambda earlier: _still_waits(state, earlier))
     state.preemptions.add(replace(record, loop=loop) if loop else record)
 
 
-def _waits_in_vain(state: PartitionState, record: PreemptionRecord) -> bool:
-    seat = state.seats.get(record.application_id)
-    ask = None if seat is None else seat.application.asks.record(record.allocation_key)
+def _still_waits(state: PartitionState, record: PreemptionRecord) -> bool:
+    entry = state.entries.get(record.application_id)
+    ask = None if entry is None else entry.application.asks.record(record.allocation_key)
     return ask is not None and not ask.placed and not still_going(state, record)
 
 
 def still_going(state: PartitionState, record: PreemptionRecord) -> bool:
-    """Tell whether any victim of a preemption has not gone yet."""
+    """Return whether any victim of a preemption has not gone yet."""
     for victim in record.victims:
-        seat = state.seats.get(victim.application_id)
-        if seat is not None and seat.application.allocations.get(victim.allocation_key) is not None:
+        entry = state.entries.get(victim.application_id)
+        if entry is not None and entry.application.allocations.get(victim.allocation_key) is not None:
             return True
     return False

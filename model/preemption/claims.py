@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
 
-__all__ = ["NOTHING_SPOKEN_FOR", "SpokenFor", "spoken_for"]
+__all__ = ["NOTHING_COMMITTED", "CommittedResources", "committed_resources"]
 
 
 @final
-class SpokenFor:
+class CommittedResources:
     """What asks that have preempted are going to use, by queue: a value."""
 
     __slots__ = ("_by_path",)
@@ -35,8 +35,8 @@ class SpokenFor:
     def use_of(self, queue: Queue) -> Resource:
         """Return what a queue will use when all that is being preempted is gone and those asks are placed."""
         used = subtract_only_existing(queue.allocated, queue.preempting)
-        spoken = self._by_path.get(queue.path)
-        return used if spoken is None else add(used, spoken)
+        committed = self._by_path.get(queue.path)
+        return used if committed is None else add(used, committed)
 
     def most_of(self, queue: Queue) -> Resource:
         """Return what a queue uses now or will use then, for each type whichever is more."""
@@ -45,7 +45,7 @@ class SpokenFor:
         return component_wise_max(queue.allocated, self.use_of(queue))
 
     def leaves_room(self, leaf: Queue, resource: Resource) -> bool:
-        """Tell whether a leaf and those above it have room for a resource beside what is spoken for."""
+        """Return whether a leaf and those above it have room for a resource beside what is spoken for."""
         for level in leaf.above:
             most, maximum = self.most_of(level), level.maximum or EMPTY
             if any(name in maximum and most.get(name) + resource[name] > maximum[name] for name in resource):
@@ -53,10 +53,10 @@ class SpokenFor:
         return True
 
 
-NOTHING_SPOKEN_FOR: Final = SpokenFor({})
+NOTHING_COMMITTED: Final = CommittedResources({})
 
 
-def spoken_for(state: PartitionState, allocation_key: str) -> SpokenFor:
+def committed_resources(state: PartitionState, allocation_key: str) -> CommittedResources:
     """Add up what is spoken for by all asks but one.
 
     An ask is forgotten when its victims are gone: it goes before all others then, and is placed at once; or
@@ -64,19 +64,19 @@ def spoken_for(state: PartitionState, allocation_key: str) -> SpokenFor:
     """
     by_path: dict[str, Resource] = {}
     for key, application_id in list(state.preemption_claims.items()):
-        seat = state.seats.get(application_id)
-        record = None if seat is None else seat.application.asks.record(key)
+        entry = state.entries.get(application_id)
+        record = None if entry is None else entry.application.asks.record(key)
         if (
-            seat is None
+            entry is None
             or record is None
             or record.placed
             or not _has_room_coming(state, key, application_id)
         ):
             del state.preemption_claims[key]
         elif key != allocation_key:
-            for level in seat.queue.above:
+            for level in entry.queue.above:
                 by_path[level.path] = add(by_path.get(level.path, EMPTY), record.ask.resource)
-    return SpokenFor(by_path) if by_path else NOTHING_SPOKEN_FOR
+    return CommittedResources(by_path) if by_path else NOTHING_COMMITTED
 
 
 def _has_room_coming(state: PartitionState, allocation_key: str, application_id: str) -> bool:

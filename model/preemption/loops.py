@@ -27,14 +27,14 @@ LOOP_WINDOW_NS: Final = 10 * 60 * 1_000_000_000
 def loop_of(
     record: PreemptionRecord,
     log: PreemptionLog,
-    waits_in_vain: Callable[[PreemptionRecord], bool],
+    still_waits: Callable[[PreemptionRecord], bool],
 ) -> str:
     """Say why a preemption that is about to be remembered is a loop; the empty text if it is none.
 
     Args:
         record: The new preemption.
         log: Those before it.
-        waits_in_vain: Tells of an earlier one whether its ask waits although its victims are gone.
+        still_waits: Tells of an earlier one whether its ask waits although its victims are gone.
     """
     if record.cause is PreemptionCause.QUOTA:
         return ""
@@ -46,7 +46,7 @@ def loop_of(
         same_claim = earlier.cause is record.cause and earlier.queue_path == record.queue_path
         again = sorted({victim.application_id for victim in earlier.victims} & taken_from)
         if same_claim and again:
-            why = _came_to_nothing(earlier, since, waits_in_vain)
+            why = _came_to_nothing(earlier, since, still_waits)
             if why:
                 return (
                     f"{', '.join(again)} was preempted for {earlier.allocation_key} of {record.queue_path} "
@@ -60,7 +60,7 @@ def loop_of(
 def _came_to_nothing(
     earlier: PreemptionRecord,
     since: dict[str, PreemptionRecord],
-    waits_in_vain: Callable[[PreemptionRecord], bool],
+    still_waits: Callable[[PreemptionRecord], bool],
 ) -> str:
     """Say how an earlier preemption came to nothing; `since` has the victims of the later ones."""
     later = since.get(earlier.allocation_key)
@@ -68,6 +68,6 @@ def _came_to_nothing(
         if f"{later.queue_path}.".startswith(f"{earlier.queue_path}."):
             return ""  # The room stayed with the queue that it was taken for.
         return f"that was then preempted itself, for {later.queue_path}"
-    if waits_in_vain(earlier):
+    if still_waits(earlier):
         return "that still waits: its room was given to somebody else"
     return ""

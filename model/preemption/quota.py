@@ -62,7 +62,7 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     gone: list[VictimRecord] = []
     types = _excess(queue)
     for leaf, target in shared_out(queue, over):
-        candidates = [victim for seat in leaf.seats.by_id.values() for victim in victims_of(seat)]
+        candidates = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
         spare = _above_guarantees(leaf)
         spare = Resource({name: quantity for name, quantity in spare.items() if name in types})
         victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, spare)

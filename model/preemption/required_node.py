@@ -14,15 +14,15 @@ from ..resources.quantity_texts import resource_text
 from ..resources.resource import add, fits
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
 from .acts import mark_all, release_all, remember, still_going, victim_record
-from .claims import spoken_for
+from .claims import committed_resources
 from .victims import Need, Victim, described, needed_only, required_node_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..applications.pending_asks import AskRecord
-    from ..nodes.order import NodeSeat
-    from ..queues.seat import Seat
+    from ..nodes.order import NodeEntry
+    from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
@@ -63,7 +63,9 @@ def choose_for_required_node(
     return None
 
 
-def preempt_for_required_node(state: PartitionState, seat: Seat, record: AskRecord, node: NodeSeat) -> bool:
+def preempt_for_required_node(
+    state: PartitionState, entry: ApplicationEntry, record: AskRecord, node: NodeEntry
+) -> bool:
     """Make room on the node that an ask must run on; return whether victims were asked to go.
 
     The caller has seen that the ask is within all quotas and that the node has no room. What others of its
@@ -72,35 +74,35 @@ def preempt_for_required_node(state: PartitionState, seat: Seat, record: AskReco
     """
     ask = record.ask
     if record.preemption_triggered:
-        before = state.preemptions.last_for(ask.allocation_key, seat.application_id)
+        before = state.preemptions.last_for(ask.allocation_key, entry.application_id)
         if before is not None and still_going(state, before):
             return False
-    if not spoken_for(state, ask.allocation_key).leaves_room(seat.queue, ask.resource):
-        state.notes.note(seat.application, ask.allocation_key, NO_HELP, state.now_ns())
+    if not committed_resources(state, ask.allocation_key).leaves_room(entry.queue, ask.resource):
+        state.notes.note(entry.application, ask.allocation_key, NO_HELP, state.now_ns())
         return False
     candidates = _on_node(state, node)
     while True:
         victims = choose_for_required_node(ask, node.available, candidates)
         if not victims:
-            state.notes.note(seat.application, ask.allocation_key, NO_HELP, state.now_ns())
+            state.notes.note(entry.application, ask.allocation_key, NO_HELP, state.now_ns())
             return False
         going = mark_all(victims)
         if going is None:
             break
         candidates.remove(going)
-    _carry_out(state, seat, ask, node, victims)
+    _carry_out(state, entry, ask, node, victims)
     return True
 
 
-def _on_node(state: PartitionState, node: NodeSeat) -> list[Victim]:
+def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
     """Return the allocations on a node that may be chosen; marking them finds those on their way out."""
     found = []
     for allocation in node.node.facts().allocations:
-        seat = state.seats.get(allocation.ask.application_id)
+        entry = state.entries.get(allocation.ask.application_id)
         key = allocation.ask.allocation_key
-        if seat is None or seat.application.allocations.get(key) is None:
+        if entry is None or entry.application.allocations.get(key) is None:
             continue  # It is to take the place of a placeholder elsewhere.
-        victim = Victim(allocation, seat, preempted=seat.application.allocations.is_preempted(key))
+        victim = Victim(allocation, entry, preempted=entry.application.allocations.is_preempted(key))
         if victim.is_free:
             found.append(victim)
     return found
@@ -108,28 +110,28 @@ def _on_node(state: PartitionState, node: NodeSeat) -> list[Victim]:
 
 def _carry_out(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     ask: Ask,
-    node: NodeSeat,
+    node: NodeEntry,
     victims: tuple[Victim, ...],
 ) -> None:
     now_ns = state.now_ns()
     key = ask.allocation_key
     text = f"preempting allocations to free up resources to run daemon set ask: {key}"
     release_all(state, victims, text)
-    seat.application.asks.note_preemption(key, now_ns, triggered=True)
-    state.preemption_claims[key] = seat.application_id
+    entry.application.asks.note_preemption(key, now_ns, triggered=True)
+    state.preemption_claims[key] = entry.application_id
     reason = (
-        f"{key} of {seat.application_id} asks for {resource_text(ask.resource)} and can run on "
+        f"{key} of {entry.application_id} asks for {resource_text(ask.resource)} and can run on "
         f"{node.node_id} only, which has {resource_text(node.available)} left"
     )
     record = PreemptionRecord(
         time_ns=now_ns,
         cause=PreemptionCause.REQUIRED_NODE,
-        queue_path=seat.queue.path,
-        ask_queue_path=seat.queue.path,
+        queue_path=entry.queue.path,
+        ask_queue_path=entry.queue.path,
         allocation_key=key,
-        application_id=seat.application_id,
+        application_id=entry.application_id,
         node_id=node.node_id,
         wanted=ask.resource,
         reason=reason,
@@ -138,7 +140,7 @@ def _carry_out(
     remember(state, record)
 
 
-def _why(victim: Victim, ask: Ask, node: NodeSeat) -> str:
+def _why(victim: Victim, ask: Ask, node: NodeEntry) -> str:
     return (
         f"{described(victim)}; of what runs on {node.node_id} with a priority up to {ask.priority} "
         f"it is next in the order, and without its {resource_text(victim.resource)} the ask would not fit"

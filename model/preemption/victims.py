@@ -17,8 +17,8 @@ from ..resources.shares import shares
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..queues.seat import Seat
     from ..values.allocation import Allocation
 
 __all__ = [
@@ -52,7 +52,7 @@ class Victim(NamedTuple):
     """An allocation that may have to go, as it was when preemption looked: a value."""
 
     allocation: Allocation
-    seat: Seat
+    entry: ApplicationEntry
     preempted: bool = False
     """It has been chosen before, for something else."""
     released: bool = False
@@ -71,7 +71,7 @@ class Victim(NamedTuple):
     @property
     def queue(self) -> Queue:
         """The leaf that it is counted in."""
-        return self.seat.queue
+        return self.entry.queue
 
     @property
     def is_free(self) -> bool:
@@ -87,10 +87,10 @@ class Victim(NamedTuple):
         return Reluctance.WILLING if ask.allow_preempt_self else Reluctance.OPTED_OUT
 
 
-def victims_of(seat: Seat) -> Iterator[Victim]:
+def victims_of(entry: ApplicationEntry) -> Iterator[Victim]:
     """Walk the allocations of an application that may still be chosen."""
-    for placed in seat.application.allocations.all():
-        victim = Victim(placed.allocation, seat, placed.preempted, placed.released)
+    for placed in entry.application.allocations.all():
+        victim = Victim(placed.allocation, entry, placed.preempted, placed.released)
         if victim.is_free:
             yield victim
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..resources.resource import Resource
+    from .application_entry import ApplicationEntry, EntryKey, SkipUntil
     from .queue import Queue
-    from .seat import Rest, Seat, SeatKey
 
-__all__ = ["ChildOrder", "SeatOrder", "child_key"]
+__all__ = ["ApplicationOrder", "ChildOrder", "child_key"]
 
 ChildKey: TypeAlias = "tuple[float, float, int, str]"
 
@@ -97,15 +97,15 @@ class ChildOrder:
 
 
 @final
-class SeatOrder:
+class ApplicationOrder:
     """The applications of a leaf: all by id, those with something waiting in order."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, Seat] = {}
-        self.parked: dict[str, Seat] = {}
+        self.by_id: dict[str, ApplicationEntry] = {}
+        self.suspended: dict[str, ApplicationEntry] = {}
         """Applications that broke: they are counted here still, and never walked over."""
-        self._order: OrderedList[Seat] = OrderedList()
-        self._stale: dict[str, Seat] = {}
+        self._order: OrderedList[ApplicationEntry] = OrderedList()
+        self._stale: dict[str, ApplicationEntry] = {}
         """Applications that changed since they were given their places."""
         self._priorities: dict[int, int] = {}
         """Priority -> how many applications have it as their highest."""
@@ -113,96 +113,96 @@ class SeatOrder:
         self._counted: dict[str, int] = {}
         self.sizes: dict[Resource, int] = {}
         """Size -> how many waiting asks in this leaf have it."""
-        self.rest: Rest | None = None
-        self.placeholder_seats: dict[str, Seat] = {}
+        self.skip_until: SkipUntil | None = None
+        self.placeholder_entries: dict[str, ApplicationEntry] = {}
         """Applications that have placeholders placed."""
-        self.reserved_seats: dict[str, Seat] = {}
+        self.reserved_entries: dict[str, ApplicationEntry] = {}
         """Applications that have reservations."""
 
     def __len__(self) -> int:
-        return len(self.by_id) + len(self.parked)
+        return len(self.by_id) + len(self.suspended)
 
-    def __iter__(self) -> Iterator[Seat]:
+    def __iter__(self) -> Iterator[ApplicationEntry]:
         """Walk the applications in order; the walk must end before the order changes."""
         if self._stale:
-            for seat in self._stale.values():
-                self._place(seat)
+            for entry in self._stale.values():
+                self._place(entry)
             self._stale.clear()
         return iter(self._order)
 
-    def get(self, application_id: str) -> Seat | None:
+    def get(self, application_id: str) -> ApplicationEntry | None:
         """Return the seat of an application."""
         return self.by_id.get(application_id)
 
-    def add(self, seat: Seat) -> None:
+    def add(self, entry: ApplicationEntry) -> None:
         """Take an application in; `refresh` gives it its place."""
-        self.by_id[seat.application_id] = seat
+        self.by_id[entry.application_id] = entry
 
-    def remove(self, seat: Seat) -> None:
+    def remove(self, entry: ApplicationEntry) -> None:
         """Let an application go."""
-        del self.by_id[seat.application_id]
-        self._stale.pop(seat.application_id, None)
-        self._unplace(seat)
-        self._count(seat.application_id, None)
-        self.placeholder_seats.pop(seat.application_id, None)
-        self.reserved_seats.pop(seat.application_id, None)
+        del self.by_id[entry.application_id]
+        self._stale.pop(entry.application_id, None)
+        self._unplace(entry)
+        self._count(entry.application_id, None)
+        self.placeholder_entries.pop(entry.application_id, None)
+        self.reserved_entries.pop(entry.application_id, None)
 
-    def ranked(self, queue: Queue, *others: Seat) -> list[Seat]:
+    def ranked(self, queue: Queue, *others: ApplicationEntry) -> list[ApplicationEntry]:
         """Return the applications with something waiting in order, and change nothing: to explain.
 
         Args:
             queue: The leaf.
             others: Applications that are not here, ranked as if they were.
         """
-        seats = [*self.by_id.values(), *others]
-        waiting = [seat for seat in seats if strictly_greater_than_zero(seat.facts.pending)]
-        return sorted(waiting, key=lambda seat: _seat_key(seat, queue))
+        entries = [*self.by_id.values(), *others]
+        waiting = [entry for entry in entries if strictly_greater_than_zero(entry.facts.pending)]
+        return sorted(waiting, key=lambda entry: _entry_key(entry, queue))
 
-    def park(self, seat: Seat) -> None:
+    def suspend(self, entry: ApplicationEntry) -> None:
         """Keep an application out of all orders."""
-        self.remove(seat)
-        self.parked[seat.application_id] = seat
+        self.remove(entry)
+        self.suspended[entry.application_id] = entry
 
-    def unpark(self, seat: Seat) -> None:
+    def drop_suspended(self, entry: ApplicationEntry) -> None:
         """Let an application go that was parked."""
-        del self.parked[seat.application_id]
+        del self.suspended[entry.application_id]
 
     def max_priority(self) -> int:
         """Return the highest priority of all waiting asks, the lowest possible one if nothing waits."""
         return self._highest
 
-    def refresh(self, seat: Seat) -> None:
+    def refresh(self, entry: ApplicationEntry) -> None:
         """Have an application find its place by its facts, before the next walk."""
-        facts = seat.facts
-        name = seat.application_id
+        facts = entry.facts
+        name = entry.application_id
         if self._counted.get(name, INT32_MIN) != facts.max_priority:
             self._count(name, facts.max_priority if facts.max_priority != INT32_MIN else None)
-        if facts.placeholder_allocated or self.placeholder_seats:
-            _keep(self.placeholder_seats, seat, present=bool(facts.placeholder_allocated))
-        if facts.reserved or self.reserved_seats:
-            _keep(self.reserved_seats, seat, present=bool(facts.reserved))
-        self._stale[name] = seat
+        if facts.placeholder_allocated or self.placeholder_entries:
+            _keep(self.placeholder_entries, entry, present=bool(facts.placeholder_allocated))
+        if facts.reserved or self.reserved_entries:
+            _keep(self.reserved_entries, entry, present=bool(facts.reserved))
+        self._stale[name] = entry
 
-    def _place(self, seat: Seat) -> None:
-        pending = seat.facts.pending
-        order = _seat_key(seat, seat.queue) if strictly_greater_than_zero(pending) else ()
-        if order == seat.order:
+    def _place(self, entry: ApplicationEntry) -> None:
+        pending = entry.facts.pending
+        order = _entry_key(entry, entry.queue) if strictly_greater_than_zero(pending) else ()
+        if order == entry.order:
             return
-        self._unplace(seat)
+        self._unplace(entry)
         if order:
-            seat.order = order
-            self._order.add(seat)
+            entry.order = order
+            self._order.add(entry)
 
     def rebuild(self) -> None:
         """Order everything anew: the policy of the queue may have changed."""
-        for seat in self.by_id.values():
-            self._unplace(seat)
+        for entry in self.by_id.values():
+            self._unplace(entry)
         self._stale.update(self.by_id)
 
-    def _unplace(self, seat: Seat) -> None:
-        if seat.order:
-            self._order.remove(seat)
-            seat.order = ()
+    def _unplace(self, entry: ApplicationEntry) -> None:
+        if entry.order:
+            self._order.remove(entry)
+            entry.order = ()
 
     def _count(self, name: str, priority: int | None) -> None:
         old = self._counted.get(name)
@@ -228,25 +228,25 @@ class SeatOrder:
             self.sizes.pop(resource, None)
 
 
-def _keep(seats: dict[str, Seat], seat: Seat, *, present: bool) -> None:
+def _keep(entries: dict[str, ApplicationEntry], entry: ApplicationEntry, *, present: bool) -> None:
     if present:
-        seats[seat.application_id] = seat
-    elif seats:
-        seats.pop(seat.application_id, None)
+        entries[entry.application_id] = entry
+    elif entries:
+        entries.pop(entry.application_id, None)
 
 
-def _seat_key(seat: Seat, queue: Queue) -> SeatKey:
-    facts = seat.facts
+def _entry_key(entry: ApplicationEntry, queue: Queue) -> EntryKey:
+    facts = entry.facts
     settings = queue.settings
     priority = -facts.max_priority
     if settings.application_sort_policy is SortPolicy.FAIR:
         usage = _usage(facts.allocated, queue.guaranteed)
         if settings.priority_sorting:
-            return (priority, usage, facts.submitted_at_ns, seat.application_id)
-        return (usage, priority, facts.submitted_at_ns, seat.application_id)
+            return (priority, usage, facts.submitted_at_ns, entry.application_id)
+        return (usage, priority, facts.submitted_at_ns, entry.application_id)
     if settings.priority_sorting:
-        return (priority, facts.submitted_at_ns, seat.application_id)
-    return (facts.submitted_at_ns, priority, seat.application_id)
+        return (priority, facts.submitted_at_ns, entry.application_id)
+    return (facts.submitted_at_ns, priority, entry.application_id)
 
 
 def _usage(allocated: Resource, guaranteed: Resource | None) -> tuple[float, ...]:

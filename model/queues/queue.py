@@ -18,21 +18,21 @@ from ..resources.priorities import INT32_MAX, INT32_MIN
 from ..resources.resource import (
     EMPTY,
     add,
-    fits_beside,
+    fits_in_addition,
     strictly_greater_than_zero,
     subtract,
     subtract_only_existing,
     take_away,
 )
 from ..values.object_state import ObjectEvent, ObjectState, next_object_state
-from .order import ChildOrder, SeatOrder
+from .order import ApplicationOrder, ChildOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..configuration.positions import Position
     from ..resources.resource import Resource
-    from .seat import Seat
+    from .application_entry import ApplicationEntry
     from .template import QueueTemplate
 
 __all__ = ["Queue"]
@@ -78,7 +78,7 @@ class Queue:
         self.priority = INT32_MIN
         """The highest priority of what waits here, before the queue's own policy."""
         self.child_order = ChildOrder()
-        self.seats = SeatOrder()
+        self.entries = ApplicationOrder()
         self.quota_preemption_due_ns: int | None = None
         self._claimed = False
         """A cycle that shares the partition with others places something here: see `shared_placing`."""
@@ -117,12 +117,12 @@ class Queue:
 
     @reads
     def has_room(self, resource: Resource) -> bool:
-        """Tell whether the resource fits the maximum; for the root a type no node has is none."""
+        """Return whether the resource fits the maximum; for the root a type no node has is none."""
         maximum = self.maximum
         is_root = self.parent is None
         if maximum is None:
             return not is_root
-        return fits_beside(maximum, self.allocated, resource, undefined_unlimited=not is_root)
+        return fits_in_addition(maximum, self.allocated, resource, undefined_unlimited=not is_root)
 
     @writes
     def try_charge(self, resource: Resource) -> bool:
@@ -138,7 +138,7 @@ class Queue:
         self.allocated = add(self.allocated, resource)
 
     @writes
-    def discharge(self, resource: Resource) -> None:
+    def release_charge(self, resource: Resource) -> None:
         """Count the resource as allocated no longer."""
         left = take_away(self.allocated, resource)
         assert left is not None, (
@@ -179,7 +179,7 @@ class Queue:
 
     @reads
     def has_place_for(self, application_id: str) -> bool:
-        """Tell whether an application may start to run here."""
+        """Return whether an application may start to run here."""
         limit = self.max_applications
         if not limit or application_id in self.accepted_allocating:
             return True
@@ -224,7 +224,7 @@ class Queue:
     def refresh_priority(self) -> bool:
         """Find the highest priority of what waits here; return whether it changed."""
         if self.is_leaf:
-            highest = self.seats.max_priority()
+            highest = self.entries.max_priority()
         else:
             highest = max((child.exposed_priority for child in self.children.values()), default=INT32_MIN)
         changed = highest != self.priority
@@ -265,9 +265,9 @@ class Queue:
 
     @reads
     def is_empty(self) -> bool:
-        """Tell whether the queue holds neither queues nor applications."""
-        return not self.children and not len(self.seats)
+        """Return whether the queue holds neither queues nor applications."""
+        return not self.children and not len(self.entries)
 
-    def seat(self, application_id: str) -> Seat | None:
+    def entry(self, application_id: str) -> ApplicationEntry | None:
         """Return the seat of an application in this leaf."""
-        return self.seats.get(application_id)
+        return self.entries.get(application_id)

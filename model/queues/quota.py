@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "charge",
-    "discharge",
     "fair_maximum",
     "has_guarantee",
     "has_place_for",
@@ -24,6 +23,7 @@ __all__ = [
     "headroom_without_root",
     "maximum_below_root",
     "maximum_of_path",
+    "release_charge",
     "try_charge",
 ]
 
@@ -39,7 +39,7 @@ def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
         charged.clear()  # All have room: nothing is to be taken back.
     finally:  # Also where one of them breaks.
         for queue in charged:
-            queue.discharge(resource)
+            queue.release_charge(resource)
     return None
 
 
@@ -49,10 +49,10 @@ def charge(leaf: Queue, resource: Resource) -> None:
         queue.charge(resource)
 
 
-def discharge(leaf: Queue, resource: Resource) -> None:
+def release_charge(leaf: Queue, resource: Resource) -> None:
     """Take a charge back on the whole path."""
     for queue in leaf.above:
-        queue.discharge(resource)
+        queue.release_charge(resource)
 
 
 def headroom(queue: Queue) -> Resource | None:
@@ -107,7 +107,7 @@ def fair_maximum(queue: Queue) -> Resource | None:
 
 
 def has_guarantee(queue: Queue) -> bool:
-    """Tell whether the queue, or one above it, has a guarantee."""
+    """Return whether the queue, or one above it, has a guarantee."""
     for level in queue.above:  # noqa: SIM110 - a generator takes three times as long, and each cycle asks
         if level.guaranteed is not None:
             return True

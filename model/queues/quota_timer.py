@@ -34,7 +34,7 @@ class QuotaSettings(NamedTuple):
 
 
 def is_over_maximum(queue: Queue) -> bool:
-    """Tell whether a queue uses more than its own maximum of any type."""
+    """Return whether a queue uses more than its own maximum of any type."""
     maximum = queue.maximum
     if maximum is None:
         return False
@@ -79,7 +79,7 @@ def quotas_changed(queues: Iterable[Queue], before: Mapping[str, QuotaSettings],
 
 
 def _is_lowered(old: Resource | None, new: Resource | None) -> bool:
-    """Tell whether a new maximum is stricter than the old one for any type."""
+    """Return whether a new maximum is stricter than the old one for any type."""
     if new is None:
         return False
     if old is None:

@@ -86,10 +86,10 @@ class QueueTree:
 
     def leaves(self) -> list[Queue]:
         """Return the queues that hold applications."""
-        return [queue for queue in self if queue.is_leaf or len(queue.seats)]
+        return [queue for queue in self if queue.is_leaf or len(queue.entries)]
 
     def submit_allowed(self, path: str, user: User) -> bool:
-        """Tell whether a user may submit to an existing queue: by its lists or those of any queue above."""
+        """Return whether a user may submit to an existing queue: by its lists or those of any queue above."""
         queue = self._by_path[path.lower()]
         return any(
             level.submit_acl.allows(user.name, user.groups) or level.admin_acl.allows(user.name, user.groups)
@@ -154,7 +154,7 @@ class QueueTree:
             self.refresh(queue)
         return queue
 
-    def sketch(self, path: str) -> Queue | str:
+    def preview(self, path: str) -> Queue | str:
         """Return the leaf that `create` would make, with the queues above it, and create nothing."""
         if path == RECOVERY_QUEUE:
             return Queue(RECOVERY_NAME, self.root, is_leaf=True, managed=False)
@@ -167,7 +167,7 @@ class QueueTree:
             return refusal
         for position, name in enumerate(missing, start=1):
             parent = make(name, parent, is_leaf=position == len(missing), managed=False)
-            self._furnish(parent)
+            self._apply_template(parent)
         return parent
 
     def _deepest(self, names: list[str]) -> tuple[Queue, list[str]]:
@@ -179,7 +179,7 @@ class QueueTree:
             queue = child
         return queue, []
 
-    def _furnish(self, queue: Queue) -> None:
+    def _apply_template(self, queue: Queue) -> None:
         """Give a new dynamic queue what its parent's template says."""
         assert queue.parent is not None
         template = queue.parent.template
@@ -266,7 +266,7 @@ class QueueTree:
         """Walk the leaves with something waiting, as the scheduler visits them."""
         return self._leaves_below(self.root, self.children_in_order)
 
-    def leaves_beside_others(self) -> Iterator[Queue]:
+    def leaves_snapshot(self) -> Iterator[Queue]:
         """Walk the same leaves while others change the orders: the children of each as of one moment."""
         return self._leaves_below(self.root, lambda parent: parent.children_now(self._version, self._place))
 

@@ -24,7 +24,7 @@ from .foreign import submit_foreign
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..queues.seat import Seat
+    from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
     from ..values.messages import AllocationSubmission
@@ -68,52 +68,52 @@ class _AskBatch:
     def __init__(self, state: PartitionState, rejections: dict[int, AllocationRejection]) -> None:
         self._state = state
         self._rejections = rejections
-        self._seat: Seat | None = None
+        self._entry: ApplicationEntry | None = None
         self._asks: list[Ask] = []
         self._places: list[int] = []
         self._now_ns = state.now_ns()
 
     def add(self, place: int, submission: AllocationSubmission) -> None:
         """Keep an ask, and take those of another application in."""
-        seat = self._state.seats[submission.application_id]
-        if seat is not self._seat:
+        entry = self._state.entries[submission.application_id]
+        if entry is not self._entry:
             self.flush()
-            self._seat = seat
+            self._entry = entry
         self._asks.append(ask_of(submission, self._now_ns))
         self._places.append(place)
         self._state.keys.claim(submission.allocation_key, submission.application_id)
 
     def flush(self) -> None:
         """Take the asks in; those whose keys are known change what is there."""
-        state, seat = self._state, self._seat
-        if seat is None or not self._asks:
+        state, entry = self._state, self._entry
+        if entry is None or not self._asks:
             return
         asks, self._asks = self._asks, []
         places, self._places = self._places, []
-        answer, known = seat.application.asks.add(asks, self._now_ns)
+        answer, known = entry.application.asks.add(asks, self._now_ns)
         if len(known) < len(asks):
             again = {id(ask) for ask in known}
-            seat.add_pending(*[ask for ask in asks if id(ask) not in again])
-            apply(state, seat, answer)
+            entry.add_pending(*[ask for ask in asks if id(ask) not in again])
+            apply(state, entry, answer)
         if not known:
             return
         place_of = {id(ask): place for ask, place in zip(asks, places, strict=True)}
         for ask in known:
-            reason = _resize_known(state, seat, ask.allocation_key, ask.resource)
+            reason = _resize_known(state, entry, ask.allocation_key, ask.resource)
             if reason is not None:
                 rejection = AllocationRejection(ask.allocation_key, ask.application_id, reason)
                 self._rejections[place_of[id(ask)]] = rejection
 
 
-def _resize_known(state: PartitionState, seat: Seat, key: str, resource: Resource) -> str | None:
+def _resize_known(state: PartitionState, entry: ApplicationEntry, key: str, resource: Resource) -> str | None:
     """Give what is known by this key another size."""
-    placed = seat.application.allocations.get(key)
+    placed = entry.application.allocations.get(key)
     if placed is not None:
-        return _resize_allocation(state, seat, placed, resource)
-    record = seat.application.asks.record(key)
+        return _resize_allocation(state, entry, placed, resource)
+    record = entry.application.asks.record(key)
     # What is known and neither placed nor waiting has its swap under way: its size and node are settled.
     if record is not None and not record.placed and not equals(record.ask.resource, resource):
-        _resize_ask(state, seat, record.ask, resource)
+        _resize_ask(state, entry, record.ask, resource)
     return None
 
 
@@ -124,15 +124,15 @@ def _submit(state: PartitionState, submission: AllocationSubmission) -> str | No
     reason = submission_refusal(state, submission)
     if reason is not None:
         return reason
-    seat = state.seats[submission.application_id]
+    entry = state.entries[submission.application_id]
     key = submission.allocation_key
-    if not seat.application.asks.knows(key):
-        _recover(state, seat, ask_of(submission, state.now_ns()), submission.node_id)
+    if not entry.application.asks.knows(key):
+        _recover(state, entry, ask_of(submission, state.now_ns()), submission.node_id)
         return None
-    reason = _resize_known(state, seat, key, submission.resource)
-    record = seat.application.asks.record(key)
+    reason = _resize_known(state, entry, key, submission.resource)
+    record = entry.application.asks.record(key)
     if reason is None and record is not None and not record.placed:
-        _place_externally(state, seat, submission)
+        _place_externally(state, entry, submission)
     return reason
 
 
@@ -172,12 +172,12 @@ def submission_refusal(
 
 def _application_refusal(state: PartitionState, application_id: str, key: str) -> str | None:
     """Return why an application cannot take an ask or allocation."""
-    seat = state.seats.get(application_id)
-    if seat is None:
+    entry = state.entries.get(application_id)
+    if entry is None:
         broken = state.quarantine.reason(BrokenKind.APPLICATION, application_id)
         why = f": it is quarantined, {broken}" if broken else ""
         return f"failed to find application {application_id}{why}"
-    if seat.facts.state is ApplicationState.FAILING and not seat.application.asks.knows(key):
+    if entry.facts.state is ApplicationState.FAILING and not entry.application.asks.knows(key):
         # It would go with the application, unheard. What is there already may still change its size.
         return f"application {application_id} is Failing; cannot process allocation {key}"
     return None
@@ -209,22 +209,22 @@ def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:
     )
 
 
-def _recover(state: PartitionState, seat: Seat, ask: Ask, node_id: str) -> None:
+def _recover(state: PartitionState, entry: ApplicationEntry, ask: Ask, node_id: str) -> None:
     """Take over an allocation that exists: whatever the quotas, and whatever room the node has."""
     allocation = _put_on_node(state, ask, node_id)
     state.keys.claim(ask.allocation_key, ask.application_id)
-    _charge(state, seat, ask.resource)
-    count_placed(state, seat, allocation)
-    answer = seat.application.allocations.recover(allocation, state.now_ns())
-    apply(state, seat, answer)
-    state.around.announce(AllocationPlaced(allocation))
+    _charge(state, entry, ask.resource)
+    count_placed(state, entry, allocation)
+    answer = entry.application.allocations.recover(allocation, state.now_ns())
+    apply(state, entry, answer)
+    state.host.announce(AllocationPlaced(allocation))
 
 
-def _charge(state: PartitionState, seat: Seat, resource: Resource) -> None:
+def _charge(state: PartitionState, entry: ApplicationEntry, resource: Resource) -> None:
     """Charge the queues whatever their quotas, and note where that brought one above its maximum."""
-    queue_quota.charge(seat.queue, resource)
+    queue_quota.charge(entry.queue, resource)
     if state.quota_preemption_enabled:
-        usage_raised(seat.queue, state.now_ns())
+        usage_raised(entry.queue, state.now_ns())
 
 
 def _put_on_node(state: PartitionState, ask: Ask, node_id: str) -> Allocation:
@@ -235,37 +235,39 @@ def _put_on_node(state: PartitionState, ask: Ask, node_id: str) -> Allocation:
     return allocation
 
 
-def _place_externally(state: PartitionState, seat: Seat, submission: AllocationSubmission) -> None:
+def _place_externally(
+    state: PartitionState, entry: ApplicationEntry, submission: AllocationSubmission
+) -> None:
     """Take over that the RM has placed a waiting ask itself."""
-    record = seat.application.asks.record(submission.allocation_key)
+    record = entry.application.asks.record(submission.allocation_key)
     assert record is not None, "the caller has looked"
     ask = record.ask
     allocation = _put_on_node(state, ask, submission.node_id)
-    answer = seat.application.allocations.try_place(allocation, state.now_ns())
+    answer = entry.application.allocations.try_place(allocation, state.now_ns())
     assert answer is not None, "the ask waits: please report"
-    _charge(state, seat, ask.resource)
-    seat.remove_pending(ask)
-    count_placed(state, seat, allocation)
+    _charge(state, entry, ask.resource)
+    entry.remove_pending(ask)
+    count_placed(state, entry, allocation)
     drop_reservations(state, answer.reservations)
-    apply(state, seat, answer)
-    state.around.announce(AllocationPlaced(allocation))
+    apply(state, entry, answer)
+    state.host.announce(AllocationPlaced(allocation))
 
 
 # ---------------------------------------------------------------------------------------- resizing
 
 
-def _resize_ask(state: PartitionState, seat: Seat, ask: Ask, resource: Resource) -> None:
-    answer = seat.application.asks.resize(ask.allocation_key, resource)
+def _resize_ask(state: PartitionState, entry: ApplicationEntry, ask: Ask, resource: Resource) -> None:
+    answer = entry.application.asks.resize(ask.allocation_key, resource)
     assert answer is not None, "the ask waits: please report"
-    seat.remove_pending(ask)
-    seat.add_pending(answer.asks[0].ask)
+    entry.remove_pending(ask)
+    entry.add_pending(answer.asks[0].ask)
     state.changes += 1
-    apply(state, seat, answer)
+    apply(state, entry, answer)
 
 
 def _resize_allocation(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     allocation: Allocation,
     resource: Resource,
 ) -> str | None:
@@ -276,16 +278,16 @@ def _resize_allocation(
     node = state.nodes.get(allocation.node_id)
     if node is None:
         return f"failed to find node {allocation.node_id}"
-    answer = seat.application.allocations.resize(allocation.ask.allocation_key, resource)
+    answer = entry.application.allocations.resize(allocation.ask.allocation_key, resource)
     assert answer is not None, "the allocation is placed: please report"
     resized = answer.allocations[0]
     after = resized.ask.resource
     state.nodes.give_unscored(node, node.node.replace(allocation.ask.allocation_key, resized))
-    queue_quota.discharge(seat.queue, before)
-    _charge(state, seat, after)
-    path = seat.queue.path
-    state.limits.decrease(path, seat.application_id, seat.user, before, remove_application=False)
-    state.limits.increase(path, seat.application_id, seat.user, after)
+    queue_quota.release_charge(entry.queue, before)
+    _charge(state, entry, after)
+    path = entry.queue.path
+    state.limits.decrease(path, entry.application_id, entry.user, before, remove_application=False)
+    state.limits.increase(path, entry.application_id, entry.user, after)
     state.changes += 1
-    apply(state, seat, answer)
+    apply(state, entry, answer)
     return None

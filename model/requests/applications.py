@@ -85,7 +85,7 @@ def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None
     if reason is not None:
         return _reject(state, submission, Refused(user, queue.path, reason, placed.tried))
     application = make_application(state, submission, user, queue.path)
-    state.seat_application(application, state.around.adopt_application(application), queue)
+    state.add_entry(application, state.host.adopt_application(application), queue)
     return None
 
 
@@ -100,7 +100,7 @@ class Refused(NamedTuple):
     reason: str
     rules: tuple[RuleOutcome, ...] = ()
 
-    def told(self) -> str:
+    def message(self) -> str:
         """Return the words for the RM; where no queue was found, with what each rule had to say."""
         if self.path or not self.rules:
             return self.reason
@@ -139,7 +139,7 @@ def _closed(state: PartitionState, submission: ApplicationSubmission) -> str | N
         return "the application id is empty"
     if state.state is not ObjectState.ACTIVE:
         return f"partition {state.name} is stopped cannot add a new application {name}"
-    if name in state.seats or name in state.quarantine.applications:
+    if name in state.entries or name in state.quarantine.applications:
         return f"adding application {name} to partition {state.name}, but application already existed"
     return None
 
@@ -164,9 +164,9 @@ def _decide_queue(
     path = placed.queue_path
     queue = state.tree.find(path)
     if queue is None:
-        sketch = state.tree.sketch(path)
-        if isinstance(sketch, str):
-            text = f"failed to create rule based queue {path} for application {name}\n{sketch}"
+        preview = state.tree.preview(path)
+        if isinstance(preview, str):
+            text = f"failed to create rule based queue {path} for application {name}\n{preview}"
             return Refused(user, path, text, placed.tried)
     elif not queue.is_leaf:
         return Refused(user, path, f"failed to find queue {path} for application {name}", placed.tried)
@@ -278,11 +278,11 @@ def make_application(
 def _reject(state: PartitionState, submission: ApplicationSubmission, refused: Refused) -> str:
     """Keep a rejected application, unless the partition has ended; return the words for the RM."""
     if state.state is ObjectState.STOPPED:
-        return refused.told()
+        return refused.message()
     application = make_application(state, submission, refused.user, refused.path)
-    handle = state.around.adopt_application(application)
+    handle = state.host.adopt_application(application)
     state.keep_rejected(application, handle, refused.reason, refused.rules)
-    return refused.told()
+    return refused.message()
 
 
 def _tag(submission: ApplicationSubmission, name: str) -> str:
@@ -292,27 +292,27 @@ def _tag(submission: ApplicationSubmission, name: str) -> str:
 
 def remove_application(state: PartitionState, removal: ApplicationRemoval) -> None:
     """Take an application away with all that it has; an unknown one is gone already."""
-    seat = state.seats.get(removal.application_id)
-    if seat is None:
+    entry = state.entries.get(removal.application_id)
+    if entry is None:
         ended = forget_quarantined(state, removal.application_id)
         _announce_end(state, removal.application_id, ended)
         return
     serial = state.serials[removal.application_id]
     now_ns = state.now_ns()
-    answer = seat.application.asks.remove_all(now_ns)
+    answer = entry.application.asks.remove_all(now_ns)
     for record in answer.asks:
         if not record.placed:
-            seat.remove_pending(record.ask)
+            entry.remove_pending(record.ask)
     drop_reservations(state, answer.reservations)
-    apply(state, seat, answer)
-    if removal.application_id in state.seats:
-        answer = seat.application.allocations.remove_all(now_ns, leaving=True)
+    apply(state, entry, answer)
+    if removal.application_id in state.entries:
+        answer = entry.application.allocations.remove_all(now_ns, leaving=True)
         for allocation in (*answer.allocations, *answer.swaps):
             leave_node(state, allocation)
-        count_ended(state, seat, answer)
-        apply(state, seat, answer)
+        count_ended(state, entry, answer)
+        apply(state, entry, answer)
         _announce_end(state, removal.application_id, answer.allocations)
-    state.forget(seat, serial)
+    state.forget(entry, serial)
 
 
 def _announce_end(state: PartitionState, application_id: str, allocations: Sequence[Allocation]) -> None:
@@ -327,4 +327,4 @@ def _announce_end(state: PartitionState, application_id: str, allocations: Seque
         for allocation in allocations
     ]
     if releases:
-        state.around.announce(AllocationsReleased(tuple(releases)))
+        state.host.announce(AllocationsReleased(tuple(releases)))

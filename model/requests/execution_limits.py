@@ -38,8 +38,8 @@ def limit_executions(
     by_application: dict[str, list[tuple[str, int | None]]] = {}
     for place, limit in enumerate(limits):
         if place not in rejected:
-            entry = (limit.allocation_key, timeout_ns(limit.timeout_ms))
-            by_application.setdefault(limit.application_id, []).append(entry)
-    for application_id, entries in by_application.items():
-        seat = state.seats[application_id]
-        apply(state, seat, seat.application.limit_execution(entries, state.now_ns()))
+            ask_limit = (limit.allocation_key, timeout_ns(limit.timeout_ms))
+            by_application.setdefault(limit.application_id, []).append(ask_limit)
+    for application_id, ask_limits in by_application.items():
+        entry = state.entries[application_id]
+        apply(state, entry, entry.application.limit_execution(ask_limits, state.now_ns()))

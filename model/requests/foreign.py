@@ -22,8 +22,8 @@ def submit_foreign(state: PartitionState, submission: AllocationSubmission, crea
         return f"the allocation key of a foreign allocation on node {submission.node_id!r} is empty"
     if not submission.node_id:
         return f"trying to add a foreign request (non-allocation) {key}"
-    seat = state.nodes.get(submission.node_id)
-    if seat is None:
+    entry = state.nodes.get(submission.node_id)
+    if entry is None:
         return f"failed to find node {submission.node_id} for allocation {key}"
     before = state.foreign.get(key)
     if before is not None and before.node_id != submission.node_id:
@@ -37,15 +37,15 @@ def submit_foreign(state: PartitionState, submission: AllocationSubmission, crea
         tags=submission.tags,
         allow_preempt_self=submission.tags[FOREIGN_TAG] != _STATIC,
     )
-    allocation = Allocation(ask, seat.node_id, state.now_ns(), seat.instance_type)
+    allocation = Allocation(ask, entry.node_id, state.now_ns(), entry.instance_type)
     state.foreign[key] = allocation
-    state.nodes.give_unscored(seat, seat.node.put_foreign(allocation))
+    state.nodes.give_unscored(entry, entry.node.put_foreign(allocation))
     return None
 
 
 def remove_foreign(state: PartitionState, key: str) -> None:
     """Let an allocation of somebody else go; one that is not known has gone already."""
     allocation = state.foreign.pop(key, None)
-    seat = state.nodes.get(allocation.node_id) if allocation is not None else None
-    if seat is not None:
-        state.nodes.give_unscored(seat, seat.node.remove_foreign(key))
+    entry = state.nodes.get(allocation.node_id) if allocation is not None else None
+    if entry is not None:
+        state.nodes.give_unscored(entry, entry.node.remove_foreign(key))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..nodes.node import Node
-from ..nodes.order import NodeSeat
-from ..queues.quota import discharge
+from ..nodes.order import NodeEntry
+from ..queues.quota import release_charge
 from ..resources.resource import EMPTY, subtract
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_reservations, leave_node
@@ -26,7 +26,7 @@ from .quarantining import uncount_quarantined
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..queues.seat import Seat
+    from ..queues.application_entry import ApplicationEntry
     from ..state.partition_state import PartitionState
     from ..values.allocation import Allocation
     from ..values.messages import NodeUpdate
@@ -57,9 +57,9 @@ def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesA
             else:
                 rejected.append(Rejection(update.node_id, reason))
             continue
-        seat = state.nodes.get(update.node_id)
-        if seat is not None:
-            _update(state, seat, update)
+        entry = state.nodes.get(update.node_id)
+        if entry is not None:
+            _update(state, entry, update)
         elif update.action is NodeAction.DECOMISSION and update.node_id in state.quarantine.nodes:
             remove_quarantined_node(state, update.node_id)
     if not accepted and not rejected:
@@ -97,63 +97,63 @@ def _create(state: PartitionState, update: NodeUpdate) -> str | None:
     schedulable = update.action is NodeAction.CREATE
     node = Node(name, update.attributes, update.resource or EMPTY, schedulable=schedulable)
     capacity = node.facts().capacity
-    handle = state.around.adopt_node(node)
-    state.nodes.add(NodeSeat(handle, name, node.instance_type, capacity, schedulable=schedulable))
+    handle = state.host.adopt_node(node)
+    state.nodes.add(NodeEntry(handle, name, node.instance_type, capacity, schedulable=schedulable))
     state.change_capacity(EMPTY, capacity)
     return None
 
 
-def _update(state: PartitionState, seat: NodeSeat, update: NodeUpdate) -> None:
+def _update(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None:
     if update.action is NodeAction.UPDATE:
         if update.resource is not None:
-            _resize(state, seat, update)
+            _resize(state, entry, update)
     elif update.action is NodeAction.DRAIN_NODE:
-        _set_schedulable(state, seat, schedulable=False)
+        _set_schedulable(state, entry, schedulable=False)
     elif update.action is NodeAction.DRAIN_TO_SCHEDULABLE:
-        _set_schedulable(state, seat, schedulable=True)
+        _set_schedulable(state, entry, schedulable=True)
     elif update.action is NodeAction.DECOMISSION:
-        remove_node(state, seat)
+        remove_node(state, entry)
 
 
-def _resize(state: PartitionState, seat: NodeSeat, update: NodeUpdate) -> None:
+def _resize(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None:
     assert update.resource is not None, "the caller has looked"
-    available = seat.node.set_capacity(update.resource)
+    available = entry.node.set_capacity(update.resource)
     if available is None:
         return
-    before = seat.capacity
-    seat.capacity = seat.node.facts().capacity
-    state.nodes.give(seat, available)
-    state.change_capacity(before, seat.capacity)
+    before = entry.capacity
+    entry.capacity = entry.node.facts().capacity
+    state.nodes.give(entry, available)
+    state.change_capacity(before, entry.capacity)
 
 
-def _set_schedulable(state: PartitionState, seat: NodeSeat, *, schedulable: bool) -> None:
-    if seat.node.set_schedulable(schedulable=schedulable):
-        state.nodes.set_schedulable(seat, schedulable=schedulable)
+def _set_schedulable(state: PartitionState, entry: NodeEntry, *, schedulable: bool) -> None:
+    if entry.node.set_schedulable(schedulable=schedulable):
+        state.nodes.set_schedulable(entry, schedulable=schedulable)
         state.node_changes += 1
 
 
 # ---------------------------------------------------------------------------------------- removal
 
 
-def remove_node(state: PartitionState, seat: NodeSeat) -> None:
+def remove_node(state: PartitionState, entry: NodeEntry) -> None:
     """Take a node away with all that is on it; the RM hears of each allocation that ends.
 
     Nothing is placed on the node any more before its allocations end, and its capacity goes last: the
     headroom never dips below what is allocated in between.
     """
-    facts = seat.node.facts()
-    state.nodes.remove(seat.node_id)
+    facts = entry.node.facts()
+    state.nodes.remove(entry.node_id)
     for key in facts.reservations:
         _unreserve(state, key)
     releases: list[Release] = []
     for allocation in facts.allocations:
-        _end_on_node(state, seat.node_id, allocation, releases)
+        _end_on_node(state, entry.node_id, allocation, releases)
     for allocation in facts.foreign:
         state.foreign.pop(allocation.ask.allocation_key, None)
     if releases:
-        state.around.announce(AllocationsReleased(tuple(releases)))
-    state.change_capacity(seat.capacity, EMPTY)
-    state.around.release(seat.node)
+        state.host.announce(AllocationsReleased(tuple(releases)))
+    state.change_capacity(entry.capacity, EMPTY)
+    state.host.release(entry.node)
 
 
 def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
@@ -161,8 +161,8 @@ def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
     node = state.quarantine.nodes.pop(node_id)
     del state.quarantine.entries[BrokenKind.NODE, node_id]
     releases: list[Release] = []
-    for seat in list(state.seats.values()):
-        for placed in seat.application.allocations.all():
+    for entry in list(state.entries.values()):
+        for placed in entry.application.allocations.all():
             for allocation in (placed.swap, placed.allocation):
                 if allocation is not None and allocation.node_id == node_id:
                     _end_on_node(state, node_id, allocation, releases)
@@ -170,18 +170,18 @@ def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
         if allocation.node_id == node_id:
             del state.foreign[allocation.ask.allocation_key]
     if releases:
-        state.around.announce(AllocationsReleased(tuple(releases)))
-    state.around.release(node.node)
+        state.host.announce(AllocationsReleased(tuple(releases)))
+    state.host.release(node.node)
 
 
 def _unreserve(state: PartitionState, allocation_key: str) -> None:
-    for seat in list(state.seats.values()):
-        if not seat.facts.reserved:
+    for entry in list(state.entries.values()):
+        if not entry.facts.reserved:
             continue
-        answer = seat.application.reservations.remove(allocation_key)
+        answer = entry.application.reservations.remove(allocation_key)
         if answer is not None:
             drop_reservations(state, answer.reservations)
-            apply(state, seat, answer)
+            apply(state, entry, answer)
             return
 
 
@@ -192,77 +192,81 @@ def _end_on_node(
     releases: list[Release],
 ) -> None:
     key = allocation.ask.allocation_key
-    seat = state.seats.get(allocation.ask.application_id)
-    if seat is None:
+    entry = state.entries.get(allocation.ask.application_id)
+    if entry is None:
         broken = state.quarantine.applications.get(allocation.ask.application_id)
         if broken is not None and uncount_quarantined(state, broken, allocation):
             releases.append(_release(state, allocation, node_id))
         return
-    real = seat.application.swaps.of(key)
+    real = entry.application.swaps.of(key)
     if real is not None and real.node_id != node_id:
-        _confirm_swap(state, seat, allocation, releases)
+        _confirm_swap(state, entry, allocation, releases)
         return
     if real is not None:
-        _cancel_swap(state, seat, key, real)
-    elif seat.application.allocations.get(key) is None:
-        placeholder_key = seat.application.swaps.onto(key)
+        _cancel_swap(state, entry, key, real)
+    elif entry.application.allocations.get(key) is None:
+        placeholder_key = entry.application.swaps.onto(key)
         if placeholder_key:
-            _cancel_swap(state, seat, placeholder_key, allocation)
+            _cancel_swap(state, entry, placeholder_key, allocation)
         return
-    answer = seat.application.allocations.remove(
+    answer = entry.application.allocations.remove(
         key,
         TerminationType.UNKNOWN_TERMINATION_TYPE,
         state.now_ns(),
     )
     if answer is not None:
         releases.append(_release(state, allocation, node_id))
-        count_ended(state, seat, answer)
-        apply(state, seat, answer)
+        count_ended(state, entry, answer)
+        apply(state, entry, answer)
 
 
-def _cancel_swap(state: PartitionState, seat: Seat, placeholder_key: str, real: Allocation) -> None:
+def _cancel_swap(
+    state: PartitionState, entry: ApplicationEntry, placeholder_key: str, real: Allocation
+) -> None:
     """Let the real ask wait again: its place went before the RM confirmed the end of the placeholder."""
-    seat.application.swaps.cancel(placeholder_key)
-    answer = seat.application.asks.displace(real.ask.allocation_key)
+    entry.application.swaps.cancel(placeholder_key)
+    answer = entry.application.asks.displace(real.ask.allocation_key)
     if answer is not None:
         for record in answer.asks:
-            seat.add_pending(record.ask)
-        apply(state, seat, answer)
+            entry.add_pending(record.ask)
+        apply(state, entry, answer)
 
 
 def _confirm_swap(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     placeholder: Allocation,
     releases: list[Release],
 ) -> None:
     """Complete a swap whose placeholder goes with its node, while the real allocation is elsewhere."""
-    answer = seat.application.swaps.end(
+    answer = entry.application.swaps.end(
         placeholder.ask.allocation_key,
         TerminationType.PLACEHOLDER_REPLACED,
         state.now_ns(),
     )
     assert answer is not None, "the swap was under way a moment ago: please report"
     releases.append(_release(state, placeholder, placeholder.node_id))
-    exchange_counts(state, seat, placeholder, answer.allocations[1])
-    settle_swap_on_nodes(state, placeholder, answer.allocations[1])
-    apply(state, seat, answer)
-    state.around.announce(AllocationPlaced(answer.allocations[1]))
+    exchange_counts(state, entry, placeholder, answer.allocations[1])
+    apply_swap_on_nodes(state, placeholder, answer.allocations[1])
+    apply(state, entry, answer)
+    state.host.announce(AllocationPlaced(answer.allocations[1]))
 
 
-def exchange_counts(state: PartitionState, seat: Seat, placeholder: Allocation, real: Allocation) -> None:
+def exchange_counts(
+    state: PartitionState, entry: ApplicationEntry, placeholder: Allocation, real: Allocation
+) -> None:
     """Count the real allocation for its queues and its user where the placeholder was counted."""
-    path = seat.queue.path
+    path = entry.queue.path
     before = placeholder.ask.resource
     after = real.ask.resource
-    discharge(seat.queue, subtract(before, after))
-    state.limits.decrease(path, seat.application_id, seat.user, before, remove_application=False)
-    state.limits.increase(path, seat.application_id, seat.user, after)
+    release_charge(entry.queue, subtract(before, after))
+    state.limits.decrease(path, entry.application_id, entry.user, before, remove_application=False)
+    state.limits.increase(path, entry.application_id, entry.user, after)
     state.placed.exchange()
     state.changes += 1
 
 
-def settle_swap_on_nodes(state: PartitionState, placeholder: Allocation, real: Allocation) -> None:
+def apply_swap_on_nodes(state: PartitionState, placeholder: Allocation, real: Allocation) -> None:
     """Take the placeholder off its node, and have the real allocation on its own as it is now."""
     leave_node(state, placeholder)
     node = state.nodes.get(real.node_id)

@@ -19,8 +19,8 @@ from ..state.placing import unreserve
 from ..state.quarantine import BrokenKind
 
 if TYPE_CHECKING:
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..queues.seat import Seat
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
     from ..values.allocation import Allocation
@@ -39,40 +39,40 @@ __all__ = [
 
 def quarantine_application(state: PartitionState, application_id: str, reason: str) -> bool:
     """Schedule nothing of an application any more; return whether it was active until now."""
-    seat = state.seats.get(application_id)
-    if seat is None:
+    entry = state.entries.get(application_id)
+    if entry is None:
         return False
-    _take_back_what_is_under_way(state, seat)
-    _free_reserved_nodes(state, seat)
-    seat.facts = _facts(seat.facts, reserved=0)
-    del state.seats[application_id]
+    _take_back_what_is_under_way(state, entry)
+    _free_reserved_nodes(state, entry)
+    entry.facts = _facts(entry.facts, reserved=0)
+    del state.entries[application_id]
     state.timers.stop_all(state.serials.pop(application_id))
-    state.quarantine.applications[application_id] = seat
+    state.quarantine.applications[application_id] = entry
     state.quarantine.note(state.name, BrokenKind.APPLICATION, application_id, reason, state.now_ns())
-    seat.queue.seats.park(seat)
-    state.tree.refresh(seat.queue)
-    seat.queue.seats.rest = None
+    entry.queue.entries.suspend(entry)
+    state.tree.refresh(entry.queue)
+    entry.queue.entries.skip_until = None
     state.changes += 1
     return True
 
 
-def _take_back_what_is_under_way(state: PartitionState, seat: Seat) -> None:
+def _take_back_what_is_under_way(state: PartitionState, entry: ApplicationEntry) -> None:
     """Free what swaps hold on other nodes, and count no victims, if the application can still tell."""
     with suppress(Exception):
-        for placed in seat.application.allocations.all():
+        for placed in entry.application.allocations.all():
             if placed.swap is not None:
                 leave_node(state, placed.swap)
             if placed.preempted:
-                for level in seat.queue.above:
+                for level in entry.queue.above:
                     level.remove_preempting(placed.allocation.ask.resource)
 
 
-def _free_reserved_nodes(state: PartitionState, seat: Seat) -> None:
+def _free_reserved_nodes(state: PartitionState, entry: ApplicationEntry) -> None:
     for node in state.nodes.by_name():
         if not node.reserved:
             continue
         for key in node.node.facts().reservations:
-            if state.keys.claimant_of(key) != seat.application_id:
+            if state.keys.claimant_of(key) != entry.application_id:
                 continue
             state.reservations -= 1
             state.node_changes += 1
@@ -80,22 +80,24 @@ def _free_reserved_nodes(state: PartitionState, seat: Seat) -> None:
                 state.nodes.set_reserved(node, reserved=False)
 
 
-def end_quarantined(state: PartitionState, seat: Seat, allocation_key: str) -> tuple[Allocation, ...]:
+def end_quarantined(
+    state: PartitionState, entry: ApplicationEntry, allocation_key: str
+) -> tuple[Allocation, ...]:
     """End an allocation of a broken application, the empty key means all; return what has ended."""
     ended = []
     for node in state.nodes.by_name():
         for allocation in node.node.facts().allocations:
             ask = allocation.ask
-            if ask.application_id == seat.application_id and allocation_key in ("", ask.allocation_key):
+            if ask.application_id == entry.application_id and allocation_key in ("", ask.allocation_key):
                 leave_node(state, allocation)
-                if uncount_quarantined(state, seat, allocation):
+                if uncount_quarantined(state, entry, allocation):
                     ended.append(allocation)
     return tuple(ended)
 
 
-def uncount_quarantined(state: PartitionState, seat: Seat, allocation: Allocation) -> bool:
+def uncount_quarantined(state: PartitionState, entry: ApplicationEntry, allocation: Allocation) -> bool:
     """Take an allocation of a broken application off the books; return whether it had been counted."""
-    facts = seat.facts
+    facts = entry.facts
     resource = allocation.ask.resource
     if allocation.ask.placeholder:
         left = take_away(facts.placeholder_allocated, resource)
@@ -105,45 +107,45 @@ def uncount_quarantined(state: PartitionState, seat: Seat, allocation: Allocatio
         after = None if left is None else _facts(facts, allocated=left)
     if after is None:
         return False  # It was to take the place of a placeholder: that one is counted.
-    uncount(state, seat, allocation, ended=False)
-    seat.facts = after
+    uncount(state, entry, allocation, ended=False)
+    entry.facts = after
     return True
 
 
 def forget_quarantined(state: PartitionState, application_id: str) -> tuple[Allocation, ...]:
     """Let a broken application go with all that is counted for it; return the allocations that ended."""
-    seat = state.quarantine.applications.get(application_id)
-    if seat is None:
+    entry = state.quarantine.applications.get(application_id)
+    if entry is None:
         return ()
-    ended = end_quarantined(state, seat, "")
+    ended = end_quarantined(state, entry, "")
     del state.quarantine.applications[application_id]
     del state.quarantine.entries[BrokenKind.APPLICATION, application_id]
-    queue, facts = seat.queue, seat.facts
-    rest = add(facts.allocated, facts.placeholder_allocated)  # What is on nodes that broke as well.
-    queue_quota.discharge(queue, rest)
+    queue, facts = entry.queue, entry.facts
+    remaining = add(facts.allocated, facts.placeholder_allocated)  # What is on nodes that broke as well.
+    queue_quota.release_charge(queue, remaining)
     for level in queue.above:
         level.remove_pending(facts.pending)
         level.forget_accepted(application_id)
         if facts.state is ApplicationState.RUNNING:
             level.count_running(application_id, -1)
-    state.limits.decrease(queue.path, application_id, seat.user, rest, remove_application=True)
-    state.limits.drop_unused(queue.path, seat.user)
-    queue.seats.unpark(seat)
+    state.limits.decrease(queue.path, application_id, entry.user, remaining, remove_application=True)
+    state.limits.drop_unused(queue.path, entry.user)
+    queue.entries.drop_suspended(entry)
     _count_sizes(queue)
     state.tree.refresh(queue)
     state.changes += 1
     if not queue.managed or queue.is_draining:
         state.timers.clean_later()
-    state.around.release(seat.application)
+    state.host.release(entry.application)
     return ended
 
 
 def _count_sizes(queue: Queue) -> None:
     """Count the sizes of what waits in a leaf anew: those of an application that is gone are not known."""
-    queue.seats.sizes.clear()
-    for seat in queue.seats.by_id.values():
-        for record in seat.application.asks.waiting():
-            queue.seats.count_size(record.ask.resource, 1)
+    queue.entries.sizes.clear()
+    for entry in queue.entries.by_id.values():
+        for record in entry.application.asks.waiting():
+            queue.entries.count_size(record.ask.resource, 1)
 
 
 def _facts(
@@ -179,10 +181,10 @@ def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
     state.nodes.remove(node_id)
     state.quarantine.nodes[node_id] = node
     state.quarantine.note(state.name, BrokenKind.NODE, node_id, reason, state.now_ns())
-    for seat in list(state.seats.values()):
-        if seat.facts.reserved:
-            for reservation, _ in seat.application.reservations.with_asks():
+    for entry in list(state.entries.values()):
+        if entry.facts.reserved:
+            for reservation, _ in entry.application.reservations.with_asks():
                 if reservation.node_id == node_id:
-                    unreserve(state, seat, reservation.allocation_key)
+                    unreserve(state, entry, reservation.allocation_key)
     state.change_capacity(node.capacity, EMPTY)
     return True

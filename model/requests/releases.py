@@ -13,11 +13,11 @@ from ..values.messages import (
     TerminationType,
 )
 from .foreign import remove_foreign
-from .nodes import exchange_counts, settle_swap_on_nodes
+from .nodes import apply_swap_on_nodes, exchange_counts
 from .quarantining import end_quarantined
 
 if TYPE_CHECKING:
-    from ..queues.seat import Seat
+    from ..queues.application_entry import ApplicationEntry
     from ..state.partition_state import PartitionState
 
 __all__ = ["release_allocation"]
@@ -30,93 +30,93 @@ def release_allocation(state: PartitionState, release: Release) -> None:
     if not release.application_id:
         remove_foreign(state, release.allocation_key)
         return
-    seat = state.seats.get(release.application_id)
-    if seat is None:
+    entry = state.entries.get(release.application_id)
+    if entry is None:
         _release_quarantined(state, release)
         return
     if not release.allocation_key:
-        _release_all(state, seat, release)
+        _release_all(state, entry, release)
     elif release.termination is TerminationType.PLACEHOLDER_REPLACED:
-        _confirm_replacement(state, seat, release)
+        _confirm_replacement(state, entry, release)
     else:
-        _release_one(state, seat, release)
+        _release_one(state, entry, release)
 
 
 def _release_quarantined(state: PartitionState, release: Release) -> None:
-    seat = state.quarantine.applications.get(release.application_id)
-    if seat is not None:
-        ended = end_quarantined(state, seat, release.allocation_key)
+    entry = state.quarantine.applications.get(release.application_id)
+    if entry is not None:
+        ended = end_quarantined(state, entry, release.allocation_key)
         keys = tuple(allocation.ask.allocation_key for allocation in ended)
         if keys:
-            _echo(state, seat, keys, release.termination)
+            _echo(state, entry, keys, release.termination)
 
 
-def _release_one(state: PartitionState, seat: Seat, release: Release) -> None:
+def _release_one(state: PartitionState, entry: ApplicationEntry, release: Release) -> None:
     key = release.allocation_key
-    _cancel_swap_of(state, seat, key)
-    answer = seat.application.allocations.remove(key, release.termination, state.now_ns())
+    _cancel_swap_of(state, entry, key)
+    answer = entry.application.allocations.remove(key, release.termination, state.now_ns())
     ended = answer is not None
     if answer is not None:
         for allocation in answer.allocations:
             leave_node(state, allocation)
-        count_ended(state, seat, answer)
-        apply(state, seat, answer)
+        count_ended(state, entry, answer)
+        apply(state, entry, answer)
     if release.termination is not TerminationType.TIMEOUT:
-        _remove_ask(state, seat, key)
+        _remove_ask(state, entry, key)
     if ended:
-        _echo(state, seat, (key,), release.termination)
+        _echo(state, entry, (key,), release.termination)
 
 
-def _cancel_swap_of(state: PartitionState, seat: Seat, placeholder_key: str) -> None:
+def _cancel_swap_of(state: PartitionState, entry: ApplicationEntry, placeholder_key: str) -> None:
     """Let the member wait again whose placeholder ends by another way than its replacement."""
-    real = seat.application.swaps.cancel(placeholder_key)
+    real = entry.application.swaps.cancel(placeholder_key)
     if real is None:
         return
     leave_node(state, real)
-    answer = seat.application.asks.displace(real.ask.allocation_key)
+    answer = entry.application.asks.displace(real.ask.allocation_key)
     if answer is not None:
         for record in answer.asks:
-            seat.add_pending(record.ask)
-        apply(state, seat, answer)
+            entry.add_pending(record.ask)
+        apply(state, entry, answer)
 
 
-def _remove_ask(state: PartitionState, seat: Seat, key: str) -> None:
-    if seat.application_id not in state.seats:
+def _remove_ask(state: PartitionState, entry: ApplicationEntry, key: str) -> None:
+    if entry.application_id not in state.entries:
         return
-    answer = seat.application.asks.remove(key, state.now_ns())
+    answer = entry.application.asks.remove(key, state.now_ns())
     for record in answer.asks:
         if not record.placed:
-            seat.remove_pending(record.ask)
+            entry.remove_pending(record.ask)
     drop_reservations(state, answer.reservations)
-    apply(state, seat, answer)
+    apply(state, entry, answer)
 
 
-def _release_all(state: PartitionState, seat: Seat, release: Release) -> None:
+def _release_all(state: PartitionState, entry: ApplicationEntry, release: Release) -> None:
     now_ns = state.now_ns()
     if release.termination is TerminationType.TIMEOUT:
-        for placed in seat.application.allocations.all():
+        for placed in entry.application.allocations.all():
             if placed.swap is not None:  # Asks are kept: the member waits again.
-                _cancel_swap_of(state, seat, placed.allocation.ask.allocation_key)
-    answer = seat.application.allocations.remove_all(now_ns, leaving=False)
+                _cancel_swap_of(state, entry, placed.allocation.ask.allocation_key)
+    answer = entry.application.allocations.remove_all(now_ns, leaving=False)
     for allocation in (*answer.allocations, *answer.swaps):
         leave_node(state, allocation)
-    count_ended(state, seat, answer)
-    apply(state, seat, answer)
+    count_ended(state, entry, answer)
+    apply(state, entry, answer)
     keys = tuple(allocation.ask.allocation_key for allocation in answer.allocations)
-    if release.termination is not TerminationType.TIMEOUT and seat.application_id in state.seats:
-        asks = seat.application.asks.remove_all(now_ns)
+    if release.termination is not TerminationType.TIMEOUT and entry.application_id in state.entries:
+        asks = entry.application.asks.remove_all(now_ns)
         for record in asks.asks:
             if not record.placed:
-                seat.remove_pending(record.ask)
+                entry.remove_pending(record.ask)
         drop_reservations(state, asks.reservations)
-        apply(state, seat, asks)
+        apply(state, entry, asks)
     if keys:
-        _echo(state, seat, keys, release.termination)
+        _echo(state, entry, keys, release.termination)
 
 
 def _echo(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     keys: tuple[str, ...],
     termination: TerminationType,
 ) -> None:
@@ -126,31 +126,31 @@ def _echo(
     releases = tuple(
         Release(
             partition=state.name,
-            application_id=seat.application_id,
+            application_id=entry.application_id,
             allocation_key=key,
             termination=TerminationType.STOPPED_BY_RM,
             message=_RELEASE_TEXT,
         )
         for key in keys
     )
-    state.around.announce(AllocationsReleased(releases))
+    state.host.announce(AllocationsReleased(releases))
 
 
-def _confirm_replacement(state: PartitionState, seat: Seat, release: Release) -> None:
+def _confirm_replacement(state: PartitionState, entry: ApplicationEntry, release: Release) -> None:
     """Complete a swap; without one the placeholder just ends, as the RM says that it has."""
     key = release.allocation_key
-    answer = seat.application.swaps.end(key, release.termination, state.now_ns())
+    answer = entry.application.swaps.end(key, release.termination, state.now_ns())
     if answer is None:
-        answer = seat.application.allocations.remove(key, release.termination, state.now_ns())
+        answer = entry.application.allocations.remove(key, release.termination, state.now_ns())
         if answer is not None:
             for allocation in answer.allocations:
                 leave_node(state, allocation)
-            count_ended(state, seat, answer)
-            apply(state, seat, answer)
+            count_ended(state, entry, answer)
+            apply(state, entry, answer)
     else:
         placeholder, real = answer.allocations
-        exchange_counts(state, seat, placeholder, real)
-        settle_swap_on_nodes(state, placeholder, real)
-        apply(state, seat, answer)
-        state.around.announce(AllocationPlaced(real))
-    _remove_ask(state, seat, key)
+        exchange_counts(state, entry, placeholder, real)
+        apply_swap_on_nodes(state, placeholder, real)
+        apply(state, entry, answer)
+        state.host.announce(AllocationPlaced(real))
+    _remove_ask(state, entry, key)

@@ -26,17 +26,17 @@ __all__ = [
 
 
 def is_zero(resource: Resource | None) -> bool:
-    """Tell whether there is no resource, it names no type, or every quantity is zero."""
+    """Return whether there is no resource, it names no type, or every quantity is zero."""
     return resource is None or not any(resource.values())
 
 
 def has_negative(resource: Resource | None) -> bool:
-    """Tell whether any quantity is below zero."""
+    """Return whether any quantity is below zero."""
     return resource is not None and any(quantity < 0 for quantity in resource.values())
 
 
 def equals(left: Resource | None, right: Resource | None) -> bool:
-    """Tell whether both sides have the same quantities, a missing type being zero.
+    """Return whether both sides have the same quantities, a missing type being zero.
 
     No resource at all equals only itself, not the empty resource. ``==`` is the exact comparison.
     """
@@ -46,12 +46,12 @@ def equals(left: Resource | None, right: Resource | None) -> bool:
 
 
 def equals_or_empty(left: Resource | None, right: Resource | None) -> bool:
-    """Tell whether both sides are equal, all forms of nothing being equal to each other."""
+    """Return whether both sides are equal, all forms of nothing being equal to each other."""
     return (is_zero(left) and is_zero(right)) or equals(left, right)
 
 
 def matches_any(left: Resource | None, right: Resource | None) -> bool:
-    """Tell whether both sides name at least one common type, whatever its quantities."""
+    """Return whether both sides name at least one common type, whatever its quantities."""
     return left is not None and right is not None and any(name in right for name in left)
 
 

@@ -33,7 +33,7 @@ __all__ = [
     "component_wise_min",
     "fits",
     "fits_actual",
-    "fits_beside",
+    "fits_in_addition",
     "fits_undefined_unlimited",
     "strictly_greater_than_zero",
     "subtract",
@@ -263,7 +263,7 @@ def component_wise_min(left: Resource | None, right: Resource | None) -> Resourc
 
 
 def fits(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Tell whether the limit covers what is wanted; a type without a limit has none of it to give.
+    """Return whether the limit covers what is wanted; a type without a limit has none of it to give.
 
     A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
     """
@@ -277,7 +277,7 @@ def fits(limit: Resource | None, wanted: Resource | None) -> bool:
 
 
 def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Tell whether the limit covers what is wanted; a type without a limit is unlimited.
+    """Return whether the limit covers what is wanted; a type without a limit is unlimited.
 
     A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
     """
@@ -290,8 +290,8 @@ def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) ->
     return True
 
 
-def fits_beside(limit: Resource, used: Resource, wanted: Resource, *, undefined_unlimited: bool) -> bool:
-    """Tell whether the limit covers what is wanted beside what is used, for the types that are wanted.
+def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undefined_unlimited: bool) -> bool:
+    """Return whether the limit covers what is wanted beside what is used, for the types that are wanted.
 
     A negative limit counts as zero. A type without a limit is unlimited, or there is none of it.
     """
@@ -309,7 +309,7 @@ def fits_beside(limit: Resource, used: Resource, wanted: Resource, *, undefined_
 
 
 def fits_actual(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Tell whether the limit, taken as it stands, covers what is wanted; an absent type is unlimited.
+    """Return whether the limit, taken as it stands, covers what is wanted; an absent type is unlimited.
 
     A negative limit stays negative: zero does not fit in -1.
     """
@@ -320,7 +320,7 @@ def fits_actual(limit: Resource | None, wanted: Resource | None) -> bool:
 
 
 def strictly_greater_than_zero(resource: Resource | None) -> bool:
-    """Tell whether no quantity is negative and at least one is positive."""
+    """Return whether no quantity is negative and at least one is positive."""
     if resource is None:
         return False
     positive = False

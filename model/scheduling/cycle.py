@@ -19,7 +19,7 @@ from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind
 from ..applications.state import ApplicationState
 from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
 from ..queues import quota as queue_quota
-from ..queues.seat import Rest
+from ..queues.application_entry import SkipUntil
 from ..resources.resource import fits, fits_undefined_unlimited, strictly_greater_than_zero
 from ..state.charges import may_start, user_headroom
 from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..applications.ask_walk import Candidate
-    from ..nodes.order import NodeSeat
+    from ..nodes.order import NodeEntry
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..queues.seat import Seat
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
     from ..values.refusals import Refusal
 
-__all__ = ["CycleOutcome", "is_idle", "rests", "run_cycle"]
+__all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle"]
 
 _WAITS_FOR_TIME_NS: Final = 1_000_000_000
 """How long an ask that the RM's predicates refused everywhere waits for the next try, if nothing changes."""
@@ -64,7 +64,7 @@ def run_cycle(state: PartitionState) -> CycleOutcome:
         return _run_passes(state)
     state.notes.begin()
     outcome = _run_passes(state)
-    if outcome is not CycleOutcome.NOTHING or not state.around.judged():
+    if outcome is not CycleOutcome.NOTHING or not state.host.keys_of_others():
         # Otherwise who judges elsewhere is given the answers, walks over the same asks and notes the same.
         state.notes.count()
     return outcome
@@ -81,7 +81,7 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 
 
 def is_idle(state: PartitionState) -> bool:
-    """Tell whether there is nothing to place, or nowhere to place it."""
+    """Return whether there is nothing to place, or nowhere to place it."""
     root = state.tree.root
     if root.maximum is None or state.state is ObjectState.STOPPED:
         return True
@@ -91,7 +91,7 @@ def is_idle(state: PartitionState) -> bool:
 def _regular(state: PartitionState) -> CycleOutcome:
     now_ns = state.now_ns()
     for leaf in state.tree.leaves_in_order():
-        if rests(state, leaf, now_ns):
+        if may_skip(state, leaf, now_ns):
             continue
         outcome = _LeafVisit(state, leaf, now_ns).run()
         if outcome is not None:
@@ -99,17 +99,21 @@ def _regular(state: PartitionState) -> CycleOutcome:
     return CycleOutcome.NOTHING
 
 
-def rests(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
-    """Tell whether nothing has changed for a leaf in which the last walk found nothing."""
-    rest = leaf.seats.rest
-    if rest is None or rest.denied or (rest.until_ns is not None and rest.until_ns <= now_ns):
+def may_skip(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
+    """Return whether nothing has changed for a leaf in which the last walk found nothing."""
+    skip_until = leaf.entries.skip_until
+    if (
+        skip_until is None
+        or skip_until.denied
+        or (skip_until.until_ns is not None and skip_until.until_ns <= now_ns)
+    ):
         return False
-    if rest.node_changes != state.node_changes:
+    if skip_until.node_changes != state.node_changes:
         return False
-    if rest.mixed:
-        return rest.changes == state.changes and rest.gains == state.nodes.gains
+    if skip_until.mixed:
+        return skip_until.changes == state.changes and skip_until.gains == state.nodes.gains
     closed = state.nodes.closed
-    return all(size in closed for size in leaf.seats.sizes)
+    return all(size in closed for size in leaf.entries.sizes)
 
 
 # ------------------------------------------------------------------------------------------ a leaf
@@ -123,7 +127,7 @@ class _LeafVisit:
         "attempts",
         "denied",
         "headroom",
-        "judged",
+        "keys_of_others",
         "leaf",
         "may_preempt",
         "mixed",
@@ -141,8 +145,8 @@ class _LeafVisit:
         self.attempts = AttemptBudget()
         self.may_preempt = state.preemption_enabled and queue_quota.has_guarantee(leaf)
         """Without a guarantee on the way up nothing is owed to any ask here: see `docs/preemption.md`."""
-        around = state.around
-        self.judged: Collection[str] = () if around.predicates is None else around.judged()
+        host = state.host
+        self.keys_of_others: Collection[str] = () if host.predicates is None else host.keys_of_others()
         self.passed_over = False
         """An ask was left to the cycle that judges it; what comes of it is not known yet."""
         self.denied = False
@@ -154,24 +158,24 @@ class _LeafVisit:
 
     def run(self) -> bool | None:
         """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
-        for seat in self.leaf.seats:
-            if not self._may_run(seat):
+        for entry in self.leaf.entries:
+            if not self._may_run(entry):
                 self.mixed = True
                 continue
-            if seat.backoff_until_ns is not None:
-                if seat.backoff_until_ns > self.now_ns:
-                    self._wake_at(seat.backoff_until_ns)
+            if entry.backoff_until_ns is not None:
+                if entry.backoff_until_ns > self.now_ns:
+                    self._wake_at(entry.backoff_until_ns)
                     continue
-                seat.backoff_until_ns = None
-            outcome = self._visit(seat)
+                entry.backoff_until_ns = None
+            outcome = self._visit(entry)
             if outcome is not None:
-                count_accepted(seat)
+                count_accepted(entry)
                 return outcome
-        self.leaf.seats.rest = None if self.passed_over else self._rest()
+        self.leaf.entries.skip_until = None if self.passed_over else self._skip_until()
         return None
 
-    def _rest(self) -> Rest:
-        return Rest(
+    def _skip_until(self) -> SkipUntil:
+        return SkipUntil(
             until_ns=self.until_ns,
             mixed=self.mixed,
             denied=self.denied,
@@ -184,76 +188,76 @@ class _LeafVisit:
         if self.until_ns is None or time_ns < self.until_ns:
             self.until_ns = time_ns
 
-    def _may_run(self, seat: Seat) -> bool:
-        """Tell whether the application may start to run, or runs already."""
-        if seat.facts.state is not ApplicationState.ACCEPTED:
+    def _may_run(self, entry: ApplicationEntry) -> bool:
+        """Return whether the application may start to run, or runs already."""
+        if entry.facts.state is not ApplicationState.ACCEPTED:
             return True
-        seat.runnable_in_queue = queue_quota.has_place_for(self.leaf, seat.application_id) is None
-        seat.runnable_by_user = may_start(self.state, seat)
-        return seat.runnable_in_queue and seat.runnable_by_user
+        entry.runnable_in_queue = queue_quota.has_place_for(self.leaf, entry.application_id) is None
+        entry.runnable_by_user = may_start(self.state, entry)
+        return entry.runnable_in_queue and entry.runnable_by_user
 
     # ----------------------------------------------------------------------------- an application
 
-    def _visit(self, seat: Seat) -> bool | None:
+    def _visit(self, entry: ApplicationEntry) -> bool | None:
         state = self.state
-        user_room = user_headroom(state, seat)
-        if self._place_first(seat, user_room):
+        user_room = user_headroom(state, entry)
+        if self._place_first(entry, user_room):
             return True
         settings = self.leaf.settings
         walk = AskWalk(
             now_ns=self.now_ns,
             queue_path=self.leaf.path,
             queue_headroom=self.headroom,
-            user_name=seat.user.name,
+            user_name=entry.user.name,
             user_headroom=user_room,
             preemption=self.may_preempt,
             backoff_count=settings.backoff_count,
-            reservations_on=state.around.reservations_on,
-            judged=self.judged,
+            reservations_on=state.host.reservations_on,
+            keys_of_others=self.keys_of_others,
             keeps_notes=state.notes.kept,
         )
-        application = seat.application
+        application = entry.application
         failed: FailedTry | None = None
-        while (candidate := self._next(seat, walk, failed)) is not None:
-            outcome = self._try(seat, candidate)
+        while (candidate := self._next(entry, walk, failed)) is not None:
+            outcome = self._try(entry, candidate)
             if not isinstance(outcome, FailedTry):
                 if walk.skipped:
                     application.asks.end_walk(walk, candidate.ask.allocation_key)
                 return outcome
             failed = outcome
         if walk.backoff_due:
-            seat.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
-            application.asks.back_off(seat.backoff_until_ns)
-            self._wake_at(seat.backoff_until_ns)
+            entry.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
+            application.asks.back_off(entry.backoff_until_ns)
+            self._wake_at(entry.backoff_until_ns)
         self._learn(walk)
         return None
 
-    def _next(self, seat: Seat, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:
-        candidate = seat.application.asks.next_candidate(walk, failed)
+    def _next(self, entry: ApplicationEntry, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:
+        candidate = entry.application.asks.next_candidate(walk, failed)
         if walk.notes:
-            self.state.notes.take(seat.application, walk)
+            self.state.notes.take(entry.application, walk)
         return candidate
 
-    def _place_first(self, seat: Seat, user_room: Resource | None) -> bool:
+    def _place_first(self, entry: ApplicationEntry, user_room: Resource | None) -> bool:
         """Place the ask that goes first where nothing stands in its way: so most visits end.
 
         It is what the walk would come to, without asking the application for it.
         """
-        ask = seat.facts.first
+        ask = entry.facts.first
         nodes = self.state.nodes
-        if ask is None or self.state.around.predicates is not None:
+        if ask is None or self.state.host.predicates is not None:
             return False
         for headroom in (user_room, self.headroom):
             if not fits_undefined_unlimited(headroom, ask.resource):
                 return False
         node = nodes.first_fit(ask.resource)
-        return node is not None and commit(self.state, seat, ask, node)
+        return node is not None and commit(self.state, entry, ask, node)
 
     def _learn(self, walk: AskWalk) -> None:
         """Note what the walk says about when to look again."""
         self.passed_over = self.passed_over or walk.passed_over
-        if walk.look_ns is not None:
-            self._wake_at(walk.look_ns)
+        if walk.retry_ns is not None:
+            self._wake_at(walk.retry_ns)
         for refusal in walk.refusals:
             if refusal.reason is RefusalReason.PREDICATES:
                 self.denied = True
@@ -262,46 +266,46 @@ class _LeafVisit:
             if refusal.until_ns is not None:
                 self._wake_at(refusal.until_ns)
 
-    def _try(self, seat: Seat, candidate: Candidate) -> bool | FailedTry:
+    def _try(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
         """Return whether the try ended the cycle with a result, or why it did not end it."""
         kind = candidate.kind
         if kind is CandidateKind.NODES:
-            return self._try_nodes(seat, candidate)
+            return self._try_nodes(entry, candidate)
         if kind is CandidateKind.REQUIRED_NODE:
-            return self._try_required_node(seat, candidate)
+            return self._try_required_node(entry, candidate)
         if kind is CandidateKind.RESERVATION:
-            return self._try_reservation(seat, candidate)
-        return self._preempt(seat, candidate, nodes_tried=False)
+            return self._try_reservation(entry, candidate)
+        return self._preempt(entry, candidate, nodes_tried=False)
 
-    def _try_nodes(self, seat: Seat, candidate: Candidate) -> bool | FailedTry:
+    def _try_nodes(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
         ask = candidate.ask
         nodes = self.state.nodes
         denied = ""
-        if self.state.around.predicates is None:
+        if self.state.host.predicates is None:
             node = nodes.first_fit(ask.resource)
-            if node is not None and commit(self.state, seat, ask, node):
+            if node is not None and commit(self.state, entry, ask, node):
                 return True
         elif nodes.first_fit(ask.resource) is not None:
             for node in nodes.fitting(ask.resource):
-                reason = self.state.around.predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
+                reason = self.state.host.predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
                 if reason is None:
-                    if commit(self.state, seat, ask, node):
+                    if commit(self.state, entry, ask, node):
                         return True
                     break
                 denied = reason
-                self.state.notes.note(seat.application, ask.allocation_key, reason, self.now_ns)
-        return self._make_room(seat, candidate, denied)
+                self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns)
+        return self._make_room(entry, candidate, denied)
 
-    def _make_room(self, seat: Seat, candidate: Candidate, denied: str) -> bool | FailedTry:
+    def _make_room(self, entry: ApplicationEntry, candidate: Candidate, denied: str) -> bool | FailedTry:
         """Reserve a node, or preempt, for an ask that no node takes; `denied` is why the RM refused one."""
         ask = candidate.ask
         holds_for_shape = not denied and ask.resource in self.state.nodes.closed
-        failed = self._try_reservation(seat, candidate)
+        failed = self._try_reservation(entry, candidate)
         if not isinstance(failed, FailedTry):
             return failed
         refused_to_ns = None
         if self.may_preempt and ask.allow_preempt_other:
-            preempted = self._preempt(seat, candidate, nodes_tried=True)
+            preempted = self._preempt(entry, candidate, nodes_tried=True)
             if not isinstance(preempted, FailedTry):
                 return preempted
             refused_to_ns = preempted.preemption_refused_to_ns
@@ -318,42 +322,44 @@ class _LeafVisit:
 
     def _reservation_due(self, candidate: Candidate) -> int | None:
         due_ns = candidate.ask.created_at_ns + RESERVATION_DELAY_NS + 1
-        return due_ns if self.state.around.reservations_on and due_ns > self.now_ns else None
+        return due_ns if self.state.host.reservations_on and due_ns > self.now_ns else None
 
     # -------------------------------------------------------------------------------- reservations
 
-    def _try_reservation(self, seat: Seat, candidate: Candidate) -> bool | FailedTry:
+    def _try_reservation(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
         """Reserve the node that lacks least; a reservation ends the cycle without a result."""
         ask = candidate.ask
-        if not self.state.around.reservations_on or candidate.reserved_node:
+        if not self.state.host.reservations_on or candidate.reserved_node:
             return _FAILED
         if self.now_ns - ask.created_at_ns <= RESERVATION_DELAY_NS:
             return _FAILED
         for node in self.state.nodes.best_to_reserve(ask.resource)[:1]:
-            predicates = self.state.around.predicates
+            predicates = self.state.host.predicates
             if predicates is not None and predicates.refuse(ask.allocation_key, node.node_id, allocate=False):
                 self.denied = True
                 return FailedTry(reservation_refused=True)
-            return False if reserve(self.state, seat, ask, node, required=False) else _FAILED
+            return False if reserve(self.state, entry, ask, node, required=False) else _FAILED
         return _FAILED
 
-    def _preempt(self, seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> bool | FailedTry:
+    def _preempt(
+        self, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
+    ) -> bool | FailedTry:
         """Have victims make room for a queue that is owed its guarantee, and reserve the room for the ask."""
         state = self.state
         attempts = self.attempts
-        node = preempt_for_queue(state, seat, candidate, nodes_tried=nodes_tried, attempts=attempts)
+        node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=attempts)
         if node is None:
             self.mixed = True
-            if attempts.look_again_ns is not None:
-                self._wake_at(attempts.look_again_ns)
+            if attempts.retry_ns is not None:
+                self._wake_at(attempts.retry_ns)
             return FailedTry(preemption_refused_to_ns=attempts.refused_to_ns)
         if candidate.reserved_node != node.node_id:
             if candidate.reserved_node:
-                unreserve(state, seat, candidate.ask.allocation_key)
-            reserve(state, seat, candidate.ask, node, required=False)
+                unreserve(state, entry, candidate.ask.allocation_key)
+            reserve(state, entry, candidate.ask, node, required=False)
         return False
 
-    def _try_required_node(self, seat: Seat, candidate: Candidate) -> bool | FailedTry:
+    def _try_required_node(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
         ask = candidate.ask
         state = self.state
         node = state.nodes.get(ask.required_node)
@@ -366,13 +372,13 @@ class _LeafVisit:
         denied = ""
         held_for_others = node.reserved and candidate.reserved_node != node.node_id
         if not held_for_others and fits(node.available, ask.resource):
-            reason = _judge(state, ask, node)
-            if reason is None and commit(state, seat, ask, node):
+            reason = _predicate_refusal(state, ask, node)
+            if reason is None and commit(state, entry, ask, node):
                 return True
             if reason is not None:
                 denied = reason
-                self.state.notes.note(seat.application, ask.allocation_key, reason, self.now_ns)
-        if not candidate.reserved_node and reserve(state, seat, ask, node, required=True):
+                self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns)
+        if not candidate.reserved_node and reserve(state, entry, ask, node, required=True):
             return False
         if denied:
             return FailedTry((self._denied(ask, node.node_id, denied),))
@@ -383,8 +389,8 @@ def _failed_for(reason: RefusalReason, subject: str, ask: Ask, available: Resour
     return FailedTry((refused(reason, subject, ask, available),))
 
 
-def _judge(state: PartitionState, ask: Ask, node: NodeSeat) -> str | None:
-    predicates = state.around.predicates
+def _predicate_refusal(state: PartitionState, ask: Ask, node: NodeEntry) -> str | None:
+    predicates = state.host.predicates
     if predicates is None:
         return None
     return predicates.refuse(ask.allocation_key, node.node_id, allocate=True)

@@ -10,7 +10,7 @@ from ..state.charges import user_headroom
 from ..values.messages import SchedulingStateChanged
 
 if TYPE_CHECKING:
-    from ..queues.seat import Seat
+    from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
 
@@ -23,15 +23,15 @@ def outstanding_asks(state: PartitionState) -> None:
     """Tell the RM of each ask that more nodes would help, once, in the order of scheduling."""
     for leaf in state.tree.leaves_in_order():
         room = headroom_without_root(leaf)
-        for seat in list(leaf.seats):
-            room = _visit(state, seat, room)
+        for entry in list(leaf.entries):
+            room = _visit(state, entry, room)
 
 
-def _visit(state: PartitionState, seat: Seat, room: Resource | None) -> Resource | None:
+def _visit(state: PartitionState, entry: ApplicationEntry, room: Resource | None) -> Resource | None:
     """Report the asks of one application that fit; return the room of the queue that they leave."""
-    user_room = user_headroom(state, seat)
+    user_room = user_headroom(state, entry)
     own_room = component_wise_min(room, user_room) if room is not None else user_room
-    for ask, tells in seat.application.asks.outstanding():
+    for ask, tells in entry.application.asks.outstanding():
         resource = ask.resource
         if not fits_undefined_unlimited(own_room, resource):
             continue
@@ -39,7 +39,7 @@ def _visit(state: PartitionState, seat: Seat, room: Resource | None) -> Resource
         if not tells:
             continue
         room = subtract_only_existing(room, resource)
-        seat.application.asks.note_scale_up(ask.allocation_key)
-        changed = SchedulingStateChanged(seat.application_id, ask.allocation_key, _REASON)
-        state.around.announce(changed)
+        entry.application.asks.note_scale_up(ask.allocation_key)
+        changed = SchedulingStateChanged(entry.application_id, ask.allocation_key, _REASON)
+        state.host.announce(changed)
     return room

@@ -12,8 +12,8 @@ from ..values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
     from ..applications.gang import SwapOffer
-    from ..nodes.order import NodeSeat
-    from ..queues.seat import Seat
+    from ..nodes.order import NodeEntry
+    from ..queues.application_entry import ApplicationEntry
     from ..state.partition_state import PartitionState
 
 __all__ = ["replace_placeholder"]
@@ -22,52 +22,52 @@ __all__ = ["replace_placeholder"]
 def replace_placeholder(state: PartitionState) -> bool:
     """Start one swap if any member can take the place of a placeholder; return whether one was started."""
     for leaf in state.tree.leaves_in_order():
-        if not leaf.seats.placeholder_seats:
+        if not leaf.entries.placeholder_entries:
             continue
-        for seat in list(leaf.seats):
-            if seat.facts.placeholder_allocated and _try_application(state, seat):
+        for entry in list(leaf.entries):
+            if entry.facts.placeholder_allocated and _try_application(state, entry):
                 return True
     return False
 
 
-def _try_application(state: PartitionState, seat: Seat) -> bool:
+def _try_application(state: PartitionState, entry: ApplicationEntry) -> bool:
     walk = SwapWalk()
     first: SwapOffer | None = None
-    judged = state.around.judged()
-    while (offer := seat.application.swaps.next(walk)) is not None:
-        if judged and offer.ask.allocation_key in judged:
+    keys_of_others = state.host.keys_of_others()
+    while (offer := entry.application.swaps.next(walk)) is not None:
+        if keys_of_others and offer.ask.allocation_key in keys_of_others:
             continue
         if not offer.fits:
-            _cancel(state, seat, offer)
+            _cancel(state, entry, offer)
             continue
         first = first or offer
         node = state.nodes.get(offer.placeholder.node_id)
         if (
             node is not None
             and _allowed(state, offer, node, allocate=False)
-            and _swap(state, seat, offer, node)
+            and _swap(state, entry, offer, node)
         ):
             return True
-    return first is not None and _swap_elsewhere(state, seat, first)
+    return first is not None and _swap_elsewhere(state, entry, first)
 
 
-def _allowed(state: PartitionState, offer: SwapOffer, node: NodeSeat, *, allocate: bool) -> bool:
-    predicates = state.around.predicates
+def _allowed(state: PartitionState, offer: SwapOffer, node: NodeEntry, *, allocate: bool) -> bool:
+    predicates = state.host.predicates
     if predicates is None:
         return True
     return predicates.refuse(offer.ask.allocation_key, node.node_id, allocate=allocate) is None
 
 
-def _real(state: PartitionState, offer: SwapOffer, node: NodeSeat) -> Allocation:
+def _real(state: PartitionState, offer: SwapOffer, node: NodeEntry) -> Allocation:
     return Allocation(offer.ask, node.node_id, state.now_ns(), node.instance_type)
 
 
-def _swap(state: PartitionState, seat: Seat, offer: SwapOffer, node: NodeSeat) -> bool:
+def _swap(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer, node: NodeEntry) -> bool:
     """Swap on the placeholder's own node: it keeps the room until the RM has confirmed its end."""
-    return _begin(state, seat, offer, _real(state, offer, node))
+    return _begin(state, entry, offer, _real(state, offer, node))
 
 
-def _swap_elsewhere(state: PartitionState, seat: Seat, offer: SwapOffer) -> bool:
+def _swap_elsewhere(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer) -> bool:
     """Swap to another node, which holds the room beside the placeholder's until the RM has confirmed."""
     for node in state.nodes.fitting(offer.ask.resource):
         own = node.node_id == offer.placeholder.node_id  # It has been tried, where no second room is taken.
@@ -78,45 +78,45 @@ def _swap_elsewhere(state: PartitionState, seat: Seat, offer: SwapOffer) -> bool
         if available is None:
             return False
         state.nodes.take(node, available)
-        if _begin(state, seat, offer, real):
+        if _begin(state, entry, offer, real):
             return True
         leave_node(state, real)
         return False
     return False
 
 
-def _begin(state: PartitionState, seat: Seat, offer: SwapOffer, real: Allocation) -> bool:
+def _begin(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer, real: Allocation) -> bool:
     key = offer.placeholder.ask.allocation_key
-    answer = seat.application.swaps.begin(real, key)
+    answer = entry.application.swaps.begin(real, key)
     if answer is None:
         return False
-    seat.remove_pending(offer.ask)
+    entry.remove_pending(offer.ask)
     drop_reservations(state, answer.reservations)
-    apply(state, seat, answer)
+    apply(state, entry, answer)
     text = f"replacing allocationKey: {offer.ask.allocation_key}"
-    _announce(state, seat, key, TerminationType.PLACEHOLDER_REPLACED, text)
+    _announce(state, entry, key, TerminationType.PLACEHOLDER_REPLACED, text)
     return True
 
 
-def _cancel(state: PartitionState, seat: Seat, offer: SwapOffer) -> None:
+def _cancel(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer) -> None:
     """Have a placeholder ended that is smaller than the member it was kept for."""
     key = offer.placeholder.ask.allocation_key
-    if seat.application.allocations.mark_released(key):
-        _announce(state, seat, key, TerminationType.TIMEOUT, "cancel placeholder: resource incompatible")
+    if entry.application.allocations.mark_released(key):
+        _announce(state, entry, key, TerminationType.TIMEOUT, "cancel placeholder: resource incompatible")
 
 
 def _announce(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     key: str,
     termination: TerminationType,
     text: str,
 ) -> None:
     release = Release(
         partition=state.name,
-        application_id=seat.application_id,
+        application_id=entry.application_id,
         allocation_key=key,
         termination=termination,
         message=text,
     )
-    state.around.announce(AllocationsReleased((release,)))
+    state.host.announce(AllocationsReleased((release,)))

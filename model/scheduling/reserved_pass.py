@@ -14,20 +14,20 @@ from ..queues import quota as queue_quota
 from ..resources.resource import fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.placing import commit, unreserve
-from ..state.reserved_rest import ReservedRest
+from ..state.reserved_skip import ReservedSkip
 
 if TYPE_CHECKING:
     from ..applications.reservations import Reservation
-    from ..nodes.order import NodeSeat
+    from ..nodes.order import NodeEntry
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..queues.seat import Seat
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
 
-_ASK_AGAIN_NS: Final = 1_000_000_000
+_RETRY_INTERVAL_NS: Final = 1_000_000_000
 """How long a reserved ask that the RM's predicates refused waits for the next try, if nothing changes."""
 
 RESERVATION_TIMEOUT_NS: Final = 120 * 60 * 1_000_000_000
@@ -40,13 +40,13 @@ def place_reserved(state: PartitionState) -> bool:
 
     A pass that placed nothing is not repeated before something changes that it depended on.
     """
-    rest = state.reserved_rest
-    if rest is not None and rest.holds(_version(state), state.now_ns()):
+    skip_until = state.reserved_skip
+    if skip_until is not None and skip_until.holds(_version(state), state.now_ns()):
         return False
     visit = _Visit(state)
     placed = visit.run()
-    state.reserved_rest = (
-        None if placed else ReservedRest(_version(state), visit.look_ns, restless=visit.restless)
+    state.reserved_skip = (
+        None if placed else ReservedSkip(_version(state), visit.retry_ns, always_retry=visit.always_retry)
     )
     return placed
 
@@ -59,93 +59,93 @@ def _version(state: PartitionState) -> tuple[int, int, int]:
 class _Visit:
     """One pass over the reserved asks."""
 
-    __slots__ = ("_now_ns", "_state", "look_ns", "restless")
+    __slots__ = ("_now_ns", "_state", "always_retry", "retry_ns")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
         self._now_ns = state.now_ns()
-        self.restless = False
+        self.always_retry = False
         """The answer of the RM's predicates, or of preemption, may be another one the next time, or an ask is
         judged elsewhere."""
-        self.look_ns: int | None = None
+        self.retry_ns: int | None = None
         """When time alone may change the answer."""
 
     def run(self) -> bool:
         """Try the applications in order until an ask is placed; return whether one was."""
         for leaf in self._state.tree.leaves_in_order():
-            for seat in list(leaf.seats.reserved_seats.values()):
-                if seat.facts.state is ApplicationState.ACCEPTED and not self._may_start(leaf, seat):
+            for entry in list(leaf.entries.reserved_entries.values()):
+                if entry.facts.state is ApplicationState.ACCEPTED and not self._may_start(leaf, entry):
                     continue
-                if self._try_application(leaf, seat):
+                if self._try_application(leaf, entry):
                     return True
         return False
 
-    def _may_start(self, leaf: Queue, seat: Seat) -> bool:
-        return queue_quota.has_place_for(leaf, seat.application_id) is None and may_start(self._state, seat)
+    def _may_start(self, leaf: Queue, entry: ApplicationEntry) -> bool:
+        return queue_quota.has_place_for(leaf, entry.application_id) is None and may_start(self._state, entry)
 
-    def _try_application(self, leaf: Queue, seat: Seat) -> bool:
+    def _try_application(self, leaf: Queue, entry: ApplicationEntry) -> bool:
         state = self._state
         queue_room = queue_quota.headroom(leaf)
-        user_room = user_headroom(state, seat)
+        user_room = user_headroom(state, entry)
         elsewhere: list[Ask] = []
-        judged = state.around.judged()
-        for reservation, record in seat.application.reservations.with_asks():
+        keys_of_others = state.host.keys_of_others()
+        for reservation, record in entry.application.reservations.with_asks():
             if record is None:
-                unreserve(state, seat, reservation.allocation_key)
+                unreserve(state, entry, reservation.allocation_key)
                 continue
             ask = record.ask
-            if judged and ask.allocation_key in judged:
-                self.restless = True
+            if keys_of_others and ask.allocation_key in keys_of_others:
+                self.always_retry = True
                 continue
             if not _within(queue_room, user_room, ask.resource):
-                self._expire(seat, reservation)
+                self._expire(entry, reservation)
                 continue
             node = state.nodes.get(reservation.node_id)
             if node is not None and ask.required_node and not fits(node.available, ask.resource):
-                self.restless = True
-                preempt_for_required_node(state, seat, record, node)
+                self.always_retry = True
+                preempt_for_required_node(state, entry, record, node)
                 continue
             usable = node is not None and (node.schedulable or bool(ask.required_node))
-            if node is not None and usable and self._place(seat, ask, node):
+            if node is not None and usable and self._place(entry, ask, node):
                 return True
             if not ask.required_node:
                 elsewhere.append(ask)
-        return any(self._place_elsewhere(seat, ask) for ask in elsewhere)
+        return any(self._place_elsewhere(entry, ask) for ask in elsewhere)
 
-    def _place(self, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
+    def _place(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
         state = self._state
         if not (fits(node.available, ask.resource) and fits(node.capacity, ask.resource)):
             return False
-        predicates = state.around.predicates
+        predicates = state.host.predicates
         if predicates is not None:
             reason = predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
             if reason is not None:
-                self.restless = True
-                self._look_at(self._now_ns + _ASK_AGAIN_NS)
-                state.notes.note(seat.application, ask.allocation_key, reason, self._now_ns)
+                self.always_retry = True
+                self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
+                state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns)
                 return False
-        return commit(state, seat, ask, node)
+        return commit(state, entry, ask, node)
 
-    def _expire(self, seat: Seat, reservation: Reservation) -> None:
+    def _expire(self, entry: ApplicationEntry, reservation: Reservation) -> None:
         """Drop a reservation that its quotas have barred for too long, or look again when they have."""
         due_ns = reservation.created_at_ns + RESERVATION_TIMEOUT_NS + 1
         if due_ns <= self._now_ns:
-            unreserve(self._state, seat, reservation.allocation_key)
+            unreserve(self._state, entry, reservation.allocation_key)
         else:
-            self._look_at(due_ns)
+            self._retry_at(due_ns)
 
-    def _look_at(self, time_ns: int) -> None:
-        if self.look_ns is None or time_ns < self.look_ns:
-            self.look_ns = time_ns
+    def _retry_at(self, time_ns: int) -> None:
+        if self.retry_ns is None or time_ns < self.retry_ns:
+            self.retry_ns = time_ns
 
-    def _place_elsewhere(self, seat: Seat, ask: Ask) -> bool:
+    def _place_elsewhere(self, entry: ApplicationEntry, ask: Ask) -> bool:
         nodes = self._state.nodes
         node = nodes.first_fit(ask.resource)
         if node is None:
             return False
-        if self._state.around.predicates is None:
-            return self._place(seat, ask, node)
-        return any(self._place(seat, ask, node) for node in list(nodes.fitting(ask.resource)))
+        if self._state.host.predicates is None:
+            return self._place(entry, ask, node)
+        return any(self._place(entry, ask, node) for node in list(nodes.fitting(ask.resource)))
 
 
 def _within(queue_room: Resource | None, user_room: Resource | None, resource: Resource) -> bool:

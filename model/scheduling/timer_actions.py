@@ -9,14 +9,14 @@ from ..queues.quota_timer import next_due_ns
 from ..state.applying import apply
 from ..state.charges import drop_reservations, leave_node
 from ..state.expiries import expire_due
-from ..state.surroundings import ApplicationTimer, Expiry, Inspection, QueueCleaning, QuotaCheck
+from ..state.host import ApplicationTimer, Expiry, Inspection, QueueCleaning, QuotaCheck
 from .outstanding import outstanding_asks
 
 if TYPE_CHECKING:
+    from ..state.host import TimerAction
     from ..state.partition_state import PartitionState
-    from ..state.surroundings import TimerAction
 
-__all__ = ["carry_out", "next_look_ns", "schedule_wakeups", "watch_quotas"]
+__all__ = ["carry_out", "next_retry_ns", "schedule_wakeups", "watch_quotas"]
 
 
 def carry_out(state: PartitionState, action: TimerAction) -> None:
@@ -37,19 +37,19 @@ def carry_out(state: PartitionState, action: TimerAction) -> None:
 
 
 def _application_timer(state: PartitionState, action: ApplicationTimer) -> None:
-    seat = state.seats.get(action.application_id)
-    if seat is None or state.serials[action.application_id] != action.serial:
+    entry = state.entries.get(action.application_id)
+    if entry is None or state.serials[action.application_id] != action.serial:
         return
-    answer = seat.application.on_timer(action.kind, action.generation, state.now_ns())
+    answer = entry.application.on_timer(action.kind, action.generation, state.now_ns())
     if answer is None:
         return
     for record in answer.asks:
         if not record.placed:
-            seat.remove_pending(record.ask)
+            entry.remove_pending(record.ask)
     for allocation in answer.swaps:
         leave_node(state, allocation)
     drop_reservations(state, answer.reservations)
-    apply(state, seat, answer)
+    apply(state, entry, answer)
 
 
 def schedule_wakeups(state: PartitionState) -> None:
@@ -57,9 +57,9 @@ def schedule_wakeups(state: PartitionState) -> None:
     watch_quotas(state)
     if not state.tree.root.pending:
         return
-    look_ns = next_look_ns(state)
-    if look_ns is not None:
-        state.timers.look_again(look_ns)
+    retry_ns = next_retry_ns(state)
+    if retry_ns is not None:
+        state.timers.retry_at(retry_ns)
     state.timers.inspect_later()
 
 
@@ -71,14 +71,18 @@ def watch_quotas(state: PartitionState) -> None:
             state.timers.check_quotas(due_ns)
 
 
-def next_look_ns(state: PartitionState) -> int | None:
+def next_retry_ns(state: PartitionState) -> int | None:
     """Return when time alone may let something be placed, `None` if only a change can.
 
     It brings the orders of the queues up to date on its way.
     """
-    rests = [queue.seats.rest for queue in state.tree.leaves_in_order()]
-    due = [rest.until_ns for rest in rests if rest is not None and rest.until_ns is not None]
-    reserved = state.reserved_rest
-    if reserved is not None and reserved.look_ns is not None and state.reservations:
-        due.append(reserved.look_ns)
+    skips = [queue.entries.skip_until for queue in state.tree.leaves_in_order()]
+    due = [
+        skip_until.until_ns
+        for skip_until in skips
+        if skip_until is not None and skip_until.until_ns is not None
+    ]
+    reserved = state.reserved_skip
+    if reserved is not None and reserved.retry_ns is not None and state.reservations:
+        due.append(reserved.retry_ns)
     return min(due, default=None)

@@ -9,7 +9,7 @@ from ..queues import quota as queue_quota
 if TYPE_CHECKING:
     from ..applications.effects import Answer
     from ..applications.reservations import Reservation
-    from ..queues.seat import Seat
+    from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..values.allocation import Allocation
     from .partition_state import PartitionState
@@ -25,43 +25,45 @@ __all__ = [
 ]
 
 
-def user_headroom(state: PartitionState, seat: Seat) -> Resource | None:
+def user_headroom(state: PartitionState, entry: ApplicationEntry) -> Resource | None:
     """Return how much more an application's user and group may use, `None` if they are not limited."""
-    if seat.looked_at and not state.limits.is_limited:
+    if entry.user_is_listed and not state.limits.is_limited:
         return None
-    seat.looked_at = True
-    return state.limits.headroom(seat.queue.path, seat.application_id, seat.user)
+    entry.user_is_listed = True
+    return state.limits.headroom(entry.queue.path, entry.application_id, entry.user)
 
 
-def may_start(state: PartitionState, seat: Seat) -> bool:
+def may_start(state: PartitionState, entry: ApplicationEntry) -> bool:
     """Return whether the numbers of running applications of its user and group let an application start."""
-    if seat.looked_at and not state.limits.is_limited:
+    if entry.user_is_listed and not state.limits.is_limited:
         return True
-    return state.limits.can_run(seat.queue.path, seat.application_id, seat.user)
+    return state.limits.can_run(entry.queue.path, entry.application_id, entry.user)
 
 
-def count_placed(state: PartitionState, seat: Seat, allocation: Allocation) -> None:
+def count_placed(state: PartitionState, entry: ApplicationEntry, allocation: Allocation) -> None:
     """Count an allocation for its user and the partition; its queues are charged already."""
     ask = allocation.ask
-    state.limits.increase(seat.queue.path, seat.application_id, seat.user, ask.resource)
+    state.limits.increase(entry.queue.path, entry.application_id, entry.user, ask.resource)
     state.placed.count(ask)
 
 
-def count_ended(state: PartitionState, seat: Seat, answer: Answer) -> None:
+def count_ended(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
     """Take the removed allocations of an answer off the queues, the user and the counters."""
     last = len(answer.allocations) - 1
     for position, allocation in enumerate(answer.allocations):
-        uncount(state, seat, allocation, ended=answer.ended and position == last)
+        uncount(state, entry, allocation, ended=answer.ended and position == last)
     for allocation in answer.preempted:
-        for level in seat.queue.above:
+        for level in entry.queue.above:
             level.remove_preempting(allocation.ask.resource)
 
 
-def uncount(state: PartitionState, seat: Seat, allocation: Allocation, *, ended: bool) -> None:
+def uncount(state: PartitionState, entry: ApplicationEntry, allocation: Allocation, *, ended: bool) -> None:
     """Take an allocation off its queues, its user and the counters."""
     resource = allocation.ask.resource
-    queue_quota.discharge(seat.queue, resource)
-    state.limits.decrease(seat.queue.path, seat.application_id, seat.user, resource, remove_application=ended)
+    queue_quota.release_charge(entry.queue, resource)
+    state.limits.decrease(
+        entry.queue.path, entry.application_id, entry.user, resource, remove_application=ended
+    )
     state.placed.uncount(allocation.ask)
     state.changes += 1
 

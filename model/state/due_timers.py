@@ -10,12 +10,12 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from .surroundings import timer_key
+from .host import timer_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .surroundings import TimerAction, TimerKey
+    from .host import TimerAction, TimerKey
 
 __all__ = ["DueTimer", "DueTimers"]
 

@@ -11,13 +11,13 @@ from ..applications.effects import StateEntered, TimerKind
 from ..applications.state import ApplicationState
 from .applying import announce_state
 from .due_timers import DueTimers
-from .surroundings import ApplicationTimer, Expiry
+from .host import ApplicationTimer, Expiry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .host import PartitionHost
     from .partition_state import PartitionState
-    from .surroundings import Surroundings
 
 __all__ = ["Expiries", "expire_due"]
 
@@ -26,10 +26,10 @@ __all__ = ["Expiries", "expire_due"]
 class Expiries:
     """When the applications of a partition that have ended expire. Owned by the partition."""
 
-    __slots__ = ("_around", "_due", "_watched_ns")
+    __slots__ = ("_due", "_host", "_watched_ns")
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, host: PartitionHost) -> None:
+        self._host = host
         self._due = DueTimers()
         self._watched_ns: int | None = None
         """When the clock calls next."""
@@ -60,8 +60,8 @@ class Expiries:
         due_ns = self._due.next_due_ns()
         if due_ns is not None and (self._watched_ns is None or due_ns < self._watched_ns):
             self._watched_ns = due_ns
-            self._around.cancel(Expiry)
-            self._around.call_at(due_ns, Expiry())
+            self._host.cancel(Expiry)
+            self._host.call_at(due_ns, Expiry())
 
 
 def expire_due(state: PartitionState) -> None:
@@ -82,7 +82,7 @@ def _expire(state: PartitionState, timer: ApplicationTimer) -> None:
         for effect in answer.effects:
             if isinstance(effect, StateEntered):
                 announce_state(state, name, effect)
-        state.around.release(application)
+        state.host.release(application)
         if rejected:
             del state.rejected[name]
         else:

@@ -9,8 +9,8 @@ from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, add, total_of
 
 if TYPE_CHECKING:
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..queues.seat import Seat
     from ..resources.resource import Resource
     from .partition_state import PartitionState
 
@@ -32,11 +32,11 @@ def _validate_nodes(state: PartitionState) -> None:
     """Each allocation of an application is on its node, and each node holds nothing else."""
     held: dict[str, dict[str, str]] = {}
     moving: dict[str, set[str]] = {}
-    for seat in state.seats.values():
-        seat.application.validate()
-        for placed in seat.application.allocations.all():
+    for entry in state.entries.values():
+        entry.application.validate()
+        for placed in entry.application.allocations.all():
             held.setdefault(placed.allocation.node_id, {})[placed.allocation.ask.allocation_key] = (
-                seat.application_id
+                entry.application_id
             )
             if placed.swap is not None and placed.swap.node_id != placed.allocation.node_id:
                 moving.setdefault(placed.swap.node_id, set()).add(placed.swap.ask.allocation_key)
@@ -61,7 +61,7 @@ def _validate_nodes(state: PartitionState) -> None:
 def _validate_queues(state: PartitionState) -> None:
     """A queue uses and waits for the sum of its children or of its applications."""
     for queue in state.tree:
-        facts = [seat.facts for seat in _seats(queue)]
+        facts = [entry.facts for entry in _entries(queue)]
         children = list(queue.children.values())
         allocated = total_of(
             [child.allocated for child in children]
@@ -78,22 +78,22 @@ def _validate_queues(state: PartitionState) -> None:
         _validate_running(queue)
 
 
-def _seats(queue: Queue) -> list[Seat]:
-    return [*queue.seats.by_id.values(), *queue.seats.parked.values()]
+def _entries(queue: Queue) -> list[ApplicationEntry]:
+    return [*queue.entries.by_id.values(), *queue.entries.suspended.values()]
 
 
 def _validate_running(queue: Queue) -> None:
     below = sum(child.running for child in queue.children.values())
-    here = sum(seat.facts.state is ApplicationState.RUNNING for seat in _seats(queue))
+    here = sum(entry.facts.state is ApplicationState.RUNNING for entry in _entries(queue))
     assert queue.running == below + here, f"{queue}: {queue.running} applications run, not {below + here}"
 
 
 def _validate_users(state: PartitionState) -> None:
     """A user uses the sum of all that runs for that user."""
     usage: dict[str, Resource] = {}
-    for seat in (*state.seats.values(), *state.quarantine.applications.values()):
-        own = add(seat.facts.allocated, seat.facts.placeholder_allocated)
-        usage[seat.user.name] = add(usage.get(seat.user.name), own)
+    for entry in (*state.entries.values(), *state.quarantine.applications.values()):
+        own = add(entry.facts.allocated, entry.facts.placeholder_allocated)
+        usage[entry.user.name] = add(usage.get(entry.user.name), own)
     known = state.limits.usages()
     for name in sorted(usage.keys() | known.keys()):
         counted = known.get(name, EMPTY)
@@ -104,8 +104,8 @@ def _validate_users(state: PartitionState) -> None:
 def _validate_counters(state: PartitionState) -> None:
     asks = [
         placed.allocation.ask
-        for seat in state.seats.values()
-        for placed in seat.application.allocations.all()
+        for entry in state.entries.values()
+        for placed in entry.application.allocations.all()
     ]
     asks += [
         allocation.ask
@@ -121,7 +121,7 @@ def _validate_counters(state: PartitionState) -> None:
     assert counted.placeholders == placeholders, (
         f"{counted.placeholders} placeholders counted, {placeholders} are there"
     )
-    reservations = sum(seat.facts.reserved for seat in state.seats.values())
+    reservations = sum(entry.facts.reserved for entry in state.entries.values())
     assert state.reservations == reservations, (
         f"{state.reservations} reservations counted, {reservations} are there"
     )

@@ -14,21 +14,21 @@ from ..applications.state import ApplicationState
 from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
 from ..placement.placement import usable_rules
+from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
-from ..queues.seat import Seat
 from ..queues.tree import QueueTree
 from ..resources.combinations import prune
 from ..resources.resource import EMPTY, add, subtract
 from ..values.object_state import ObjectState
 from .expiries import Expiries
+from .host import ApplicationTimer
 from .key_claims import KeyClaims
 from .partition_timers import PartitionTimers
 from .placed_counts import PlacedCounts
-from .preemption_attempts import FruitlessAttempts
+from .preemption_attempts import FailedAttempts
 from .preemption_log import PreemptionLog
 from .quarantine import Quarantine
 from .refusal_notes import RefusalNotes
-from .surroundings import ApplicationTimer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from ..placement.requests import RuleOutcome
     from ..resources.resource import Resource
     from ..values.allocation import Allocation
-    from .reserved_rest import ReservedRest
-    from .surroundings import Surroundings
+    from .host import PartitionHost
+    from .reserved_skip import ReservedSkip
 
 __all__ = ["PartitionState", "RejectedApplication"]
 
@@ -56,42 +56,42 @@ class RejectedApplication(NamedTuple):
 class PartitionState:
     """The state of one partition. Owned by the partition; handles lead to its applications and nodes."""
 
-    def __init__(self, name: str, rm_id: str, config: PartitionConfig, around: Surroundings) -> None:
+    def __init__(self, name: str, rm_id: str, config: PartitionConfig, host: PartitionHost) -> None:
         self.name = name
         self.rm_id = rm_id
         self.config = config
-        self.around = around
+        self.host = host
         self.state = ObjectState.ACTIVE
-        self.state_since_ns = around.now_ns()
-        self.tree = QueueTree(config.root, around.weave(Queue))
+        self.state_since_ns = host.now_ns()
+        self.tree = QueueTree(config.root, host.instrument(Queue))
         self.rules = usable_rules(config.placement_rules)
-        self.limits = around.weave(UserLimits)()
+        self.limits = host.instrument(UserLimits)()
         self.limits.update(config.root)
         sorting = config.node_sort_policy
-        self.nodes = around.weave(NodeOrder)(sorting.policy, sorting.resource_weights)
+        self.nodes = host.instrument(NodeOrder)(sorting.policy, sorting.resource_weights)
         self.capacity = EMPTY
-        self.seats: dict[str, Seat] = {}
+        self.entries: dict[str, ApplicationEntry] = {}
         self.serials: dict[str, int] = {}
         self.completed: dict[int, Application] = {}
         """Terminated applications by serial, until they expire."""
         self.rejected: dict[str, RejectedApplication] = {}
         """The latest rejected application of each id, until it expires."""
-        self.timers = PartitionTimers(around, self.state_since_ns)
-        self.expiries = Expiries(around)
+        self.timers = PartitionTimers(host, self.state_since_ns)
+        self.expiries = Expiries(host)
         self.foreign: dict[str, Allocation] = {}
         self.keys = KeyClaims(self._keys_used_among)
-        self.placed = around.weave(PlacedCounts)()
+        self.placed = host.instrument(PlacedCounts)()
         self.reservations = 0
         self.changes = 0
         """Counts what may turn a refusal into a placement, other than a node that gains room."""
-        self.reserved_rest: ReservedRest | None = None
+        self.reserved_skip: ReservedSkip | None = None
         """Why the reserved asks need not be tried now."""
         self.node_changes = 0
         """Counts what may make a node reservable."""
         self.preemptions = PreemptionLog()
-        self.fruitless_preemptions = FruitlessAttempts()
+        self.failed_preemptions = FailedAttempts()
         self.quarantine = Quarantine()
-        self.notes = RefusalNotes(kept=around.predicates is not None)
+        self.notes = RefusalNotes(kept=host.predicates is not None)
         self.preemption_claims: dict[str, str] = {}
         """Keys of asks whose victims go for a guarantee, and their applications; see `preemption_claims`."""
         self._serial = 0
@@ -110,45 +110,45 @@ class PartitionState:
 
     def now_ns(self) -> int:
         """Return the time, nanoseconds since 1970."""
-        return self.around.now_ns()
+        return self.host.now_ns()
 
     # ---------------------------------------------------------------------------------- applications
 
-    def seat_application(self, application: Application, handle: Application, queue: Queue) -> Seat:
+    def add_entry(self, application: Application, handle: Application, queue: Queue) -> ApplicationEntry:
         """Give a new application its seat in a leaf."""
-        seat = Seat(handle, application.application_id, application.user, queue, handle.facts())
+        entry = ApplicationEntry(handle, application.application_id, application.user, queue, handle.facts())
         self._serial += 1
-        self.serials[seat.application_id] = self._serial
-        self.seats[seat.application_id] = seat
-        queue.seats.add(seat)
-        queue.seats.rest = None
-        return seat
+        self.serials[entry.application_id] = self._serial
+        self.entries[entry.application_id] = entry
+        queue.entries.add(entry)
+        queue.entries.skip_until = None
+        return entry
 
-    def unseat(self, seat: Seat) -> None:
+    def remove_entry(self, entry: ApplicationEntry) -> None:
         """Take a seat away; the application has nothing left that is counted."""
-        queue = seat.queue
-        self.limits.decrease(queue.path, seat.application_id, seat.user, EMPTY, remove_application=True)
-        del self.seats[seat.application_id]
-        self.timers.stop_all(self.serials.pop(seat.application_id))
+        queue = entry.queue
+        self.limits.decrease(queue.path, entry.application_id, entry.user, EMPTY, remove_application=True)
+        del self.entries[entry.application_id]
+        self.timers.stop_all(self.serials.pop(entry.application_id))
         for level in queue.above:
-            level.forget_accepted(seat.application_id)
-        queue.seats.remove(seat)
+            level.forget_accepted(entry.application_id)
+        queue.entries.remove(entry)
         self.tree.refresh(queue)
         self.changes += 1
         if not queue.managed or queue.is_draining:
             self.timers.clean_later()
 
-    def forget(self, seat: Seat, serial: int) -> None:
+    def forget(self, entry: ApplicationEntry, serial: int) -> None:
         """Let go of an application that the RM has removed."""
-        if seat.application_id in self.seats:
-            if seat.facts.state is ApplicationState.RUNNING:
-                for level in seat.queue.above:
-                    level.count_running(seat.application_id, -1)
-            self.unseat(seat)
-        self.limits.drop_unused(seat.queue.path, seat.user)
+        if entry.application_id in self.entries:
+            if entry.facts.state is ApplicationState.RUNNING:
+                for level in entry.queue.above:
+                    level.count_running(entry.application_id, -1)
+            self.remove_entry(entry)
+        self.limits.drop_unused(entry.queue.path, entry.user)
         self.completed.pop(serial, None)
         self.expiries.forget(serial)
-        self.around.release(seat.application)
+        self.host.release(entry.application)
 
     def keep_rejected(
         self,
@@ -162,7 +162,7 @@ class PartitionState:
         before = self.rejected.get(name)
         if before is not None:
             self.expiries.forget(before.serial)
-            self.around.release(before.application)
+            self.host.release(before.application)
         self._serial += 1
         self.rejected[name] = RejectedApplication(self._serial, handle, rules)
         for effect in handle.reject(reason, self.now_ns()).effects:
@@ -171,10 +171,10 @@ class PartitionState:
                 self.expiries.add(effect.due_ns, timer)
 
     def _keys_used_among(self, application_id: str, allocation_keys: Sequence[str]) -> Sequence[str]:
-        seat = self.seats.get(application_id)
-        if seat is None:
+        entry = self.entries.get(application_id)
+        if entry is None:
             return allocation_keys if application_id in self.quarantine.applications else ()
-        return seat.application.asks.known_among(allocation_keys)
+        return entry.application.asks.known_among(allocation_keys)
 
     # --------------------------------------------------------------------------------------- changes
 
@@ -182,9 +182,9 @@ class PartitionState:
         """Bring all orders up to date with a configuration, and have every leaf looked at again."""
         self.tree.limits_changed()
         for queue in self.tree:
-            queue.seats.rebuild()
+            queue.entries.rebuild()
             self.tree.refresh(queue)
-            queue.seats.rest = None
+            queue.entries.skip_until = None
         self.changes += 1
         self.node_changes += 1
 

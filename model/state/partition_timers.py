@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from ..applications.effects import TimerKind
-from .surroundings import Inspection, LookAgain, QueueCleaning, QuotaCheck, timer_key
+from .host import Inspection, QueueCleaning, QuotaCheck, RetryAsks, timer_key
 
 if TYPE_CHECKING:
-    from .surroundings import ApplicationTimer, Surroundings, TimerAction
+    from .host import ApplicationTimer, PartitionHost, TimerAction
 
 __all__ = ["CLEANING_INTERVAL_NS", "INSPECTION_DELAY_NS", "QUOTA_CHECK_INTERVAL_NS", "PartitionTimers"]
 
@@ -24,42 +24,42 @@ INSPECTION_DELAY_NS: Final = 1_000_000_000
 class PartitionTimers:
     """The timers of one partition. Owned by the partition; each of its own waits once, for the first time."""
 
-    __slots__ = ("_around", "_due_ns", "_since_ns")
+    __slots__ = ("_due_ns", "_host", "_since_ns")
 
-    def __init__(self, around: Surroundings, since_ns: int) -> None:
-        self._around = around
+    def __init__(self, host: PartitionHost, since_ns: int) -> None:
+        self._host = host
         self._since_ns = since_ns
         self._due_ns: dict[type[TimerAction], int] = {}
         """When the partition's own come."""
 
     def start(self, due_ns: int, timer: ApplicationTimer) -> None:
         """Start a timer of an application, in the place of the one of its kind."""
-        self._around.cancel(timer_key(timer))
-        self._around.call_at(due_ns, timer)
+        self._host.cancel(timer_key(timer))
+        self._host.call_at(due_ns, timer)
 
     def stop_all(self, serial: int) -> None:
         """Have no timer come any more of an application that is gone."""
         for kind in TimerKind:
-            self._around.cancel((serial, kind))
+            self._host.cancel((serial, kind))
 
     def clean_later(self) -> None:
         """Have queues that may be empty looked at, at the next turn of the cleaner."""
-        turns = (self._around.now_ns() - self._since_ns) // CLEANING_INTERVAL_NS + 1
+        turns = (self._host.now_ns() - self._since_ns) // CLEANING_INTERVAL_NS + 1
         self._have(QueueCleaning(), self._since_ns + turns * CLEANING_INTERVAL_NS)
 
     def check_quotas(self, due_ns: int) -> None:
         """Have the quotas checked when a queue is due for preemption."""
-        self._have(QuotaCheck(), max(due_ns, self._around.now_ns() + QUOTA_CHECK_INTERVAL_NS))
+        self._have(QuotaCheck(), max(due_ns, self._host.now_ns() + QUOTA_CHECK_INTERVAL_NS))
 
-    def look_again(self, due_ns: int) -> None:
+    def retry_at(self, due_ns: int) -> None:
         """Have asks tried again when time may have changed an answer."""
-        if self._is_earlier(LookAgain, due_ns):
-            self._around.cancel(LookAgain)
-            self._have(LookAgain(), due_ns)
+        if self._is_earlier(RetryAsks, due_ns):
+            self._host.cancel(RetryAsks)
+            self._have(RetryAsks(), due_ns)
 
     def inspect_later(self) -> None:
         """Have the RM told of asks that wait for room in the cluster."""
-        self._have(Inspection(), self._around.now_ns() + INSPECTION_DELAY_NS)
+        self._have(Inspection(), self._host.now_ns() + INSPECTION_DELAY_NS)
 
     def came(self, action: TimerAction) -> None:
         """Note that one of the partition's own waits no longer."""
@@ -68,7 +68,7 @@ class PartitionTimers:
     def _have(self, action: TimerAction, due_ns: int) -> None:
         if self._is_earlier(type(action), due_ns):
             self._due_ns[type(action)] = due_ns
-            self._around.call_at(due_ns, action)
+            self._host.call_at(due_ns, action)
 
     def _is_earlier(self, kind: type[TimerAction], due_ns: int) -> bool:
         waiting_ns = self._due_ns.get(kind)

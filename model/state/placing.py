@@ -13,8 +13,8 @@ from .charges import drop_reservations
 
 if TYPE_CHECKING:
     from ..applications.effects import Answer
-    from ..nodes.order import NodeSeat
-    from ..queues.seat import Seat
+    from ..nodes.order import NodeEntry
+    from ..queues.application_entry import ApplicationEntry
     from ..values.allocation import Ask
     from .partition_state import PartitionState
 
@@ -28,10 +28,10 @@ __all__ = [
 ]
 
 
-def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
+def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
     """Place an ask on a node: charge the queues, take the room, place the ask; all or nothing."""
     resource = ask.resource
-    queue = seat.queue
+    queue = entry.queue
     if queue_quota.try_charge(queue, resource) is not None:
         return False
     now_ns = state.now_ns()
@@ -40,10 +40,10 @@ def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
     try:
         available = node.node.try_add(allocation)
         if available is not None:
-            answer = seat.application.allocations.try_place(allocation, now_ns)
+            answer = entry.application.allocations.try_place(allocation, now_ns)
     finally:  # Also where one of them breaks.
         if answer is None:
-            queue_quota.discharge(queue, resource)
+            queue_quota.release_charge(queue, resource)
             if available is not None:
                 state.nodes.give(node, node.node.remove(ask.allocation_key))
     if available is None:
@@ -52,33 +52,37 @@ def commit(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat) -> bool:
     if answer is None:
         return False
     state.nodes.take(node, available)
-    state.limits.increase(queue.path, seat.application_id, seat.user, resource)
-    finish_placing(state, seat, allocation, answer)
+    state.limits.increase(queue.path, entry.application_id, entry.user, resource)
+    finish_placing(state, entry, allocation, answer)
     return True
 
 
-def finish_placing(state: PartitionState, seat: Seat, allocation: Allocation, answer: Answer) -> None:
+def finish_placing(
+    state: PartitionState, entry: ApplicationEntry, allocation: Allocation, answer: Answer
+) -> None:
     """Count an ask as placed that queues, user, node and application have taken, and tell the RM."""
-    seat.remove_pending(allocation.ask)
+    entry.remove_pending(allocation.ask)
     state.placed.count(allocation.ask)
     if answer.reservations:
         drop_reservations(state, answer.reservations)
-    apply(state, seat, answer)
-    state.around.announce(AllocationPlaced(allocation))
+    apply(state, entry, answer)
+    state.host.announce(AllocationPlaced(allocation))
 
 
-def count_accepted(seat: Seat) -> None:
+def count_accepted(entry: ApplicationEntry) -> None:
     """Count an application that does not run yet for the maxima of its queues: it holds something now."""
-    if seat.facts.state is ApplicationState.ACCEPTED:
-        for level in seat.queue.above:
-            level.count_accepted(seat.application_id)
+    if entry.facts.state is ApplicationState.ACCEPTED:
+        for level in entry.queue.above:
+            level.count_accepted(entry.application_id)
 
 
-def reserve(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat, *, required: bool) -> bool:
+def reserve(
+    state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry, *, required: bool
+) -> bool:
     """Reserve a node for an ask: the node and the application, or neither."""
     if not node.node.try_reserve(ask.allocation_key, ask.resource, required=required):
         return False
-    answer = seat.application.reservations.try_add(
+    answer = entry.application.reservations.try_add(
         ask.allocation_key,
         node.node_id,
         state.now_ns(),
@@ -89,27 +93,27 @@ def reserve(state: PartitionState, seat: Seat, ask: Ask, node: NodeSeat, *, requ
         return False
     state.nodes.set_reserved(node, reserved=True)
     state.reservations += 1
-    apply(state, seat, answer)
+    apply(state, entry, answer)
     return True
 
 
-def cancel_ordinary_reservations(state: PartitionState, node: NodeSeat) -> None:
+def cancel_ordinary_reservations(state: PartitionState, node: NodeEntry) -> None:
     """Free a node of the reservations that must yield to an ask that can run nowhere else."""
     if not node.reserved:
         return
     keys = node.node.facts().reservations
-    for seat in list(state.seats.values()):
-        if not seat.facts.reserved:
+    for entry in list(state.entries.values()):
+        if not entry.facts.reserved:
             continue
-        for reservation, _ in seat.application.reservations.with_asks():
+        for reservation, _ in entry.application.reservations.with_asks():
             yields = not reservation.required and reservation.node_id == node.node_id
             if reservation.allocation_key in keys and yields:
-                unreserve(state, seat, reservation.allocation_key)
+                unreserve(state, entry, reservation.allocation_key)
 
 
-def unreserve(state: PartitionState, seat: Seat, allocation_key: str) -> None:
+def unreserve(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:
     """Drop a reservation everywhere it is counted."""
-    answer = seat.application.reservations.remove(allocation_key)
+    answer = entry.application.reservations.remove(allocation_key)
     if answer is not None:
         drop_reservations(state, answer.reservations)
-        apply(state, seat, answer)
+        apply(state, entry, answer)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ..applications.ask_walk import Candidate
     from ..resources.resource import Resource
 
-__all__ = ["ATTEMPTS_MAX", "FRUITLESS_MAX", "AttemptBudget", "AttemptShape", "FruitlessAttempts", "due_ns"]
+__all__ = ["ATTEMPTS_MAX", "FAILED_ATTEMPTS_MAX", "AttemptBudget", "AttemptShape", "FailedAttempts", "due_ns"]
 
 ATTEMPTS_MAX: Final = 10
 """Attempts during one visit of a leaf; the next visit has as many again."""
 
 
-FRUITLESS_MAX: Final = 256
+FAILED_ATTEMPTS_MAX: Final = 256
 """Shapes that are remembered as tried in vain; at the bound the oldest is forgotten, and tried again."""
 
 
@@ -49,19 +49,19 @@ class AttemptShape(NamedTuple):
 class AttemptBudget:
     """What one visit of a leaf may spend on preemption, and when it is worth looking again."""
 
-    __slots__ = ("left", "look_again_ns", "refused_to_ns")
+    __slots__ = ("left", "refused_to_ns", "retry_ns")
 
     def __init__(self) -> None:
         self.left = ATTEMPTS_MAX
         self.refused_to_ns: int | None = None
         """Every ask of the shape that is created up to then is refused like the last one, unless it has an
         answer of its own; `None` if the refusal is of the last one alone."""
-        self.look_again_ns: int | None = None
+        self.retry_ns: int | None = None
         """When time alone may let the ask that was last refused preempt; `None` if only a change can."""
 
 
 @final
-class FruitlessAttempts:
+class FailedAttempts:
     """Which attempts were in vain, and whether they still stand for others of their shape."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class FruitlessAttempts:
     def note(self, shape: AttemptShape, now_ns: int, stamp: ChangeStamp) -> None:
         """Remember an attempt that was in vain."""
         self._tried.pop(shape, None)
-        if len(self._tried) >= FRUITLESS_MAX:
+        if len(self._tried) >= FAILED_ATTEMPTS_MAX:
             del self._tried[next(iter(self._tried))]
         self._tried[shape] = (now_ns, stamp)
 

@@ -7,8 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from ..nodes.order import NodeSeat
-    from ..queues.seat import Seat
+    from ..nodes.order import NodeEntry
+    from ..queues.application_entry import ApplicationEntry
 
 __all__ = ["BrokenKind", "Quarantine", "Quarantined"]
 
@@ -38,8 +38,8 @@ class Quarantine:
     __slots__ = ("applications", "entries", "nodes")
 
     def __init__(self) -> None:
-        self.applications: dict[str, Seat] = {}
-        self.nodes: dict[str, NodeSeat] = {}
+        self.applications: dict[str, ApplicationEntry] = {}
+        self.nodes: dict[str, NodeEntry] = {}
         self.entries: dict[tuple[BrokenKind, str], Quarantined] = {}
 
     def note(self, partition: str, kind: BrokenKind, name: str, reason: str, now_ns: int) -> None:

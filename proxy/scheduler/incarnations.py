@@ -10,7 +10,7 @@ from ...model.errors import RequestError
 if TYPE_CHECKING:
     from ...actors.engine import Engine
     from ...model.partition import Partition
-    from ...model.state.surroundings import TimerAction
+    from ...model.state.host import TimerAction
 
 __all__ = ["Incarnations"]
 

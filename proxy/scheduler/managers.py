@@ -11,7 +11,7 @@ from ...actors.rm_link import RmLink
 from ...lockcheck import excludes
 from ...model.errors import RequestError
 from ...model.partition import Partition
-from ...model.state.surroundings import LookAgain, Surroundings
+from ...model.state.host import PartitionHost, RetryAsks
 from ..si.older_answers import Generation
 from ..si.writing import callback_for, dispatch
 from .application_summaries import summariser
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...actors.real_clock import RealClock
     from ...actors.virtual_clock import VirtualClock
     from ...model.configuration.schema import PartitionConfig
-    from ...model.state.surroundings import Predicates, TimerAction, TimerKey
+    from ...model.state.host import Predicates, TimerAction, TimerKey
     from ...model.values.messages import Announcement
     from ..resolvers.partition_resolvers import PartitionResolver
     from ..resolvers.resolver import UserResolver
@@ -188,7 +188,7 @@ class Managers:
         """Have an RM's partitions look for something to do."""
         for partition in manager.partitions.values():
             with suppress(RequestError):  # It has ended meanwhile.
-                self._engine.tell(partition, "on_timer", LookAgain())
+                self._engine.tell(partition, "on_timer", RetryAsks())
 
     # ---------------------------------------------------------------------------------- partitions
 
@@ -203,7 +203,7 @@ class Managers:
         def cancel(key: TimerKey) -> None:
             clock.cancel(incarnation, key)
 
-        around = Surroundings(
+        host = PartitionHost(
             now_ns=clock.now_ns,
             call_at=call_at,
             cancel=cancel,
@@ -218,7 +218,7 @@ class Managers:
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )
         partition = self._engine.adopt_partition(
-            Partition(name, rm_id, config, self._engine.adapt_host(around))
+            Partition(name, rm_id, config, self._engine.adapt_host(host))
         )
         self._incarnations.enter(incarnation, partition)
         return partition

@@ -66,7 +66,7 @@ class Stepping:
         """Return when something is due next on the virtual clock, `None` if nothing is."""
         with Uninterrupted():
             due = [self._virtual().next_due_ns()]
-            due += [partition.next_look_ns() for partition in self._cluster.partitions()]
+            due += [partition.next_retry_ns() for partition in self._cluster.partitions()]
         return min((time_ns for time_ns in due if time_ns is not None), default=None)
 
     def next_timer_ns(self) -> int | None:

@@ -17,7 +17,7 @@ from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition
-from licorne.model.state.surroundings import LookAgain, Surroundings
+from licorne.model.state.host import PartitionHost, RetryAsks
 from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationSubmission,
@@ -52,7 +52,7 @@ class Site:
         self.congested = False
         self.react: Callable[[Announcement], object] = lambda _: None
         self.timers: list[object] = []
-        around = Surroundings(
+        host = PartitionHost(
             now_ns=lambda: EPOCH_2000_NS,
             call_at=lambda _, action: self.timers.append(action),
             announce=self._announce,
@@ -63,7 +63,7 @@ class Site:
             adopt_application=engine.adopt_application,
             release=engine.release,
         )
-        self.partition = engine.adopt_partition(Partition(PARTITION, "rm", a_configuration(), around))
+        self.partition = engine.adopt_partition(Partition(PARTITION, "rm", a_configuration(), host))
 
     def _announce(self, announcement: Announcement) -> None:
         self.announcements.append(announcement)
@@ -206,7 +206,7 @@ def test_an_engine_can_check_the_direction_of_asks() -> None:
     node = reference_of(engine.adopt_node(a_node()))
 
     with pytest.raises(AskDirectionError):
-        node.call(lambda _: site.partition.next_look_ns())
+        node.call(lambda _: site.partition.next_retry_ns())
     engine.close()
 
 
@@ -263,7 +263,7 @@ def test_an_automatic_partition_rests_when_nothing_can_be_placed(automatic: Acto
     assert site.timers
     assert 0 == automatic.dispatcher.run_pending()
 
-    automatic.tell(site.partition, "on_timer", LookAgain())
+    automatic.tell(site.partition, "on_timer", RetryAsks())
     automatic.dispatcher.run_pending()
     assert 1 == site.placed()
     site.add_node("more", memory=20)
@@ -298,7 +298,7 @@ def test_an_automatic_partition_places_nothing_for_a_congested_manager(automatic
     assert 0 == site.placed()
 
     site.congested = False
-    automatic.tell(site.partition, "on_timer", LookAgain())
+    automatic.tell(site.partition, "on_timer", RetryAsks())
     automatic.dispatcher.run_pending()
     assert 3 == site.placed()
 

@@ -29,7 +29,7 @@ from licorne.model.errors import RequestError
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
-from licorne.model.state.surroundings import Surroundings
+from licorne.model.state.host import PartitionHost
 from licorne.model.values.messages import Registration
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ IDENTITY: Final[dict[type, dict[str, object]]] = {
 }
 """What never changes about each entity of the tests, and may be read without asking."""
 
-HARMLESS: Final = {Cluster: "partitions", Partition: "next_look_ns", Application: "facts", Node: "facts"}
+HARMLESS: Final = {Cluster: "partitions", Partition: "next_retry_ns", Application: "facts", Node: "facts"}
 """A method of each class that needs no arguments and asks nobody."""
 
 each_class = pytest.mark.parametrize("entity_class", RANKS, ids=lambda entity_class: entity_class.__name__)
@@ -56,7 +56,7 @@ each_class = pytest.mark.parametrize("entity_class", RANKS, ids=lambda entity_cl
 
 def a_partition() -> Partition:
     """Return a partition whose announcements nobody hears."""
-    around = Surroundings(
+    host = PartitionHost(
         now_ns=lambda: EPOCH_2000_NS,
         call_at=lambda *_: None,
         announce=lambda _: None,
@@ -67,7 +67,7 @@ def a_partition() -> Partition:
         adopt_application=lambda application: application,
         release=lambda _: None,
     )
-    return Partition(PARTITION, "rm", a_configuration(), around)
+    return Partition(PARTITION, "rm", a_configuration(), host)
 
 
 class NoPartitions:

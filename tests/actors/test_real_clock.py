@@ -11,14 +11,14 @@ import pytest
 
 from licorne.actors import real_clock
 from licorne.actors.real_clock import RealClock
-from licorne.model.state.surroundings import Inspection, LookAgain, QueueCleaning
+from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from loguru import Record
 
-    from licorne.model.state.surroundings import TimerAction
+    from licorne.model.state.host import TimerAction
 
 WAIT_SECONDS: Final = 10
 DAY_NS: Final = 24 * 3600 * 1_000_000_000
@@ -53,7 +53,7 @@ class Timers:
             self._changed.notify_all()
         self.react(partition)
 
-    def call_on(self, day: int, partition: str, action: TimerAction = LookAgain()) -> None:  # noqa: B008 - a value
+    def call_on(self, day: int, partition: str, action: TimerAction = RetryAsks()) -> None:  # noqa: B008 - a value
         """Set a timer."""
         self.clock.call_at(day * DAY_NS, partition, action)
 
@@ -119,11 +119,11 @@ def test_a_timer_that_is_not_due_waits(timers: Timers) -> None:
 def test_actions_of_one_time_need_not_be_comparable(timers: Timers) -> None:
     """The order of making decides, before anybody compares what is to be done."""
     timers.call_on(10, "same", QueueCleaning())
-    timers.call_on(10, "same", LookAgain())
+    timers.call_on(10, "same", RetryAsks())
     timers.go_to(10)
     timers.wait_for(3)
 
-    assert [("same", QueueCleaning()), ("same", LookAgain())] == timers.fired[1:]
+    assert [("same", QueueCleaning()), ("same", RetryAsks())] == timers.fired[1:]
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit])
@@ -142,7 +142,7 @@ def test_a_timer_that_fails_is_logged_and_stops_no_other(
 
     assert ["bad", "good"] == timers.wait_for(2)
     (record,) = [entry for entry in records if entry["level"].name == "ERROR"]
-    assert "timer LookAgain() of partition bad failed" == record["message"]
+    assert "timer RetryAsks() of partition bad failed" == record["message"]
 
 
 def test_a_timer_may_set_the_next_one(timers: Timers) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from support.model.builders import SECOND_NS, START_NS
 
 from licorne.actors.virtual_clock import EPOCH_2000_NS, VirtualClock
-from licorne.model.state.surroundings import Inspection, LookAgain, QueueCleaning
+from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks
 
 if TYPE_CHECKING:
-    from licorne.model.state.surroundings import TimerAction
+    from licorne.model.state.host import TimerAction
 
 
 class Alarm:
@@ -23,7 +23,7 @@ class Alarm:
     def _fire(self, partition: str, action: TimerAction) -> None:
         self.fired.append(((self.clock.now_ns() - START_NS) // SECOND_NS, partition, action))
 
-    def at(self, seconds: int, partition: str = "p", action: TimerAction = LookAgain()) -> None:  # noqa: B008 - a value
+    def at(self, seconds: int, partition: str = "p", action: TimerAction = RetryAsks()) -> None:  # noqa: B008 - a value
         self.clock.call_at(START_NS + seconds * SECOND_NS, partition, action)
 
     def advance(self, seconds: int) -> None:
@@ -95,7 +95,7 @@ def test_time_never_goes_back() -> None:
     alarm.at(2)
     alarm.advance(3)
 
-    assert [(5, "p", LookAgain())] == alarm.fired
+    assert [(5, "p", RetryAsks())] == alarm.fired
     assert 5 == alarm.now_seconds
 
 
@@ -119,7 +119,7 @@ def test_what_a_timer_sets_fires_on_the_same_way() -> None:
             clock.call_at(clock.now_ns() + 1, "p", action)
 
     clock = VirtualClock(fire, 0)
-    clock.call_at(1, "p", LookAgain())
+    clock.call_at(1, "p", RetryAsks())
     while clock.advance_to(10):
         pass
 
@@ -138,7 +138,7 @@ def test_what_is_cancelled_does_not_fire() -> None:
     alarm.advance(5)
 
     assert START_NS + 2 * SECOND_NS == deadline_ns
-    assert [(2, "other", QueueCleaning()), (3, "p", LookAgain())] == alarm.fired
+    assert [(2, "other", QueueCleaning()), (3, "p", RetryAsks())] == alarm.fired
 
 
 def test_nothing_fires_for_a_partition_that_is_forgotten() -> None:
@@ -151,4 +151,4 @@ def test_nothing_fires_for_a_partition_that_is_forgotten() -> None:
     alarm.clock.forget("p")
     alarm.advance(5)
 
-    assert [(2, "other", LookAgain())] == alarm.fired
+    assert [(2, "other", RetryAsks())] == alarm.fired

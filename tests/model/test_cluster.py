@@ -11,7 +11,7 @@ from licorne.model.cluster import Cluster
 from licorne.model.configuration.reader import ConfigurationError
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition
-from licorne.model.state.surroundings import Surroundings
+from licorne.model.state.host import PartitionHost
 from licorne.model.values.messages import (
     Announcement,
     ApplicationSubmission,
@@ -46,7 +46,7 @@ class Maker:
 
     def make(self, name: str, config: PartitionConfig) -> Partition:
         self.made.append(name)
-        around = Surroundings(
+        host = PartitionHost(
             now_ns=lambda: START_NS,
             call_at=lambda _due_ns, _action: None,
             announce=self.announced.append,
@@ -58,7 +58,7 @@ class Maker:
             release=lambda _handle: None,
             reservations_on=True,
         )
-        return Partition(name, name[1 : name.index("]")], config, around)
+        return Partition(name, name[1 : name.index("]")], config, host)
 
     def commit(self, partitions: Mapping[str, Partition]) -> None:
         self.committed.append([*partitions])

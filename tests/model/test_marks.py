@@ -19,7 +19,7 @@ class Lamp:
 
     @reads
     def shines(self) -> bool:
-        """Tell whether it is on."""
+        """Return whether it is on."""
         return self.is_on
 
     @writes

@@ -54,7 +54,7 @@ def test_an_idle_partition_sets_no_timer() -> None:
 
     h.partition.work(5)
 
-    assert (None, None) == (h.clock.next_due_ns(), h.partition.next_look_ns())
+    assert (None, None) == (h.clock.next_due_ns(), h.partition.next_retry_ns())
 
 
 def test_a_partition_at_rest_wakes_when_a_reservation_is_due() -> None:
@@ -68,7 +68,7 @@ def test_a_partition_at_rest_wakes_when_a_reservation_is_due() -> None:
 
     h.partition.work(5)
 
-    assert START_NS + 2 * SECOND_NS + 1 == h.partition.next_look_ns()
+    assert START_NS + 2 * SECOND_NS + 1 == h.partition.next_retry_ns()
 
 
 def test_a_partition_at_rest_asks_the_predicates_again_after_a_second() -> None:
@@ -80,7 +80,7 @@ def test_a_partition_at_rest_asks_the_predicates_again_after_a_second() -> None:
 
     h.partition.work(5)
 
-    assert START_NS + SECOND_NS == h.partition.next_look_ns()
+    assert START_NS + SECOND_NS == h.partition.next_retry_ns()
 
 
 def test_settling_counts_results() -> None:
@@ -113,9 +113,9 @@ def test_an_application_goes_through_its_end_by_itself() -> None:
     h.run_until_idle()
     h.release("a")
     h.advance(29)
-    completing = list(h.state.seats)
+    completing = list(h.state.entries)
     h.advance(1)
-    completed = (list(h.state.seats), len(h.state.completed))
+    completed = (list(h.state.entries), len(h.state.completed))
     h.advance(SECONDS_OF_THREE_DAYS)
 
     assert (["app"], ([], 1), {}) == (completing, completed, h.state.completed)
@@ -233,11 +233,11 @@ def test_a_partition_that_is_shut_down_fails_its_applications() -> None:
     h.forget()
 
     h.partition.shut_down()
-    told = len(h.announcements)
+    count_before = len(h.announcements)
     while h.clock.advance_to(START_NS + SECONDS_OF_THREE_DAYS * SECOND_NS):
         pass
 
-    assert told == len(h.announcements)
+    assert count_before == len(h.announcements)
     failing = h.heard(ApplicationChanged)
     assert {"PartitionRemoved"} == {change.message for change in failing if change.state == "Failing"}
     assert {"app", "asking"} == {change.application_id for change in failing if change.state == "Failing"}

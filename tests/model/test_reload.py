@@ -54,7 +54,7 @@ def test_a_queue_that_comes_back_takes_applications_again() -> None:
     h.reload("- name: a\n- name: b")
 
     assert h.submit("late", "root.b") is None
-    assert {"app", "late"} == h.queue("root.b").seats.by_id.keys()
+    assert {"app", "late"} == h.queue("root.b").entries.by_id.keys()
 
 
 def test_applications_wait_in_a_queue_that_holds_queues_now() -> None:
@@ -108,8 +108,8 @@ def test_rules_place_the_applications_that_come_after_them() -> None:
     h.reload("- name: a\n- name: b", partition="placementrules: [{name: fixed, value: a}]")
     h.submit("late", "root.b")
 
-    assert {"app"} == h.queue("root.b").seats.by_id.keys()
-    assert {"late"} == h.queue("root.a").seats.by_id.keys()
+    assert {"app"} == h.queue("root.b").entries.by_id.keys()
+    assert {"late"} == h.queue("root.a").entries.by_id.keys()
 
 
 def test_a_number_of_applications_holds_for_those_that_start_after_it() -> None:

@@ -38,7 +38,7 @@ def chain(rule: RuleConfig) -> Iterator[RuleConfig]:
 
 
 def is_fixed(rule: RuleConfig) -> bool:
-    """Tell whether a rule leads to a fixed queue; the case of rule names does not matter."""
+    """Return whether a rule leads to a fixed queue; the case of rule names does not matter."""
     return rule.name.lower() == _FIXED
 
 

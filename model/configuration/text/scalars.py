@@ -160,7 +160,7 @@ def _whole(node: ScalarNode) -> tuple[int | None, str | None]:
 
 
 def _is_integer(node: ScalarNode) -> bool:
-    """Tell whether a scalar is an integer and looks like one; an explicit tag may claim it of any text."""
+    """Return whether a scalar is an integer and looks like one; an explicit tag may claim it of any text."""
     return node.tag is ScalarTag.INTEGER and _INTEGER.fullmatch(node.text) is not None
 
 

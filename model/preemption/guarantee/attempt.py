@@ -14,26 +14,26 @@ from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptBudget, AttemptShape, due_ns
 from ..acts import mark_all, release_all, remember, still_going
-from ..claims import spoken_for
-from .candidate_nodes import rooms_for, yielding_reservations
+from ..claims import committed_resources
+from .candidate_nodes import find_candidate_nodes, preemptible_reservations
+from .candidate_victims import collect_victims
 from .decision import (
     NoPreemption,
     PreemptionPlan,
     PreemptionView,
     decide,
     lack_of_queues,
-    may_be_owed,
+    may_be_entitled,
 )
 from .ledger import QueueFactsOf
-from .pool import collect_victims
 from .record import record_of
 
 if TYPE_CHECKING:
     from ...applications.ask_walk import Candidate
-    from ...nodes.order import NodeSeat
-    from ...queues.seat import Seat
+    from ...nodes.order import NodeEntry
+    from ...queues.application_entry import ApplicationEntry
     from ...state.partition_state import PartitionState
-    from .candidate_nodes import YieldingReservations
+    from .candidate_nodes import PreemptibleReservations
 
 __all__ = ["AttemptBudget", "preempt_for_queue"]
 
@@ -44,17 +44,17 @@ EXHAUSTED: Final = "Preemption max attempts exhausted"
 
 def preempt_for_queue(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     candidate: Candidate,
     *,
     nodes_tried: bool,
     attempts: AttemptBudget,
-) -> NodeSeat | None:
+) -> NodeEntry | None:
     """Ask the RM to end what stands in the way of an ask whose queue is owed its guarantee.
 
     Args:
         state: The partition.
-        seat: The application of the ask.
+        entry: The application of the ask.
         candidate: The ask; the caller has found neither room nor, with `nodes_tried`, a node to reserve.
         nodes_tried: The queues have room for the ask, and every node has been tried in vain.
         attempts: What this visit of the leaf may still spend; says when to look again after a refusal.
@@ -63,28 +63,28 @@ def preempt_for_queue(
         The node to reserve for the ask, `None` if nothing was preempted.
     """
     now_ns = state.now_ns()
-    attempts.look_again_ns = attempts.refused_to_ns = None
-    refusal = _refusal(state, seat, candidate, attempts, now_ns, nodes_tried=nodes_tried)
+    attempts.retry_ns = attempts.refused_to_ns = None
+    refusal = _refusal(state, entry, candidate, attempts, now_ns, nodes_tried=nodes_tried)
     if refusal:
-        _note(state, seat, candidate, refusal)
+        _note(state, entry, candidate, refusal)
         return None
     attempts.left -= 1
-    node = _attempt(state, seat, candidate, nodes_tried=nodes_tried)
+    node = _attempt(state, entry, candidate, nodes_tried=nodes_tried)
     if isinstance(node, NoPreemption):
         if node.holds_for_shape:
-            shape = _shape(seat, candidate, nodes_tried=nodes_tried)
-            state.fruitless_preemptions.note(shape, now_ns, _stamp(state))
-            attempts.refused_to_ns = _tried_for_ns(seat, candidate, now_ns)
-        attempts.look_again_ns = now_ns + CHECK_INTERVAL_NS
-        seat.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
-        _note(state, seat, candidate, node.text)
+            shape = _shape(entry, candidate, nodes_tried=nodes_tried)
+            state.failed_preemptions.note(shape, now_ns, _stamp(state))
+            attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
+        attempts.retry_ns = now_ns + CHECK_INTERVAL_NS
+        entry.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
+        _note(state, entry, candidate, node.text)
         return None
     return node
 
 
 def _refusal(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     candidate: Candidate,
     attempts: AttemptBudget,
     now_ns: int,
@@ -96,59 +96,63 @@ def _refusal(
     if not ask.allow_preempt_other or ask.required_node:
         attempts.refused_to_ns = EVER_NS
         return PRECONDITIONS
-    if candidate.triggered_preemption and not _may_try_again(state, seat, candidate, nodes_tried=nodes_tried):
+    if candidate.triggered_preemption and not _may_try_again(
+        state, entry, candidate, nodes_tried=nodes_tried
+    ):
         return PRECONDITIONS
-    due = due_ns(candidate, seat.queue.settings.preemption_delay_ns)
+    due = due_ns(candidate, entry.queue.settings.preemption_delay_ns)
     if now_ns < due:
-        attempts.look_again_ns = due
+        attempts.retry_ns = due
         if candidate.preemption_checked_ns is None:
             attempts.refused_to_ns = EVER_NS  # Those behind it are younger.
         return PRECONDITIONS
     if attempts.left <= 0:
-        attempts.look_again_ns = now_ns
+        attempts.retry_ns = now_ns
         attempts.refused_to_ns = EVER_NS
         return EXHAUSTED
-    shape = _shape(seat, candidate, nodes_tried=nodes_tried)
-    attempts.look_again_ns = state.fruitless_preemptions.until_ns(shape, now_ns, _stamp(state))
-    if attempts.look_again_ns is None:
+    shape = _shape(entry, candidate, nodes_tried=nodes_tried)
+    attempts.retry_ns = state.failed_preemptions.until_ns(shape, now_ns, _stamp(state))
+    if attempts.retry_ns is None:
         return ""
-    attempts.refused_to_ns = _tried_for_ns(seat, candidate, now_ns)
+    attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
     return NO_HELP
 
 
-def _tried_for_ns(seat: Seat, candidate: Candidate, now_ns: int) -> int | None:
+def _tried_for_ns(entry: ApplicationEntry, candidate: Candidate, now_ns: int) -> int | None:
     """Return up to which age an attempt in vain stands for others: those that are due as well."""
     if candidate.reserved_node:
         return None
-    return now_ns - seat.queue.settings.preemption_delay_ns
+    return now_ns - entry.queue.settings.preemption_delay_ns
 
 
-def _may_try_again(state: PartitionState, seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> bool:
-    """Tell whether an ask may preempt a second time.
+def _may_try_again(
+    state: PartitionState, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
+) -> bool:
+    """Return whether an ask may preempt a second time.
 
     Its victims must be gone, and what they gave back as well: the node that they were to free for it, or the
     room of a queue that had enough at the time. With both it only waits for the RM's predicates to agree.
     """
-    before = state.preemptions.last_for(candidate.ask.allocation_key, seat.application_id)
+    before = state.preemptions.last_for(candidate.ask.allocation_key, entry.application_id)
     if before is None:
         return True
     has_both = nodes_tried and candidate.reserved_node == before.node_id
     return not has_both and not still_going(state, before)
 
 
-def _shape(seat: Seat, candidate: Candidate, *, nodes_tried: bool) -> AttemptShape:
+def _shape(entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool) -> AttemptShape:
     ask = candidate.ask
-    return AttemptShape(seat.queue.path, ask.resource, ask.priority, nodes_tried, candidate.reserved_node)
+    return AttemptShape(entry.queue.path, ask.resource, ask.priority, nodes_tried, candidate.reserved_node)
 
 
 def _stamp(state: PartitionState) -> tuple[int, int, int]:
     return (state.changes, state.node_changes, state.placed.allocations)
 
 
-def _note(state: PartitionState, seat: Seat, candidate: Candidate, text: str) -> None:
+def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, text: str) -> None:
     key = candidate.ask.allocation_key
     for each in (NO_HELP,) if text == NO_HELP else (text, NO_HELP):
-        state.notes.note(seat.application, key, each, state.now_ns())
+        state.notes.note(entry.application, key, each, state.now_ns())
 
 
 # ------------------------------------------------------------------------------------- the attempt
@@ -156,64 +160,66 @@ def _note(state: PartitionState, seat: Seat, candidate: Candidate, text: str) ->
 
 def _attempt(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     candidate: Candidate,
     *,
     nodes_tried: bool,
-) -> NodeSeat | NoPreemption:
+) -> NodeEntry | NoPreemption:
     """Decide and carry it out; return the node to reserve, or why nothing was preempted."""
-    facts_of = QueueFactsOf(seat.queue, spoken_for(state, candidate.ask.allocation_key))
-    if not may_be_owed(facts_of(seat.queue), candidate.ask):
+    facts_of = QueueFactsOf(entry.queue, committed_resources(state, candidate.ask.allocation_key))
+    if not may_be_entitled(facts_of(entry.queue), candidate.ask):
         return NoPreemption.GUARANTEE
-    yielding = yielding_reservations(state, candidate.ask, facts_of.spoken_for)
-    view = _view(state, seat, candidate, facts_of, yielding, nodes_tried=nodes_tried)
-    plan = decide(view, state.around.predicates)
+    preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
+    view = _view(state, entry, candidate, facts_of, preemptible, nodes_tried=nodes_tried)
+    plan = decide(view, state.host.predicates)
     if isinstance(plan, NoPreemption):
         return plan
     node = state.nodes.get(plan.node_id)
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
-    _carry_out(state, seat, view, plan)
-    if plan.node_id in yielding and node.reserved:
-        unreserve(state, *yielding[plan.node_id])
+    _carry_out(state, entry, view, plan)
+    if plan.node_id in preemptible and node.reserved:
+        unreserve(state, *preemptible[plan.node_id])
     return node
 
 
 def _view(
     state: PartitionState,
-    seat: Seat,
+    entry: ApplicationEntry,
     candidate: Candidate,
     facts_of: QueueFactsOf,
-    yielding: YieldingReservations,
+    preemptible: PreemptibleReservations,
     *,
     nodes_tried: bool,
 ) -> PreemptionView:
     ask = candidate.ask
-    pool = collect_victims(seat.queue, ask, facts_of)
-    rooms = rooms_for(
+    candidates = collect_victims(entry.queue, ask, facts_of)
+    candidate_nodes = find_candidate_nodes(
         state,
         ask,
-        pool,
+        candidates,
         reserved_node=candidate.reserved_node,
         nodes_tried=nodes_tried,
-        yielding=yielding,
+        preemptible=preemptible,
     )
     return PreemptionView(
         ask=ask,
-        leaf=facts_of(seat.queue),
+        leaf=facts_of(entry.queue),
         lack=lack_of_queues(
-            ask, [(level.maximum, facts_of.spoken_for.most_of(level)) for level in seat.queue.above]
+            ask, [(level.maximum, facts_of.committed.most_of(level)) for level in entry.queue.above]
         ),
-        pool=pool,
-        rooms=rooms,
+        candidates=candidates,
+        candidate_nodes=candidate_nodes,
         nodes_tried=nodes_tried,
     )
 
 
-def _carry_out(state: PartitionState, seat: Seat, view: PreemptionView, plan: PreemptionPlan) -> None:
+def _carry_out(
+    state: PartitionState, entry: ApplicationEntry, view: PreemptionView, plan: PreemptionPlan
+) -> None:
     key = view.ask.allocation_key
     now_ns = state.now_ns()
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
-    seat.application.asks.note_preemption(key, now_ns, triggered=True)
-    state.preemption_claims[key] = seat.application_id
-    remember(state, record_of(view, plan, seat, now_ns))
+    entry.application.asks.note_preemption(key, now_ns, triggered=True)
+    state.preemption_claims[key] = entry.application_id
+    remember(state, record_of(view, plan, entry, now_ns))

@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING
 from ...resources.resource import Resource, add, fits
 from ..victims import Need, Victim, given_back, needed_only, queue_order
 from .ledger import ProjectedUsage, QueueFacts, covers, is_within
-from .node_choice import JudgedNode, NoNode, choose_node
-from .node_solver import NodeRoom, NodeSolver
+from .node_choice import NodeChoice, NoNode, choose_node
+from .node_solver import CandidateNode, NodeSolver
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...state.surroundings import Predicates
+    from ...state.host import Predicates
     from ...values.allocation import Ask
-    from .pool import VictimPool
+    from .candidate_victims import CandidateVictims
 
-__all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_owed"]
+__all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_entitled"]
 
 
 class NoPreemption(Enum):
@@ -45,7 +45,7 @@ class NoPreemption(Enum):
     NO_NODE = ("Preemption does not help", True)
     REFUSED = ("Preemption does not help: the RM refused every node", False)
     SHORT = ("Preemption helped but short of resources", False)
-    UNLAWFUL = ("Preemption would leave the queue above its guarantee", False)
+    ABOVE_GUARANTEE = ("Preemption would leave the queue above its guarantee", False)
     TOO_LATE = ("Victims picked earlier were released at the final stage", False)
 
     @property
@@ -67,8 +67,8 @@ class PreemptionView:
     leaf: QueueFacts
     lack: Resource
     """What must come back to the queues above the ask, see `lack_of_queues`."""
-    pool: VictimPool
-    rooms: tuple[NodeRoom, ...]
+    candidates: CandidateVictims
+    candidate_nodes: tuple[CandidateNode, ...]
     """The nodes that may be reserved for the ask."""
     nodes_tried: bool
     """The nodes with room have been tried in vain."""
@@ -115,12 +115,14 @@ def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]])
 
 def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPlan | NoPreemption:
     """Decide where the ask is to run and who has to go for it."""
-    if not (view.pool.victims and may_be_owed(view.leaf, view.ask) and _is_owed_if_all_go(view)):
+    if not (
+        view.candidates.victims and may_be_entitled(view.leaf, view.ask) and _is_entitled_if_all_go(view)
+    ):
         return NoPreemption.GUARANTEE
-    solver = NodeSolver(view.ask, view.leaf, view.pool, nodes_tried=view.nodes_tried)
-    solutions = solver.solutions(view.rooms)
+    solver = NodeSolver(view.ask, view.leaf, view.candidates, nodes_tried=view.nodes_tried)
+    solutions = solver.solutions(view.candidate_nodes)
     if not view.lack:  # Otherwise it depends on who goes in addition.
-        solutions = (each for each in solutions if _is_lawful(view, each.victims[: each.needed]))
+        solutions = (each for each in solutions if _keeps_guarantees(view, each.victims[: each.needed]))
     node = choose_node(view.ask.allocation_key, solutions, predicates)
     if isinstance(node, NoNode):
         return NoPreemption.NO_NODE if node is NoNode.NO_ROOM else NoPreemption.REFUSED
@@ -130,10 +132,10 @@ def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPla
     plan = _without_needless(view, node, for_queue, predicates)
     if not plan.victims:
         return NoPreemption.NO_NODE
-    return plan if _is_lawful(view, plan.victims) else NoPreemption.UNLAWFUL
+    return plan if _keeps_guarantees(view, plan.victims) else NoPreemption.ABOVE_GUARANTEE
 
 
-def may_be_owed(leaf: QueueFacts, ask: Ask) -> bool:
+def may_be_entitled(leaf: QueueFacts, ask: Ask) -> bool:
     """Tell without a look at any allocation whether anything can be owed to an ask, whoever goes.
 
     To a queue without a guarantee nothing is owed; and what the ask's own leaf uses does not become less.
@@ -145,22 +147,22 @@ def may_be_owed(leaf: QueueFacts, ask: Ask) -> bool:
     return covers(own, ask.resource, ask.resource)
 
 
-def _is_owed_if_all_go(view: PreemptionView) -> bool:
-    """Tell whether the ask's queue can be within its guarantee with the ask, whoever goes."""
+def _is_entitled_if_all_go(view: PreemptionView) -> bool:
+    """Return whether the ask's queue can be within its guarantee with the ask, whoever goes."""
     ledger = ProjectedUsage(view.leaf)
     asked = view.ask.resource
     if covers(ledger.remaining(view.leaf), asked, asked):
         return True
     ledger.put(view.leaf, view.ask.resource)
-    for victim in view.pool.victims:
-        ledger.take(view.pool.facts[victim.queue.path], victim.resource)
+    for victim in view.candidates.victims:
+        ledger.take(view.candidates.facts[victim.queue.path], victim.resource)
         if _asked_is_within(ledger, view):
             return True
     return False
 
 
 def _asked_is_within(ledger: ProjectedUsage, view: PreemptionView) -> bool:
-    """Tell whether the ask's queue is within its guarantee, for the types that are asked for."""
+    """Return whether the ask's queue is within its guarantee, for the types that are asked for."""
     remaining = ledger.remaining(view.leaf)
     if remaining is None:
         return False
@@ -168,7 +170,7 @@ def _asked_is_within(ledger: ProjectedUsage, view: PreemptionView) -> bool:
     return is_within(Resource({name: remaining.get(name) for name, quantity in asked if quantity > 0}))
 
 
-def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | None:
+def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | None:
     """Choose who goes in addition so that the queues have room; `None` if that is not to be had."""
     on_node = (*node.needed, *node.demanded)
     given = given_back(on_node)
@@ -177,15 +179,15 @@ def _for_queue(view: PreemptionView, node: JudgedNode) -> tuple[Victim, ...] | N
     asked = view.ask.resource
     ledger = ProjectedUsage(view.leaf)
     for victim in on_node:
-        ledger.take(view.pool.facts[victim.queue.path], victim.resource)
+        ledger.take(view.candidates.facts[victim.queue.path], victim.resource)
         ledger.put(view.leaf, victim.resource)
     taken = {victim.key for victim in on_node}
     chosen: list[Victim] = []
     back = given
-    for victim in view.pool.victims:
+    for victim in view.candidates.victims:
         if victim.key in taken or not _helps(view.lack, victim):
             continue
-        facts = view.pool.facts[victim.queue.path]
+        facts = view.candidates.facts[victim.queue.path]
         if not ledger.may_lose(facts, victim.resource, asked):
             continue
         ledger.take(facts, victim.resource)
@@ -205,7 +207,7 @@ def _helps(lack: Resource, victim: Victim) -> bool:
 
 def _without_needless(
     view: PreemptionView,
-    node: JudgedNode,
+    node: NodeChoice,
     for_queue: tuple[Victim, ...],
     predicates: Predicates | None,
 ) -> PreemptionPlan:
@@ -227,7 +229,7 @@ def _without_needless(
 
 def _needed(
     view: PreemptionView,
-    node: JudgedNode,
+    node: NodeChoice,
     for_node: tuple[Victim, ...],
     for_queue: tuple[Victim, ...],
 ) -> tuple[Victim, ...]:
@@ -235,7 +237,9 @@ def _needed(
 
     All others that the node was judged with go in any case. The last in the order are spared first.
     """
-    available = next(room.available for room in view.rooms if room.node_id == node.node_id)
+    available = next(
+        candidate.available for candidate in view.candidate_nodes if candidate.node_id == node.node_id
+    )
     considered = sorted((*for_node, *for_queue), key=queue_order)
     going = given_back(victim for victim in (*node.needed, *node.demanded) if victim not in for_node)
     return needed_only(
@@ -245,13 +249,13 @@ def _needed(
     )
 
 
-def _is_on(victim: Victim, node: JudgedNode) -> bool:
+def _is_on(victim: Victim, node: NodeChoice) -> bool:
     return victim.allocation.node_id == node.node_id
 
 
 def _agrees(
     view: PreemptionView,
-    node: JudgedNode,
+    node: NodeChoice,
     victims: tuple[Victim, ...],
     predicates: Predicates | None,
 ) -> bool:
@@ -263,11 +267,11 @@ def _agrees(
     return predicates.preemption_index(view.ask.allocation_key, node.node_id, keys, last) == last
 
 
-def _is_lawful(view: PreemptionView, victims: Sequence[Victim]) -> bool:
+def _keeps_guarantees(view: PreemptionView, victims: Sequence[Victim]) -> bool:
     """Look at the guarantees once more, with the ask in and all victims out."""
     ledger = ProjectedUsage(view.leaf)
     for victim in victims:
-        facts = view.pool.facts[victim.queue.path]
+        facts = view.candidates.facts[victim.queue.path]
         if not ledger.keeps_guarantees(facts, victim.resource, view.ask.resource):
             return False
         ledger.take(facts, victim.resource)

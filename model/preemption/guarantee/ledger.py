@@ -23,13 +23,13 @@ from ...resources.resource import (
     fits_actual,
     subtract,
 )
-from ..claims import NOTHING_SPOKEN_FOR
+from ..claims import NOTHING_COMMITTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...queues.queue import Queue
-    from ..claims import SpokenFor
+    from ..claims import CommittedResources
 
 __all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "covers", "is_within"]
 
@@ -57,8 +57,8 @@ class QueueFacts:
 class QueueFactsOf:
     """Takes the facts of queues when they are first asked for, each once."""
 
-    def __init__(self, ask_leaf: Queue, spoken_for: SpokenFor = NOTHING_SPOKEN_FOR) -> None:
-        self.spoken_for = spoken_for
+    def __init__(self, ask_leaf: Queue, committed: CommittedResources = NOTHING_COMMITTED) -> None:
+        self.committed = committed
         self._path = frozenset(level.path for level in ask_leaf.above)
         self._known: dict[str, QueueFacts] = {}
 
@@ -71,7 +71,7 @@ class QueueFactsOf:
                 queue.path,
                 self(queue.parent) if queue.parent is not None else None,
                 queue.guaranteed,
-                (self.spoken_for if above_ask else NOTHING_SPOKEN_FOR).use_of(queue),
+                (self.committed if above_ask else NOTHING_COMMITTED).use_of(queue),
                 above_ask,
             )
         return facts

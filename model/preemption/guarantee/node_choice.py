@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...state.surroundings import Predicates
+    from ...state.host import Predicates
     from ..victims import Victim
     from .node_solver import NodeSolution
 
-__all__ = ["JUDGED_AT_ONCE", "JudgedNode", "NoNode", "choose_node"]
+__all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node"]
 
-JUDGED_AT_ONCE: Final = 10
+SOLUTIONS_PER_BATCH: Final = 10
 """So many solutions are compared; the next ones are looked at only if none of these is mild."""
 
 
@@ -26,7 +26,7 @@ class NoNode(Enum):
     REFUSED = "the RM's predicates refused every node that would"
 
 
-class JudgedNode(NamedTuple):
+class NodeChoice(NamedTuple):
     """A node that the RM agrees to, and who has to go there."""
 
     node_id: str
@@ -55,36 +55,38 @@ def choose_node(
     allocation_key: str,
     solutions: Iterator[NodeSolution],
     predicates: Predicates | None,
-) -> JudgedNode | NoNode:
+) -> NodeChoice | NoNode:
     """Return the mildest solution that the RM agrees to, of equals the first.
 
     The solutions come with the fewest victims first. They are judged in batches: a batch with a mild
     solution is the last one.
     """
-    best: JudgedNode | None = None
+    best: NodeChoice | None = None
     none = NoNode.NO_ROOM
-    while batch := list(islice(solutions, JUDGED_AT_ONCE)):
+    while batch := list(islice(solutions, SOLUTIONS_PER_BATCH)):
         for solution in batch:
             if best is not None and best.is_mild and best.severity[2] <= solution.needed:
                 return best  # No later one is milder.
             none = NoNode.REFUSED
-            judged = _judge(allocation_key, solution, predicates)
-            if judged is not None and (best is None or judged.severity < best.severity):
-                best = judged
+            choice = _evaluate(allocation_key, solution, predicates)
+            if choice is not None and (best is None or choice.severity < best.severity):
+                best = choice
         if best is not None and best.is_mild:
             return best
     return none if best is None else best
 
 
-def _judge(allocation_key: str, solution: NodeSolution, predicates: Predicates | None) -> JudgedNode | None:
+def _evaluate(
+    allocation_key: str, solution: NodeSolution, predicates: Predicates | None
+) -> NodeChoice | None:
     needed = solution.victims[: solution.needed]
     if predicates is None:
-        return JudgedNode(solution.node_id, needed, ())
+        return NodeChoice(solution.node_id, needed, ())
     if not solution.victims:
         reason = predicates.refuse(allocation_key, solution.node_id, allocate=True)
-        return JudgedNode(solution.node_id, (), ()) if reason is None else None
+        return NodeChoice(solution.node_id, (), ()) if reason is None else None
     keys = tuple(victim.key for victim in solution.victims)
     index = predicates.preemption_index(allocation_key, solution.node_id, keys, solution.start_index)
     if index is None or index >= len(keys):
         return None
-    return JudgedNode(solution.node_id, needed, solution.victims[solution.needed : index + 1])
+    return NodeChoice(solution.node_id, needed, solution.victims[solution.needed : index + 1])

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ...resources.resource import Resource
     from ...values.allocation import Ask
     from ..victims import Victim
+    from .candidate_victims import CandidateVictims
     from .ledger import QueueFacts
-    from .pool import VictimPool
 
-__all__ = ["NodeRoom", "NodeSolution", "NodeSolver"]
+__all__ = ["CandidateNode", "NodeSolution", "NodeSolver"]
 
 
-class NodeRoom(NamedTuple):
+class CandidateNode(NamedTuple):
     """A node that may be reserved for the ask, and what it has available."""
 
     node_id: str
@@ -51,41 +51,43 @@ class NodeSolution(NamedTuple):
 class NodeSolver:
     """Works out the solutions for one ask."""
 
-    def __init__(self, ask: Ask, ask_leaf: QueueFacts, pool: VictimPool, *, nodes_tried: bool) -> None:
+    def __init__(
+        self, ask: Ask, ask_leaf: QueueFacts, candidates: CandidateVictims, *, nodes_tried: bool
+    ) -> None:
         self._ask = ask
         self._ask_leaf = ask_leaf
-        self._pool = pool
+        self._candidates = candidates
         self._nodes_tried = nodes_tried
         self._on_node: dict[str, list[Victim]] = {}
-        for victim in pool.victims:
+        for victim in candidates.victims:
             self._on_node.setdefault(victim.allocation.node_id, []).append(victim)
 
-    def solutions(self, rooms: Sequence[NodeRoom]) -> Iterator[NodeSolution]:
+    def solutions(self, candidate_nodes: Sequence[CandidateNode]) -> Iterator[NodeSolution]:
         """Yield the solutions, those with the fewest victims first."""
-        waiting: list[tuple[int, str, NodeRoom]] = []
-        for room in rooms:
-            fewest = self._fewest(room)
+        waiting: list[tuple[int, str, CandidateNode]] = []
+        for candidate in candidate_nodes:
+            fewest = self._fewest(candidate)
             if fewest is not None:
-                heappush(waiting, (fewest, room.node_id, room))
+                heappush(waiting, (fewest, candidate.node_id, candidate))
         ready: list[tuple[int, str, NodeSolution]] = []
         while waiting or ready:
             if waiting and (not ready or waiting[0][:2] < ready[0][:2]):
-                _, node_id, room = heappop(waiting)
-                solution = self._solve(room)
+                _, node_id, candidate = heappop(waiting)
+                solution = self._solve(candidate)
                 if solution is not None:
                     heappush(ready, (solution.needed, node_id, solution))
             else:
                 yield heappop(ready)[2]
 
-    def _fewest(self, room: NodeRoom) -> int | None:
+    def _fewest(self, candidate: CandidateNode) -> int | None:
         """Return how many victims a node needs at least, `None` if it is of no use; cheap."""
-        if fits(room.available, self._ask.resource):
+        if fits(candidate.available, self._ask.resource):
             # With room on the node it is the queue that has none: nodes that were tried in vain stay so.
             return None if self._nodes_tried else 0
-        victims = self._on_node.get(room.node_id, ())
+        victims = self._on_node.get(candidate.node_id, ())
         fewest = 1
         for name, quantity in self._ask.resource.items():
-            lack = quantity - room.available.get(name) if quantity > 0 else 0
+            lack = quantity - candidate.available.get(name) if quantity > 0 else 0
             count = 0
             for size in sorted((victim.resource.get(name) for victim in victims), reverse=True):
                 if lack <= 0:
@@ -97,18 +99,18 @@ class NodeSolver:
             fewest = max(fewest, count)
         return fewest
 
-    def _solve(self, room: NodeRoom) -> NodeSolution | None:
-        if fits(room.available, self._ask.resource):
-            return NodeSolution(0, room.node_id, ())
-        ordered = self._lawful(self._useful(room))
-        available = room.available
+    def _solve(self, candidate: CandidateNode) -> NodeSolution | None:
+        if fits(candidate.available, self._ask.resource):
+            return NodeSolution(0, candidate.node_id, ())
+        ordered = self._keeping_guarantees(self._useful(candidate))
+        available = candidate.available
         for position, victim in enumerate(ordered, start=1):
             available = add(available, victim.resource)
             if fits(available, self._ask.resource):
-                return self._without_needless(room, ordered[:position], ordered[position:])
+                return self._without_needless(candidate, ordered[:position], ordered[position:])
         return None
 
-    def _useful(self, room: NodeRoom) -> list[Victim]:
+    def _useful(self, candidate: CandidateNode) -> list[Victim]:
         """Return the victims on a node: first those that reduce what it lacks, in order, then the others.
 
         What goes is counted to the ask's queue, as if it took it over: as soon as that would lift the queue
@@ -116,12 +118,12 @@ class NodeSolver:
         """
         asked = self._ask.resource
         ledger = ProjectedUsage(self._ask_leaf)
-        available = room.available
+        available = candidate.available
         lack = subtract_eliminating_negative(asked, available)
         head: list[Victim] = []
         tail: list[Victim] = []
-        for victim in self._on_node.get(room.node_id, ()):
-            facts = self._pool.facts[victim.queue.path]
+        for victim in self._on_node.get(candidate.node_id, ()):
+            facts = self._candidates.facts[victim.queue.path]
             if not ledger.may_lose(facts, victim.resource, asked):
                 continue
             ledger.take(facts, victim.resource)
@@ -138,12 +140,12 @@ class NodeSolver:
                 head.append(victim)
         return head + tail
 
-    def _lawful(self, victims: list[Victim]) -> list[Victim]:
+    def _keeping_guarantees(self, victims: list[Victim]) -> list[Victim]:
         """Return those of the victims that may go one after the other without harm to a guarantee."""
         ledger = ProjectedUsage(self._ask_leaf)
         kept = []
         for victim in victims:
-            facts = self._pool.facts[victim.queue.path]
+            facts = self._candidates.facts[victim.queue.path]
             if ledger.may_lose(facts, victim.resource, self._ask.resource):
                 ledger.take(facts, victim.resource)
                 kept.append(victim)
@@ -151,11 +153,11 @@ class NodeSolver:
 
     def _without_needless(
         self,
-        room: NodeRoom,
+        candidate: CandidateNode,
         enough: list[Victim],
         spare: list[Victim],
     ) -> NodeSolution:
-        needed = needed_only(enough, Need(room.available, self._ask.resource))
+        needed = needed_only(enough, Need(candidate.available, self._ask.resource))
         kept = {victim.key for victim in needed}
         left_out = [victim for victim in enough if victim.key not in kept]
-        return NodeSolution(len(needed), room.node_id, (*needed, *left_out, *spare))
+        return NodeSolution(len(needed), candidate.node_id, (*needed, *left_out, *spare))

@@ -11,20 +11,22 @@ from ..victims import described
 from .ledger import ProjectedUsage, QueueFacts
 
 if TYPE_CHECKING:
-    from ...queues.seat import Seat
+    from ...queues.application_entry import ApplicationEntry
     from ..victims import Victim
     from .decision import PreemptionPlan, PreemptionView
 
 __all__ = ["record_of"]
 
 
-def record_of(view: PreemptionView, plan: PreemptionPlan, seat: Seat, now_ns: int) -> PreemptionRecord:
+def record_of(
+    view: PreemptionView, plan: PreemptionPlan, entry: ApplicationEntry, now_ns: int
+) -> PreemptionRecord:
     """Return what is remembered of a plan that has been carried out."""
     served = _with_guarantee(view.leaf)
     assert served is not None, f"{view.leaf.path} preempts without a guarantee: please report"
     ask = view.ask
     reason = (
-        f"{ask.allocation_key} of {seat.application_id} asks for {resource_text(ask.resource)} "
+        f"{ask.allocation_key} of {entry.application_id} asks for {resource_text(ask.resource)} "
         f"in {view.leaf.path}: {_usage(served)}, and {_obstacle(view, plan)}"
     )
     node = plan.node_id
@@ -37,7 +39,7 @@ def record_of(view: PreemptionView, plan: PreemptionPlan, seat: Seat, now_ns: in
         queue_path=served.path,
         ask_queue_path=view.leaf.path,
         allocation_key=ask.allocation_key,
-        application_id=seat.application_id,
+        application_id=entry.application_id,
         node_id=node,
         wanted=ask.resource,
         reason=reason,
@@ -66,7 +68,7 @@ def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:
 
 
 def _why(view: PreemptionView, victim: Victim, need: str) -> str:
-    facts = view.pool.facts[victim.queue.path]
+    facts = view.candidates.facts[victim.queue.path]
     guaranteed = ProjectedUsage(view.leaf).remaining(facts) is not None
     protected = _with_guarantee(facts) if guaranteed else None
     excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)

@@ -52,7 +52,7 @@ class GangStory:
 
     @property
     def goes_on(self) -> bool:
-        return "app" in self.h.state.seats
+        return "app" in self.h.state.entries
 
     def placed(self) -> list[Placed]:
         return list(self.h.application().allocations.all())
@@ -109,7 +109,7 @@ class GangStory:
         self.members.discard(ask.allocation_key)
 
     def _change_nodes(self) -> None:
-        nodes = [seat.node_id for seat in self.h.state.nodes]
+        nodes = [entry.node_id for entry in self.h.state.nodes]
         if len(nodes) > 2 and self._draw.random() < 0.5:
             self.h.update_node(self._draw.choice(nodes), NodeAction.DECOMISSION)
         else:

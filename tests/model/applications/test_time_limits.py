@@ -291,7 +291,7 @@ def test_an_application_with_nothing_placed_fails_at_once() -> None:
     h.advance(60)
 
     assert ["Failing", "Failed"] == h.states()[2:]
-    assert "app" not in h.state.seats
+    assert "app" not in h.state.entries
 
 
 def test_the_time_of_an_application_begins_with_its_first_start() -> None:

@@ -315,8 +315,8 @@ def test_a_parent_that_has_become_a_leaf_is_named() -> None:
 
     (blocker,) = explained(h).blockers
 
-    told = (blocker.reason, blocker.subject, blocker.detail)
-    assert (RefusalReason.QUEUE_KIND, "root.up", "it is a leaf, and no queue below it is visited") == told
+    said = (blocker.reason, blocker.subject, blocker.detail)
+    assert (RefusalReason.QUEUE_KIND, "root.up", "it is a leaf, and no queue below it is visited") == said
     assert blocker.position is not None
     assert blocker.position.path.endswith(".name")
 

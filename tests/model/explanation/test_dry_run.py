@@ -235,12 +235,12 @@ def test_the_node_is_the_one_that_the_ask_then_gets() -> None:
     h.submit()
     h.ask("a")
     h.run_until_idle()
-    told = more(h, an_ask_to_come("app")).node_id
+    said = more(h, an_ask_to_come("app")).node_id
 
     h.ask("ask")
     h.run_until_idle()
 
-    assert told == h.placements["ask"] == "n2"
+    assert said == h.placements["ask"] == "n2"
 
 
 def test_an_ask_that_would_wait_is_told_why() -> None:
@@ -315,11 +315,11 @@ def test_an_ask_is_told_its_place_among_the_others(priority: int, place: int) ->
 
     assert run.ask is not None
     assert run.ask.place is not None
-    told = run.ask.place.number
+    said = run.ask.place.number
     h.ask("ask", priority=priority)
     keys = [record.ask.allocation_key for record in h.application().asks.waiting()]
-    assert keys.index("ask") + 1 == told
-    assert place == told
+    assert keys.index("ask") + 1 == said
+    assert place == said
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
-from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, NodeSeat
+from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeEntry, NodeOrder
 from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
@@ -18,23 +18,23 @@ FAIR = NodeSortPolicy.FAIR
 BINPACKING = NodeSortPolicy.BINPACKING
 
 
-def a_seat(
+def an_entry(
     node_id: str, *, capacity: Resource = TEN, available: Resource | None = None, schedulable: bool = True
-) -> NodeSeat:
+) -> NodeEntry:
     """Return the seat of a node, everything of which is available unless said otherwise."""
     node = a_node(node_id, capacity=capacity)
-    seat = NodeSeat(node, node_id, node.instance_type, capacity, schedulable=schedulable)
+    entry = NodeEntry(node, node_id, node.instance_type, capacity, schedulable=schedulable)
     if available is not None:
-        seat.available = available
-    return seat
+        entry.available = available
+    return entry
 
 
 def an_order(
-    *seats: NodeSeat, policy: NodeSortPolicy = FAIR, weights: Mapping[str, float] | None = None
+    *entries: NodeEntry, policy: NodeSortPolicy = FAIR, weights: Mapping[str, float] | None = None
 ) -> NodeOrder:
     order = NodeOrder(policy, weights or {})
-    for seat in seats:
-        order.add(seat)
+    for entry in entries:
+        order.add(entry)
     return order
 
 
@@ -44,18 +44,18 @@ def memory(quantity: int) -> Resource:
 
 def names(order: NodeOrder) -> list[str]:
     order.validate()
-    return [seat.node_id for seat in order]
+    return [entry.node_id for entry in order]
 
 
-def used(node_id: str, quantity: int) -> NodeSeat:
+def used(node_id: str, quantity: int) -> NodeEntry:
     """Return the seat of a node of ten of which so much is used."""
-    return a_seat(node_id, available=memory(10 - quantity))
+    return an_entry(node_id, available=memory(10 - quantity))
 
 
 def first_fit(order: NodeOrder, resource: Resource) -> str | None:
-    seat = order.first_fit(resource)
+    entry = order.first_fit(resource)
     order.validate()
-    return None if seat is None else seat.node_id
+    return None if entry is None else entry.node_id
 
 
 # ------------------------------------------------------------------------------------------- the order
@@ -81,8 +81,8 @@ def test_nodes_of_equal_usage_are_ordered_by_id(policy: NodeSortPolicy) -> None:
 
 def test_usage_is_a_share_of_the_node() -> None:
     """A large node with more in use goes before a small one with a larger part in use."""
-    large = a_seat("large", capacity=memory(100), available=memory(60))
-    small = a_seat("small", capacity=memory(10), available=memory(5))
+    large = an_entry("large", capacity=memory(100), available=memory(60))
+    small = an_entry("small", capacity=memory(10), available=memory(5))
 
     assert ["large", "small"] == names(an_order(small, large))
 
@@ -90,9 +90,9 @@ def test_usage_is_a_share_of_the_node() -> None:
 def test_without_weights_memory_and_cores_count_the_same() -> None:
     """The default weights know two types; what else is used does not matter."""
     size = a_resource(memory=10, vcore=10, gpu=10)
-    cores = a_seat("cores", capacity=size, available=a_resource(memory=10, vcore=4, gpu=10))
-    both = a_seat("both", capacity=size, available=a_resource(memory=8, vcore=8, gpu=10))
-    gpus = a_seat("gpus", capacity=size, available=a_resource(memory=10, vcore=10, gpu=0))
+    cores = an_entry("cores", capacity=size, available=a_resource(memory=10, vcore=4, gpu=10))
+    both = an_entry("both", capacity=size, available=a_resource(memory=8, vcore=8, gpu=10))
+    gpus = an_entry("gpus", capacity=size, available=a_resource(memory=10, vcore=10, gpu=0))
 
     assert {"vcore": 1.0, "memory": 1.0} == DEFAULT_WEIGHTS
     assert ["gpus", "both", "cores"] == names(an_order(cores, both, gpus))
@@ -101,8 +101,8 @@ def test_without_weights_memory_and_cores_count_the_same() -> None:
 def test_configured_weights_replace_the_default_ones_completely() -> None:
     """With a weight for one type alone no other type counts."""
     size = a_resource(memory=10, gpu=10)
-    memory_used = a_seat("memory", capacity=size, available=a_resource(memory=1, gpu=10))
-    gpu_used = a_seat("gpu", capacity=size, available=a_resource(memory=10, gpu=9))
+    memory_used = an_entry("memory", capacity=size, available=a_resource(memory=1, gpu=10))
+    gpu_used = an_entry("gpu", capacity=size, available=a_resource(memory=10, gpu=9))
 
     assert ["memory", "gpu"] == names(an_order(memory_used, gpu_used, weights={"gpu": 1.0}))
 
@@ -110,8 +110,8 @@ def test_configured_weights_replace_the_default_ones_completely() -> None:
 def test_usage_is_the_weighted_mean() -> None:
     """Three parts memory, one part cores: 0.75 x 0.4 is more than 0.25 x 1.0."""
     size = a_resource(memory=10, vcore=10)
-    memory_used = a_seat("memory", capacity=size, available=a_resource(memory=6, vcore=10))
-    cores_used = a_seat("cores", capacity=size, available=a_resource(memory=10))
+    memory_used = an_entry("memory", capacity=size, available=a_resource(memory=6, vcore=10))
+    cores_used = an_entry("cores", capacity=size, available=a_resource(memory=10))
 
     order = an_order(memory_used, cores_used, weights={"memory": 3.0, "vcore": 1.0})
 
@@ -127,23 +127,23 @@ def test_types_without_weight_or_that_a_node_lacks_do_not_count(
     weights: dict[str, float], score: float
 ) -> None:
     """Only types with a weight that the node has go into the mean; without any the node counts as idle."""
-    seat = used("node", 9)
+    entry = used("node", 9)
 
-    an_order(seat, weights=weights)
+    an_order(entry, weights=weights)
 
-    assert pytest.approx(score) == seat.key[0]
+    assert pytest.approx(score) == entry.key[0]
 
 
 def test_the_order_follows_every_change() -> None:
     """What a node gives away or gets back moves it; the others stay."""
-    seats = {name: used(name, 0) for name in ("a", "b", "c")}
-    order = an_order(*seats.values())
+    entries = {name: used(name, 0) for name in ("a", "b", "c")}
+    order = an_order(*entries.values())
 
-    order.take(seats["a"], memory(4))
+    order.take(entries["a"], memory(4))
     after_a = names(order)
-    order.take(seats["b"], memory(8))
+    order.take(entries["b"], memory(8))
     after_b = names(order)
-    order.give(seats["a"], memory(10))
+    order.give(entries["a"], memory(10))
 
     assert (["b", "c", "a"], ["c", "b", "a"]) == (after_a, after_b)
     assert ["a", "c", "b"] == names(order)
@@ -163,7 +163,7 @@ def test_nodes_are_also_listed_by_name() -> None:
     """All of them, whatever their usage."""
     order = an_order(used("b", 0), used("c", 5), used("a", 9))
 
-    assert ["a", "b", "c"] == [seat.node_id for seat in order.by_name()]
+    assert ["a", "b", "c"] == [entry.node_id for entry in order.by_name()]
     assert 3 == len(order)
 
 
@@ -195,7 +195,7 @@ def test_the_first_node_with_room_is_found() -> None:
 
 def test_every_type_must_fit() -> None:
     """A type that a node does not have is none of it."""
-    order = an_order(a_seat("plain"), a_seat("gpu", capacity=a_resource(memory=5, gpu=1)))
+    order = an_order(an_entry("plain"), an_entry("gpu", capacity=a_resource(memory=5, gpu=1)))
 
     assert "gpu" == first_fit(order, a_resource(memory=5, gpu=1))
     assert first_fit(order, a_resource(memory=6, gpu=1)) is None
@@ -203,31 +203,31 @@ def test_every_type_must_fit() -> None:
 
 def test_cordoned_and_reserved_nodes_are_passed_over() -> None:
     """They are in the order, but nothing is placed on them by the way."""
-    order = an_order(a_seat("a", schedulable=False), a_seat("b"), a_seat("c"))
-    seat = order.get("b")
-    assert seat is not None
+    order = an_order(an_entry("a", schedulable=False), an_entry("b"), an_entry("c"))
+    entry = order.get("b")
+    assert entry is not None
 
-    order.set_reserved(seat, reserved=True)
+    order.set_reserved(entry, reserved=True)
 
     assert (["a", "b", "c"], "c") == (names(order), first_fit(order, TEN))
 
 
 def test_all_fitting_nodes_are_walked_in_order() -> None:
     """The walk gives those with room, and only those."""
-    order = an_order(used("c", 2), used("b", 9), used("a", 4), a_seat("d", schedulable=False))
+    order = an_order(used("c", 2), used("b", 9), used("a", 4), an_entry("d", schedulable=False))
 
-    assert ["c", "a"] == [seat.node_id for seat in order.fitting(memory(5))]
+    assert ["c", "a"] == [entry.node_id for entry in order.fitting(memory(5))]
 
 
 def test_a_size_without_room_is_remembered_until_a_node_gains_room() -> None:
     """It is closed at once for the next one who asks, and opened by room for it, not by less."""
-    seat = used("a", 8)
-    order = an_order(seat)
+    entry = used("a", 8)
+    order = an_order(entry)
     order.first_fit(memory(5))
 
-    order.give(seat, memory(4))
+    order.give(entry, memory(4))
     still = memory(5) in order.closed
-    order.give(seat, memory(5))
+    order.give(entry, memory(5))
 
     assert still
     assert {} == order.closed
@@ -237,28 +237,28 @@ def test_a_size_without_room_is_remembered_until_a_node_gains_room() -> None:
 @pytest.mark.parametrize("by", ["add", "give", "give_unscored", "unreserve", "uncordon", "grow"])
 def test_whatever_makes_room_opens_a_closed_size(by: str) -> None:
     """A new node, room on a known one, the end of a reservation, a node that may be used again."""
-    seat = a_seat("a", available=memory(0))
-    order = an_order(seat)
+    entry = an_entry("a", available=memory(0))
+    order = an_order(entry)
     if by in ("unreserve", "uncordon"):
-        order.give(seat, TEN)
-        order.set_reserved(seat, reserved=by == "unreserve")
-        order.set_schedulable(seat, schedulable=by != "uncordon")
+        order.give(entry, TEN)
+        order.set_reserved(entry, reserved=by == "unreserve")
+        order.set_schedulable(entry, schedulable=by != "uncordon")
     assert first_fit(order, TEN) is None
 
     match by:
         case "add":
-            order.add(a_seat("b"))
+            order.add(an_entry("b"))
         case "give":
-            order.give(seat, TEN)
+            order.give(entry, TEN)
         case "give_unscored":
-            order.give_unscored(seat, TEN)
+            order.give_unscored(entry, TEN)
         case "grow":
-            seat.capacity = memory(20)
-            order.give(seat, TEN)
+            entry.capacity = memory(20)
+            order.give(entry, TEN)
         case "unreserve":
-            order.set_reserved(seat, reserved=False)
+            order.set_reserved(entry, reserved=False)
         case _:
-            order.set_schedulable(seat, schedulable=True)
+            order.set_schedulable(entry, schedulable=True)
 
     assert first_fit(order, TEN) is not None
 
@@ -279,28 +279,28 @@ def test_the_node_to_reserve_is_the_one_of_the_least_use_to_others() -> None:
     """What it has beyond what is asked counts; among equals the order decides."""
     size = a_resource(memory=10, vcore=10)
     order = an_order(
-        a_seat("cores", capacity=size, available=a_resource(memory=7, vcore=9)),
-        a_seat("later", capacity=size, available=memory(5)),
-        a_seat("sooner", capacity=size, available=memory(6)),
+        an_entry("cores", capacity=size, available=a_resource(memory=7, vcore=9)),
+        an_entry("later", capacity=size, available=memory(5)),
+        an_entry("sooner", capacity=size, available=memory(6)),
     )
 
     assert ["cores", "sooner", "later"] == names(order)
-    assert ["sooner", "later", "cores"] == [seat.node_id for seat in order.best_to_reserve(memory(8))]
+    assert ["sooner", "later", "cores"] == [entry.node_id for entry in order.best_to_reserve(memory(8))]
 
 
 def test_only_usable_nodes_that_are_large_enough_are_reserved() -> None:
     """The capacity counts, not what is free."""
     order = an_order(
         used("full", 10),
-        a_seat("small", capacity=memory(4)),
-        a_seat("cordoned", schedulable=False),
-        a_seat("reserved"),
+        an_entry("small", capacity=memory(4)),
+        an_entry("cordoned", schedulable=False),
+        an_entry("reserved"),
     )
-    seat = order.get("reserved")
-    assert seat is not None
-    order.set_reserved(seat, reserved=True)
+    entry = order.get("reserved")
+    assert entry is not None
+    order.set_reserved(entry, reserved=True)
 
-    assert ["full"] == [seat.node_id for seat in order.best_to_reserve(memory(8))]
+    assert ["full"] == [entry.node_id for entry in order.best_to_reserve(memory(8))]
 
 
 # ---------------------------------------------------------------------------------- more than one block
@@ -310,25 +310,25 @@ def test_only_usable_nodes_that_are_large_enough_are_reserved() -> None:
 def test_many_nodes_are_in_order_however_they_come(policy: NodeSortPolicy) -> None:
     """Seven hundred nodes split the order into blocks; it stays one order."""
     order = an_order(policy=policy)
-    seats = [used(f"n{number:03}", number * 7 % 10) for number in range(700)]
+    entries = [used(f"n{number:03}", number * 7 % 10) for number in range(700)]
 
-    for seat in seats:
-        order.add(seat)
+    for entry in entries:
+        order.add(entry)
 
     sign = 1 if policy is FAIR else -1
-    expected = sorted(seats, key=lambda seat: (-sign * seat.available.get("memory"), seat.node_id))
-    assert [seat.node_id for seat in expected] == names(order)
+    expected = sorted(entries, key=lambda entry: (-sign * entry.available.get("memory"), entry.node_id))
+    assert [entry.node_id for entry in expected] == names(order)
 
 
 def test_room_is_found_in_the_last_block() -> None:
     """One free node among seven hundred full ones is found, and given up when it is full too."""
     order = an_order(*(used(f"n{number:03}", 10) for number in range(700)), policy=BINPACKING)
-    seat = order.get("n400")
-    assert seat is not None
+    entry = order.get("n400")
+    assert entry is not None
 
-    order.give(seat, memory(3))
+    order.give(entry, memory(3))
     found = first_fit(order, memory(3))
-    order.take(seat, EMPTY)
+    order.take(entry, EMPTY)
 
     assert ("n400", None) == (found, first_fit(order, memory(3)))
 

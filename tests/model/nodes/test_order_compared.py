@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
-from licorne.model.nodes.order import NodeOrder, NodeSeat
+from licorne.model.nodes.order import NodeEntry, NodeOrder
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource
@@ -20,30 +20,32 @@ def memory(quantity: int) -> Resource:
     return a_resource(memory=quantity)
 
 
-def a_seat(node_id: str, *, available: Resource) -> NodeSeat:
+def an_entry(node_id: str, *, available: Resource) -> NodeEntry:
     """Return the seat of a node of ten, of which so much is available."""
     node = a_node(node_id)
-    seat = NodeSeat(node, node_id, node.instance_type, TEN, schedulable=True)
-    seat.available = available
-    return seat
+    entry = NodeEntry(node, node_id, node.instance_type, TEN, schedulable=True)
+    entry.available = available
+    return entry
 
 
 class _PlainNode:
     """What a node is in the list that is searched from its start each time."""
 
-    def __init__(self, seat: NodeSeat) -> None:
-        self.seat = seat
-        self.scored = seat.available
+    def __init__(self, entry: NodeEntry) -> None:
+        self.entry = entry
+        self.scored = entry.available
 
     def key(self, policy: NodeSortPolicy) -> tuple[float, str]:
         """Return (score, id), by the room at the time of the last scoring."""
-        usage = 1.0 - self.scored.get("memory") / self.seat.capacity.get("memory")
-        return (usage if policy is NodeSortPolicy.FAIR else 1.0 - usage, self.seat.node_id)
+        usage = 1.0 - self.scored.get("memory") / self.entry.capacity.get("memory")
+        return (usage if policy is NodeSortPolicy.FAIR else 1.0 - usage, self.entry.node_id)
 
     def has_room(self, quantity: int) -> bool:
-        seat = self.seat
-        usable = seat.schedulable and not seat.reserved
-        return usable and seat.available.get("memory") >= quantity and seat.capacity.get("memory") >= quantity
+        entry = self.entry
+        usable = entry.schedulable and not entry.reserved
+        return (
+            usable and entry.available.get("memory") >= quantity and entry.capacity.get("memory") >= quantity
+        )
 
 
 class OrderMachine(RuleBasedStateMachine):
@@ -67,9 +69,9 @@ class OrderMachine(RuleBasedStateMachine):
     def join(self, name: str, quantity: int) -> None:
         """Take a node in."""
         if name not in self.plain:
-            seat = a_seat(name, available=memory(quantity))
-            self.order.add(seat)
-            self.plain[name] = _PlainNode(seat)
+            entry = an_entry(name, available=memory(quantity))
+            self.order.add(entry)
+            self.plain[name] = _PlainNode(entry)
 
     def pick(self, place: int) -> _PlainNode | None:
         return list(self.plain.values())[place % len(self.plain)] if self.plain else None
@@ -79,8 +81,8 @@ class OrderMachine(RuleBasedStateMachine):
         """Take a node out."""
         node = self.pick(place)
         if node is not None:
-            self.order.remove(node.seat.node_id)
-            del self.plain[node.seat.node_id]
+            self.order.remove(node.entry.node_id)
+            del self.plain[node.entry.node_id]
 
     @rule(place=st.integers(0, 999), quantity=quantities, scored=st.booleans())
     def change_room(self, place: int, quantity: int, *, scored: bool) -> None:
@@ -88,12 +90,12 @@ class OrderMachine(RuleBasedStateMachine):
         node = self.pick(place)
         if node is None:
             return
-        grows = quantity >= node.seat.available.get("memory")
+        grows = quantity >= node.entry.available.get("memory")
         room = memory(quantity)
         if not scored:
-            self.order.give_unscored(node.seat, room)
+            self.order.give_unscored(node.entry, room)
             return
-        (self.order.give if grows else self.order.take)(node.seat, room)
+        (self.order.give if grows else self.order.take)(node.entry, room)
         node.scored = room
 
     @rule(place=st.integers(0, 999), value=st.booleans(), cordon=st.booleans())
@@ -103,19 +105,19 @@ class OrderMachine(RuleBasedStateMachine):
         if node is None:
             return
         if cordon:
-            self.order.set_schedulable(node.seat, schedulable=value)
-            node.scored = node.seat.available
+            self.order.set_schedulable(node.entry, schedulable=value)
+            node.scored = node.entry.available
         else:
-            self.order.set_reserved(node.seat, reserved=value)
+            self.order.set_reserved(node.entry, reserved=value)
 
     @rule(quantity=st.integers(1, 11))
     def place(self, quantity: int) -> None:
         """Take room on the first node that fits, as the scheduler does."""
-        seat = self.order.first_fit(memory(quantity))
-        if seat is not None:
-            room = memory(seat.available.get("memory") - quantity)
-            self.order.take(seat, room)
-            self.plain[seat.node_id].scored = room
+        entry = self.order.first_fit(memory(quantity))
+        if entry is not None:
+            room = memory(entry.available.get("memory") - quantity)
+            self.order.take(entry, room)
+            self.plain[entry.node_id].scored = room
 
     @rule(policy=st.sampled_from(NodeSortPolicy))
     def reload(self, policy: NodeSortPolicy) -> None:
@@ -123,7 +125,7 @@ class OrderMachine(RuleBasedStateMachine):
         self.policy = policy
         self.order.set_policy(policy, {})
         for node in self.plain.values():
-            node.scored = node.seat.available
+            node.scored = node.entry.available
 
     @invariant()
     def the_first_fit_is_that_of_the_list(self) -> None:
@@ -132,9 +134,9 @@ class OrderMachine(RuleBasedStateMachine):
             return
         self.order.validate()
         walk = sorted(self.plain.values(), key=lambda node: node.key(self.policy))
-        assert [node.seat.node_id for node in walk] == [seat.node_id for seat in self.order]
+        assert [node.entry.node_id for node in walk] == [entry.node_id for entry in self.order]
         for quantity in (1, 4, 8, 10, 11):
-            expected = next((node.seat for node in walk if node.has_room(quantity)), None)
+            expected = next((node.entry for node in walk if node.has_room(quantity)), None)
             assert expected is self.order.first_fit(memory(quantity))
 
 

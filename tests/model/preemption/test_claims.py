@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.model.builders import TEN, FakePredicates, a_resource
 from support.model.preemption_scenes import Scene
 
-from licorne.model.preemption.claims import NOTHING_SPOKEN_FOR, SpokenFor, spoken_for
+from licorne.model.preemption.claims import NOTHING_COMMITTED, CommittedResources, committed_resources
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import NodeAction
 
@@ -41,7 +41,7 @@ def preempting() -> Scene:
 
 
 def used(scene: Scene, path: str, but_for: str = "") -> int:
-    return spoken_for(scene.state, but_for).use_of(scene.queue(path)).get("memory")
+    return committed_resources(scene.state, but_for).use_of(scene.queue(path)).get("memory")
 
 
 def test_two_asks_do_not_preempt_for_what_their_queue_is_owed_once() -> None:
@@ -74,7 +74,7 @@ def test_a_placed_ask_is_spoken_for_no_longer() -> None:
     scene.run_until_idle()
     assert "p1" in scene.placements
 
-    assert NOTHING_SPOKEN_FOR is spoken_for(scene.state, "")
+    assert NOTHING_COMMITTED is committed_resources(scene.state, "")
     assert {} == scene.state.preemption_claims
 
 
@@ -82,7 +82,7 @@ def test_an_ask_that_is_taken_back_is_spoken_for_no_longer() -> None:
     """Its victim goes, and the next one finds the room."""
     scene = preempting()
     scene.release("p1", application_id="root.p.a")
-    assert NOTHING_SPOKEN_FOR is spoken_for(scene.state, "")
+    assert NOTHING_COMMITTED is committed_resources(scene.state, "")
     scene.confirm()
     scene.run_until_idle()
 
@@ -118,8 +118,8 @@ def test_without_a_claim_a_queue_will_use_what_it_uses_less_what_is_preempted() 
     queue = scene.queue("root.b")
 
     assert (a_resource(memory=30), a_resource(memory=40)) == (
-        NOTHING_SPOKEN_FOR.use_of(queue),
-        NOTHING_SPOKEN_FOR.most_of(queue),
+        NOTHING_COMMITTED.use_of(queue),
+        NOTHING_COMMITTED.most_of(queue),
     )
 
 
@@ -128,8 +128,8 @@ def test_the_most_of_a_queue_is_what_it_uses_now_or_will_use() -> None:
     scene = preempting()
     queue = scene.queue("root.b")
 
-    assert a_resource(memory=40) == SpokenFor({"root.b": EMPTY}).most_of(queue)
-    assert a_resource(memory=45) == SpokenFor({"root.b": a_resource(memory=15)}).most_of(queue)
+    assert a_resource(memory=40) == CommittedResources({"root.b": EMPTY}).most_of(queue)
+    assert a_resource(memory=45) == CommittedResources({"root.b": a_resource(memory=15)}).most_of(queue)
 
 
 def test_a_full_leaf_is_full_for_those_behind_an_ask_that_has_preempted() -> None:
@@ -158,11 +158,11 @@ def test_room_is_left_where_no_maximum_is_exceeded_beside_what_is_spoken_for() -
     """Of the types that are asked for; the root is full when its nodes are."""
     scene = preempting()
     leaf = scene.queue("root.p.o")
-    spoken = SpokenFor({"root": TWENTY})
+    spoken = CommittedResources({"root": TWENTY})
 
-    assert not NOTHING_SPOKEN_FOR.leaves_room(leaf, TEN)
-    assert NOTHING_SPOKEN_FOR.leaves_room(leaf, a_resource(vcore=1))
+    assert not NOTHING_COMMITTED.leaves_room(leaf, TEN)
+    assert NOTHING_COMMITTED.leaves_room(leaf, a_resource(vcore=1))
     scene.nodes("n3", capacity=a_resource(memory=25))
-    assert NOTHING_SPOKEN_FOR.leaves_room(leaf, TWENTY)
+    assert NOTHING_COMMITTED.leaves_room(leaf, TWENTY)
     assert spoken.leaves_room(leaf, TEN)
     assert not spoken.leaves_room(leaf, TWENTY)

@@ -149,7 +149,9 @@ class Story:
             scene.cycle()
 
     def _leaf(self, key: str) -> str:
-        return next((leaf for leaf in LEAVES if leaf in self.scene.state.seats and self._has(leaf, key)), "")
+        return next(
+            (leaf for leaf in LEAVES if leaf in self.scene.state.entries and self._has(leaf, key)), ""
+        )
 
     def _has(self, leaf: str, key: str) -> bool:
         return self.scene.application(leaf).allocations.get(key) is not None
@@ -161,7 +163,7 @@ class Story:
     def decisions(self) -> list[object]:
         """Return all that was decided so far."""
         scene = self.scene
-        nodes = [(seat.node_id, seat.node.facts().reservations) for seat in scene.state.nodes]
+        nodes = [(entry.node_id, entry.node.facts().reservations) for entry in scene.state.nodes]
         return [scene.placements, scene.releases, nodes]
 
 

@@ -25,18 +25,18 @@ from licorne.model.resources.resource import EMPTY, Resource, add, fits
 from licorne.model.values.allocation import Allocation, Ask
 
 if TYPE_CHECKING:
-    from licorne.model.queues.seat import Seat
+    from licorne.model.queues.application_entry import ApplicationEntry
 
 HOUR = 3600 * SECOND_NS
 
 
-def a_seat() -> Seat:
+def an_entry() -> ApplicationEntry:
     scene = Scene(TWO_QUEUES)
     scene.submit("root.b", "root.b")
-    return scene.seat("root.b")
+    return scene.entry("root.b")
 
 
-SEAT = a_seat()
+ENTRY = an_entry()
 
 
 def a_victim(
@@ -59,7 +59,7 @@ def a_victim(
         allow_preempt_self=willing,
         required_node=required_node,
     )
-    return Victim(Allocation(ask, "node", START_NS), SEAT)
+    return Victim(Allocation(ask, "node", START_NS), ENTRY)
 
 
 def memory(*quantities: int) -> list[Victim]:
@@ -82,7 +82,7 @@ def test_a_victim_shows_its_allocation() -> None:
     """Key, size and leaf come from the allocation and the seat."""
     victim = a_victim("v")
 
-    assert ("v", TEN, SEAT.queue) == (victim.key, victim.resource, victim.queue)
+    assert ("v", TEN, ENTRY.queue) == (victim.key, victim.resource, victim.queue)
 
 
 def test_an_originator_is_more_reluctant_than_one_that_opted_out() -> None:
@@ -119,7 +119,7 @@ def test_the_victims_of_an_application_are_its_free_allocations() -> None:
     scene.application("root.b").allocations.mark_preempted("preempted")
     scene.application("root.b").allocations.mark_released("released")
 
-    assert ["free"] == keys(list(victims_of(scene.seat("root.b"))))
+    assert ["free"] == keys(list(victims_of(scene.entry("root.b"))))
 
 
 def test_victims_give_back_their_sum() -> None:
@@ -248,4 +248,4 @@ def test_a_victim_refers_to_the_allocation_as_it_was() -> None:
     """It is a value: two of the same allocation and seat are equal."""
     allocation = an_allocation()
 
-    assert Victim(allocation, SEAT) == Victim(allocation, SEAT)
+    assert Victim(allocation, ENTRY) == Victim(allocation, ENTRY)

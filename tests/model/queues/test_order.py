@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import TEN, a_queue_tree, a_resource
-from support.model.seats import a_leaf, a_seat, facts_of
+from support.model.entries import a_leaf, an_entry, facts_of
 
-from licorne.model.queues.order import ChildOrder, SeatOrder, child_key
+from licorne.model.queues.order import ApplicationOrder, ChildOrder, child_key
 from licorne.model.resources.priorities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.resources.shares import shares
@@ -141,8 +141,8 @@ def a_leaf_with(policy: str, *, by_priority: bool = True, guaranteed: Resource |
 def seated(leaf: Queue, **facts: ApplicationFacts) -> list[str]:
     """Seat applications in a leaf; return their names in order."""
     for name, entry in facts.items():
-        a_seat(leaf, name, entry)
-    return [seat.application_id for seat in leaf.seats]
+        an_entry(leaf, name, entry)
+    return [entry.application_id for entry in leaf.entries]
 
 
 def test_fifo_goes_by_priority_then_by_age() -> None:
@@ -222,20 +222,20 @@ def test_applications_without_anything_waiting_are_not_in_the_order(pending: Res
 
     order = seated(leaf, idle=facts_of(pending=pending), waits=facts_of(pending=TEN))
 
-    assert (["waits"], 2) == (order, len(leaf.seats))
-    assert leaf.seats.get("idle") is not None
+    assert (["waits"], 2) == (order, len(leaf.entries))
+    assert leaf.entries.get("idle") is not None
 
 
 def test_an_application_moves_with_its_facts() -> None:
     """Into the order, within it, and out of it."""
     leaf = a_leaf()
     seated(leaf, a=facts_of(pending=TEN), b=facts_of(pending=TEN, priority=1))
-    seat = leaf.seats.by_id["a"]
+    entry = leaf.entries.by_id["a"]
     orders = []
     for facts in (facts_of(pending=TEN, priority=2), facts_of()):
-        seat.facts = facts
-        leaf.seats.refresh(seat)
-        orders.append([entry.application_id for entry in leaf.seats])
+        entry.facts = facts
+        leaf.entries.refresh(entry)
+        orders.append([entry.application_id for entry in leaf.entries])
 
     assert [["a", "b"], ["b"]] == orders
 
@@ -250,42 +250,50 @@ def test_a_changed_policy_orders_anew() -> None:
     before = seated(leaf, **facts)
 
     leaf.apply_properties({"application.sort.policy": FAIR})
-    leaf.seats.rebuild()
+    leaf.entries.rebuild()
 
-    assert (["old", "young"], ["young", "old"]) == (before, [seat.application_id for seat in leaf.seats])
+    assert (["old", "young"], ["young", "old"]) == (before, [entry.application_id for entry in leaf.entries])
 
 
 def test_an_application_that_leaves_is_in_no_list() -> None:
     """Neither in the order nor among those with placeholders or reservations, and its priority is gone."""
     leaf = a_leaf()
     facts = facts_of(pending=TEN, placeholder_allocated=TEN, reserved=1, priority=5)
-    seat = a_seat(leaf, "a", facts)
-    listed = (list(leaf.seats.placeholder_seats), list(leaf.seats.reserved_seats), leaf.seats.max_priority())
+    entry = an_entry(leaf, "a", facts)
+    listed = (
+        list(leaf.entries.placeholder_entries),
+        list(leaf.entries.reserved_entries),
+        leaf.entries.max_priority(),
+    )
 
-    leaf.seats.remove(seat)
+    leaf.entries.remove(entry)
 
     assert (["a"], ["a"], 5) == listed
-    assert ({}, {}, {}) == (leaf.seats.by_id, leaf.seats.placeholder_seats, leaf.seats.reserved_seats)
-    assert ([], INT32_MIN) == (list(leaf.seats), leaf.seats.max_priority())
+    assert ({}, {}, {}) == (
+        leaf.entries.by_id,
+        leaf.entries.placeholder_entries,
+        leaf.entries.reserved_entries,
+    )
+    assert ([], INT32_MIN) == (list(leaf.entries), leaf.entries.max_priority())
 
 
 def test_the_highest_priority_counts_applications_not_just_values() -> None:
     """One of two with the highest priority leaves, and it stays."""
     leaf = a_leaf()
-    seats = [a_seat(leaf, name, facts_of(pending=TEN, priority=5)) for name in "ab"]
-    a_seat(leaf, "c", facts_of(pending=TEN, priority=3))
+    entries = [an_entry(leaf, name, facts_of(pending=TEN, priority=5)) for name in "ab"]
+    an_entry(leaf, "c", facts_of(pending=TEN, priority=3))
 
     priorities = []
-    for seat in seats:
-        leaf.seats.remove(seat)
-        priorities.append(leaf.seats.max_priority())
+    for entry in entries:
+        leaf.entries.remove(entry)
+        priorities.append(leaf.entries.max_priority())
 
     assert [5, 3] == priorities
 
 
 def test_sizes_that_wait_are_counted() -> None:
     """A size is forgotten with its last ask; fewer than none is a mistake of ours."""
-    order = SeatOrder()
+    order = ApplicationOrder()
     for change in (1, 2, -3):
         order.count_size(TEN, change)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.model.builders import TEN, a_resource
-from support.model.seats import a_leaf, a_seat, facts_of
+from support.model.entries import a_leaf, an_entry, facts_of
 
 from licorne.model.configuration.queue_properties import SortPolicy
 from licorne.model.errors import LicorneError
@@ -58,7 +58,7 @@ def test_a_parent_is_empty_without_children_and_a_leaf_without_applications() ->
     leaf = a_leaf()
     before = leaf.is_empty()
 
-    a_seat(leaf)
+    an_entry(leaf)
 
     assert leaf.parent is not None
     assert (True, False, False) == (before, leaf.is_empty(), leaf.parent.is_empty())
@@ -176,7 +176,7 @@ def test_a_discharge_takes_the_charge_back() -> None:
     queue = a_queue()
     queue.charge(a_resource(memory=10, gpu=1))
 
-    queue.discharge(a_resource(memory=4, gpu=1))
+    queue.release_charge(a_resource(memory=4, gpu=1))
 
     assert a_resource(memory=6) == queue.allocated
 
@@ -187,7 +187,7 @@ def test_no_more_is_discharged_than_is_allocated() -> None:
     queue.charge(FIVE)
 
     with pytest.raises(AssertionError, match=r"queue root\.leaf: .* is released"):
-        queue.discharge(a_resource(memory=5, gpu=1))
+        queue.release_charge(a_resource(memory=5, gpu=1))
 
     assert FIVE == queue.allocated
 
@@ -325,7 +325,7 @@ def test_a_parent_sees_a_priority_after_offset_or_fence(
 ) -> None:
     """The offset is added within 32 bits, a fence shows the offset alone, an empty queue shows nothing."""
     leaf = a_leaf({"priority.policy": policy, "priority.offset": offset})
-    a_seat(leaf, facts=facts_of(pending=TEN, priority=priority))
+    an_entry(leaf, facts=facts_of(pending=TEN, priority=priority))
 
     leaf.refresh_priority()
 
@@ -337,7 +337,7 @@ def test_a_leaf_has_the_highest_priority_of_its_applications() -> None:
     leaf = a_leaf()
     changes = [leaf.refresh_priority()]
     for name, priority in (("a", 3), ("b", 7), ("c", 5)):
-        a_seat(leaf, name, facts_of(pending=TEN, priority=priority))
+        an_entry(leaf, name, facts_of(pending=TEN, priority=priority))
         changes.append(leaf.refresh_priority())
 
     assert ([False, True, True, False], 7) == (changes, leaf.priority)
@@ -349,7 +349,7 @@ def test_a_parent_has_the_highest_exposed_priority_of_its_children() -> None:
     root = leaf.parent
     assert root is not None
     root.children["idle"] = Queue("idle", root, is_leaf=True, managed=True)
-    a_seat(leaf, facts=facts_of(pending=TEN, priority=2))
+    an_entry(leaf, facts=facts_of(pending=TEN, priority=2))
     leaf.refresh_priority()
 
     root.refresh_priority()

@@ -77,7 +77,7 @@ def test_what_runs_already_is_charged_over_every_maximum() -> None:
 
     queue_quota.charge(path[-1], TEN)
     charged = usage(path)
-    queue_quota.discharge(path[-1], a_resource(memory=7))
+    queue_quota.release_charge(path[-1], a_resource(memory=7))
 
     assert ([10, 10, 10], [3, 3, 3]) == (charged, usage(path))
 
@@ -194,7 +194,7 @@ def test_quotas_hold_whoever_charges(
     charged: list[Resource] = []
     for resource, takes_back in steps:
         if takes_back and charged:
-            queue_quota.discharge(leaf, charged.pop())
+            queue_quota.release_charge(leaf, charged.pop())
             continue
         has_headroom = fits_undefined_unlimited(queue_quota.headroom(leaf), resource)
         fitted = queue_quota.try_charge(leaf, resource) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource
-from support.model.seats import a_seat, facts_of
+from support.model.entries import an_entry, facts_of
 
 from licorne.model.configuration.queue_properties import PriorityPolicy, SortPolicy
 from licorne.model.queues.queue import Queue
@@ -302,7 +302,7 @@ def test_empty_dynamic_queues_are_removed_from_below() -> None:
 def test_queues_in_use_are_not_removed() -> None:
     """Neither a leaf with an application nor what is above it."""
     tree = a_queue_tree(TEMPLATE)
-    a_seat(created(tree, "root.parent.a.b"))
+    an_entry(created(tree, "root.parent.a.b"))
 
     assert [] == tree.clean()
 
@@ -310,12 +310,12 @@ def test_queues_in_use_are_not_removed() -> None:
 def test_a_queue_that_left_the_configuration_goes_when_it_is_empty() -> None:
     """Until then it is draining, with all configured queues in it."""
     tree = a_queue_tree("- name: leaf\n- name: a\n  queues:\n  - name: b")
-    seat = a_seat(the(tree, "root.a.b"))
+    entry = an_entry(the(tree, "root.a.b"))
 
     reload(tree, "- name: leaf")
     states = [the(tree, path).is_draining for path in ("root.a", "root.a.b", "root.leaf")]
     in_use = tree.clean()
-    seat.queue.seats.remove(seat)
+    entry.queue.entries.remove(entry)
     removed = tree.clean()
 
     assert ([True, True, False], []) == (states, in_use)
@@ -336,11 +336,11 @@ def test_a_removed_queue_is_in_no_order_and_no_priority() -> None:
     """Its parent forgets it."""
     tree = a_queue_tree(TEMPLATE)
     leaf = created(tree, "root.parent.x")
-    seat = a_seat(leaf, facts=facts_of(pending=TEN, priority=5))
+    entry = an_entry(leaf, facts=facts_of(pending=TEN, priority=5))
     tree.refresh(leaf)
     before = tree.root.priority
 
-    leaf.seats.remove(seat)
+    leaf.entries.remove(entry)
     tree.clean()
 
     assert (5, INT32_MIN) == (before, tree.root.priority)
@@ -355,13 +355,13 @@ def test_a_draining_queue_that_comes_back_is_active() -> None:
     """With what the new configuration says, and with what it holds."""
     tree = a_queue_tree("- name: leaf\n- name: a")
     queue = the(tree, "root.a")
-    a_seat(queue)
+    an_entry(queue)
     reload(tree, "- name: leaf")
 
     reload(tree, "- name: leaf\n- name: a\n  maxapplications: 7")
 
     assert queue is the(tree, "root.a")
-    assert (ObjectState.ACTIVE, 7, 1) == (queue.state, queue.max_applications, len(queue.seats))
+    assert (ObjectState.ACTIVE, 7, 1) == (queue.state, queue.max_applications, len(queue.entries))
 
 
 def test_a_dynamic_queue_in_the_configuration_becomes_managed() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource
-from support.model.seats import a_seat, facts_of
+from support.model.entries import an_entry, facts_of
 
 from licorne.model.values.users import User
 
@@ -80,7 +80,7 @@ PRIORITIES = """
 def wait(tree: QueueTree, path: str, priority: int) -> None:
     """Have an application wait in a leaf."""
     leaf = the(tree, path)
-    a_seat(leaf, path, facts_of(pending=TEN, priority=priority))
+    an_entry(leaf, path, facts_of(pending=TEN, priority=priority))
     for level in leaf.above:
         level.add_pending(TEN)
     tree.refresh(leaf)

@@ -322,14 +322,14 @@ def test_what_is_foreign_or_resized_does_not_move_its_node(what: str) -> None:
     h.nodes("one", "two", capacity=a_resource(memory=100))
     h.submit()
     h.ask("a", resource=a_resource(memory=1), node_id="two")
-    before = [seat.node_id for seat in h.state.nodes]
+    before = [entry.node_id for entry in h.state.nodes]
     if what == "foreign":
         h.ask("f", application_id="", node_id="one", tags={"foreign": "default"}, resource=TEN)
     else:
         h.ask("a", resource=a_resource(memory=50), node_id="two")
         h.ask("b", resource=a_resource(memory=2), node_id="one")
         before = ["two", "one"]
-    after = [seat.node_id for seat in h.state.nodes]
+    after = [entry.node_id for entry in h.state.nodes]
     h.ask("next", resource=a_resource(memory=1))
     h.run_until_idle()
 
@@ -417,7 +417,7 @@ def test_everything_of_an_application_is_ended_at_once() -> None:
         h.queue().allocated,
         h.queue().pending,
         h.user_usage(),
-        list(h.state.seats),
+        list(h.state.entries),
     )
     assert ["Completing"] == h.states()
 

@@ -37,7 +37,7 @@ def test_an_application_takes_its_seat_in_its_queue() -> None:
 
     assert h.submit() is None
 
-    assert (["app"], ["app"]) == (list(h.state.seats), list(h.queue().seats.by_id))
+    assert (["app"], ["app"]) == (list(h.state.entries), list(h.queue().entries.by_id))
     assert ([], "New") == (h.states(), h.application().state().value)
 
 
@@ -86,7 +86,7 @@ def test_an_application_without_a_user_is_rejected() -> None:
     assert rejection is not None
     assert "empty user" in rejection.reason
     assert h.submit("forced", user="", groups=(), tags=FORCE) is None
-    assert "nobody" == h.seat("forced").user.name
+    assert "nobody" == h.entry("forced").user.name
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_rejected_application_does_not_take_the_place_of_one_that_is_active() 
     h.submit()
     h.advance(3 * 24 * 3600)
 
-    assert ({}, ["app"]) == (h.state.rejected, list(h.state.seats))
+    assert ({}, ["app"]) == (h.state.rejected, list(h.state.entries))
 
 
 def test_an_application_that_no_rule_places_is_rejected() -> None:
@@ -178,7 +178,7 @@ def test_a_forced_application_goes_to_the_recovery_queue() -> None:
     assert h.submit("early", "root.@recovery@") is not None
     assert h.submit("forced", "", tags=FORCE) is None
     assert h.submit("late", "root.@recovery@") is not None
-    assert ["forced"] == list(h.queue("root.@recovery@").seats.by_id)
+    assert ["forced"] == list(h.queue("root.@recovery@").entries.by_id)
 
 
 def test_a_rejected_application_expires_after_three_days() -> None:
@@ -362,7 +362,7 @@ def test_an_application_that_is_taken_away_leaves_nothing() -> None:
     assert {EMPTY} == {level.allocated for level in h.queue("root.p.leaf").above}
     assert {EMPTY} == {level.pending for level in h.queue("root.p.leaf").above}
     assert {0} == {level.running for level in h.queue("root.p.leaf").above}
-    assert ({}, {}, EMPTY) == (h.state.seats, h.state.completed, h.user_usage())
+    assert ({}, {}, EMPTY) == (h.state.entries, h.state.completed, h.user_usage())
 
 
 def test_an_application_that_ran_is_told_to_be_completing() -> None:

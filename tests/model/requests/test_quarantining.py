@@ -35,7 +35,7 @@ def a_partition(*node_ids: str) -> Harness:
 
 def break_application(h: Harness, application_id: str = "app") -> None:
     """Put an application into quarantine that does not even answer."""
-    h.seat(application_id).application = Broken()  # type: ignore[assignment] # on purpose
+    h.entry(application_id).application = Broken()  # type: ignore[assignment] # on purpose
     assert h.partition.quarantine(BrokenKind.APPLICATION, application_id, "a bug")
     h.validate()
 

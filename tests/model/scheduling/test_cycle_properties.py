@@ -73,7 +73,7 @@ class RandomPartition:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - dice, no secret
         self.serial = 0
-        self.is_lawful = True
+        self.is_regular = True
         """Nothing but the scheduler itself has placed or resized anything, and no limit was lowered."""
         self.partition_lines = f"{RULES}\nnodesortpolicy: {{type: {self.pick('fair', 'binpacking')}}}"
         number = self.rng.randrange(2)
@@ -100,8 +100,8 @@ class RandomPartition:
     def known(self) -> tuple[str, str] | None:
         """Return an application and a key that it waits for or has."""
         rows = []
-        for name, seat in self.h.state.seats.items():
-            application = seat.application
+        for name, entry in self.h.state.entries.items():
+            application = entry.application
             keys = dict.fromkeys(entry.allocation.allocation_key for entry in application.allocations.all())
             keys.update(dict.fromkeys(record.ask.allocation_key for record in application.asks.waiting()))
             rows += [(name, key) for key in keys]
@@ -158,7 +158,7 @@ class RandomPartition:
 
     def recover(self) -> None:
         """Say that something runs already, whatever the quotas."""
-        self.is_lawful = False
+        self.is_regular = False
         placeholder = self.rng.random() < 0.2
         self.h.ask(
             *self.keys(1),
@@ -171,7 +171,7 @@ class RandomPartition:
 
     def say_again(self) -> None:
         """Ask again for something that is known, with another size or on a node."""
-        self.is_lawful = False
+        self.is_regular = False
         known = self.known()
         if known is not None:
             node_id = self.pick("", "", *NODES[:2])
@@ -198,7 +198,7 @@ class RandomPartition:
 
     def reload(self) -> None:
         """Load another configuration."""
-        self.is_lawful = False
+        self.is_regular = False
         number = self.rng.randrange(2)
         self.h.reload(CONFIGURATIONS[number], root=LIMITS[number], partition=self.partition_lines)
 
@@ -212,8 +212,8 @@ class RandomPartition:
         h = self.h
         h.run_until_idle()
         for queue in h.state.tree:
-            queue.seats.rest = None
-        h.state.reserved_rest = None
+            queue.entries.skip_until = None
+        h.state.reserved_skip = None
         h.state.nodes.closed.clear()
         for block in h.state.nodes._blocks:
             block.room = None
@@ -249,7 +249,7 @@ class RandomPartition:
         moves, weights = zip(*weighted, strict=True)
         for move in self.rng.choices(moves, weights, k=steps):
             move()
-            if self.is_lawful:
+            if self.is_regular:
                 self.check_quotas()
 
 
@@ -268,10 +268,10 @@ def test_whatever_happens_for_long_invariants_and_quotas_hold(seed: int) -> None
 
 def test_the_same_seed_does_the_same() -> None:
     """Two runs tell the RM the same things in the same order."""
-    told = []
+    reported = []
     for _ in range(2):
         partition = RandomPartition(7)
         partition.live(120)
-        told.append([repr(entry) for entry in partition.h.announcements])
+        reported.append([repr(entry) for entry in partition.h.announcements])
 
-    assert told[0] == told[1]
+    assert reported[0] == reported[1]

@@ -48,7 +48,7 @@ def waiting(*nodes: str, predicates: FakePredicates | None = None, reservations_
 
 def reserved(h: Harness) -> dict[str, tuple[str, ...]]:
     """Return the reserved nodes with the keys of their asks."""
-    nodes = [seat.node.facts() for seat in h.state.nodes.by_name()]
+    nodes = [entry.node.facts() for entry in h.state.nodes.by_name()]
     return {node.node_id: node.reservations for node in nodes if node.reservations}
 
 
@@ -186,7 +186,7 @@ def test_an_ask_that_is_placed_already_counts_as_a_further_one() -> None:
 
     h.run_until_idle()
 
-    assert h.clock.now_ns() + 10 * SECOND_NS == h.seat().backoff_until_ns
+    assert h.clock.now_ns() + 10 * SECOND_NS == h.entry().backoff_until_ns
 
 
 # ------------------------------------------------------------------------------------ required nodes
@@ -249,7 +249,7 @@ def test_a_required_node_with_room_that_the_predicates_refuse_is_not_called_full
     (refusal,) = h.application().asks.refusals()
 
     assert (RefusalReason.PREDICATES, "one", "taint") == (refusal.reason, refusal.subject, refusal.detail)
-    assert h.partition.next_look_ns() == refusal.until_ns == h.clock.now_ns() + SECOND_NS
+    assert h.partition.next_retry_ns() == refusal.until_ns == h.clock.now_ns() + SECOND_NS
 
 
 def test_a_required_node_is_shared_by_those_that_require_it() -> None:

@@ -17,7 +17,7 @@ def full(queues: str = "- name: leaf", *, root: str = "") -> Harness:
     return h
 
 
-def told(h: Harness) -> list[str]:
+def reported(h: Harness) -> list[str]:
     """Look for outstanding asks; return those that the RM is told of, in order."""
     h.forget()
     h.partition.inspect_outstanding()
@@ -33,7 +33,7 @@ def test_asks_that_were_tried_in_vain_are_told_of() -> None:
     h.ask("high", priority=1)
     h.run_until_idle()
 
-    assert ["high", "low"] == told(h)
+    assert ["high", "low"] == reported(h)
     (first, _) = h.heard(SchedulingStateChanged)
     assert ("app", "high", "request is waiting for cluster resources become available") == (
         first.application_id,
@@ -48,11 +48,11 @@ def test_the_rm_is_told_once() -> None:
     h.submit()
     h.ask("a")
     h.run_until_idle()
-    first = told(h)
+    first = reported(h)
     h.nodes("other", capacity=a_resource(memory=1))
     h.run_until_idle()
 
-    assert (["a"], []) == (first, told(h))
+    assert (["a"], []) == (first, reported(h))
 
 
 def test_asks_that_were_never_tried_are_not_told_of() -> None:
@@ -61,7 +61,7 @@ def test_asks_that_were_never_tried_are_not_told_of() -> None:
     h.submit()
     h.ask("a")
 
-    assert [] == told(h)
+    assert [] == reported(h)
 
 
 def test_asks_that_are_placed_or_gone_are_not_told_of() -> None:
@@ -74,7 +74,7 @@ def test_asks_that_are_placed_or_gone_are_not_told_of() -> None:
     h.run_until_idle()
     h.release("gone")
 
-    assert ["waits"] == told(h)
+    assert ["waits"] == reported(h)
 
 
 def test_the_size_of_the_cluster_is_no_limit() -> None:
@@ -84,7 +84,7 @@ def test_the_size_of_the_cluster_is_no_limit() -> None:
     h.ask("a", resource=a_resource(memory=1_000_000))
     h.run_until_idle()
 
-    assert ["a"] == told(h)
+    assert ["a"] == reported(h)
 
 
 def test_asks_beyond_the_queues_maximum_are_not_told_of() -> None:
@@ -96,7 +96,7 @@ def test_asks_beyond_the_queues_maximum_are_not_told_of() -> None:
     h.ask("small", resource=a_resource(memory=2))
     h.run_until_idle()
 
-    assert ["a", "b", "small"] == told(h)
+    assert ["a", "b", "small"] == reported(h)
 
 
 def test_asks_that_are_told_of_leave_less_for_other_applications() -> None:
@@ -107,7 +107,7 @@ def test_asks_that_are_told_of_leave_less_for_other_applications() -> None:
         h.ask(name, application_id=name, resource=a_resource(memory=6))
     h.run_until_idle()
 
-    assert ["one"] == told(h)
+    assert ["one"] == reported(h)
 
 
 def test_asks_beyond_the_users_limit_are_not_told_of() -> None:
@@ -119,7 +119,7 @@ def test_asks_beyond_the_users_limit_are_not_told_of() -> None:
     h.ask("e1", "e2", application_id="eves", resource=FIVE)
     h.run_until_idle()
 
-    assert ["b1", "e1", "e2"] == told(h)
+    assert ["b1", "e1", "e2"] == reported(h)
 
 
 def test_what_was_told_of_leaves_more_for_other_applications_the_next_time() -> None:
@@ -129,11 +129,11 @@ def test_what_was_told_of_leaves_more_for_other_applications_the_next_time() -> 
         h.submit(name)
         h.ask(name, application_id=name, resource=a_resource(memory=6))
     h.run_until_idle()
-    first = told(h)
+    first = reported(h)
     h.ask("more", application_id="one", resource=a_resource(memory=6))
     h.run_until_idle()
 
-    assert (["one"], ["two"]) == (first, told(h))
+    assert (["one"], ["two"]) == (first, reported(h))
 
 
 def test_each_application_of_a_user_sees_all_of_the_users_room() -> None:
@@ -144,7 +144,7 @@ def test_each_application_of_a_user_sees_all_of_the_users_room() -> None:
         h.ask(name, application_id=name)
     h.run_until_idle()
 
-    assert ["one", "two"] == told(h)
+    assert ["one", "two"] == reported(h)
 
 
 def test_each_leaf_sees_all_of_the_room_of_its_parent() -> None:
@@ -155,7 +155,7 @@ def test_each_leaf_sees_all_of_the_room_of_its_parent() -> None:
         h.ask(name, application_id=name)
     h.run_until_idle()
 
-    assert ["a", "b"] == told(h)
+    assert ["a", "b"] == reported(h)
 
 
 def test_an_ask_that_the_rm_refused_everywhere_is_told_of() -> None:
@@ -166,7 +166,7 @@ def test_an_ask_that_the_rm_refused_everywhere_is_told_of() -> None:
     h.ask("a")
     h.run_until_idle()
 
-    assert ["a"] == told(h)
+    assert ["a"] == reported(h)
 
 
 def test_asks_with_a_required_node_are_not_told_of() -> None:
@@ -176,7 +176,7 @@ def test_asks_with_a_required_node_are_not_told_of() -> None:
     h.ask("daemon", required_node="node")
     h.run_until_idle()
 
-    assert [] == told(h)
+    assert [] == reported(h)
 
 
 def test_members_that_wait_for_a_placeholder_are_not_told_of() -> None:
@@ -187,7 +187,7 @@ def test_members_that_wait_for_a_placeholder_are_not_told_of() -> None:
     h.ask("m", task_group_name="g")
     h.run_until_idle()
 
-    assert ["p"] == told(h)
+    assert ["p"] == reported(h)
 
 
 def test_queues_are_looked_at_in_their_order() -> None:
@@ -198,7 +198,7 @@ def test_queues_are_looked_at_in_their_order() -> None:
         h.ask(name, application_id=name)
     h.run_until_idle()
 
-    assert ["b", "a"] == told(h)
+    assert ["b", "a"] == reported(h)
 
 
 def test_a_partition_looks_by_itself_a_second_after_it_came_to_rest() -> None:

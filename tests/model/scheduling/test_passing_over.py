@@ -30,12 +30,12 @@ def test_the_next_ask_of_its_shape_is_placed() -> None:
     """And the one that was passed over later, as if nothing had been."""
     h = a_scene(nodes=2)
     h.ask("a", "b")
-    h.judged = {"a"}
+    h.keys_of_others = {"a"}
     assert 1 == h.run_until_idle()
     assert {"b": "n0"} == h.placements
     assert log_of(h, "a") is None
 
-    h.judged = ()
+    h.keys_of_others = ()
     assert 1 == h.run_until_idle()
     assert {"b": "n0", "a": "n1"} == h.placements
 
@@ -46,7 +46,7 @@ def test_the_order_of_the_others_is_kept() -> None:
     h.ask("a", priority=5)
     h.ask("first", priority=5, resource=a_resource(memory=3))
     h.ask("second", priority=5)
-    h.judged = {"a"}
+    h.keys_of_others = {"a"}
     h.run_until_idle()
 
     assert ["first", "second"] == list(h.placements)
@@ -56,12 +56,12 @@ def test_a_leaf_in_which_an_ask_was_passed_over_does_not_rest() -> None:
     """Who judges it comes back with an answer, and nothing else may have changed by then."""
     h = a_scene()
     h.ask("a")
-    h.judged = {"a"}
+    h.keys_of_others = {"a"}
     assert CycleOutcome.NOTHING is h.cycle()
-    assert h.queue().seats.rest is None
+    assert h.queue().entries.skip_until is None
     assert () == h.application().asks.refusals()
 
-    h.judged = ()
+    h.keys_of_others = ()
     assert CycleOutcome.RESULT is h.cycle()
 
 
@@ -69,13 +69,13 @@ def test_passing_over_is_no_miss_for_a_back_off() -> None:
     """It is the second ask without a node that has the application pause, if another one waits behind it."""
     h = a_scene("- {name: leaf, properties: {application.unschedasks.backoff: '2'}}")
     h.ask("a", "b", "c", resource=a_resource(memory=90))
-    h.judged = {"b"}
+    h.keys_of_others = {"b"}
     h.run_until_idle()
-    assert h.seat().backoff_until_ns is None
+    assert h.entry().backoff_until_ns is None
 
-    h.judged = ()
+    h.keys_of_others = ()
     h.run_until_idle()
-    assert h.seat().backoff_until_ns is not None
+    assert h.entry().backoff_until_ns is not None
 
 
 def test_a_reserved_ask_is_passed_over() -> None:
@@ -87,11 +87,11 @@ def test_a_reserved_ask_is_passed_over() -> None:
     h.advance(3)
     h.run_until_idle()
     assert h.node("n0").reservations
-    h.judged = {"a"}
+    h.keys_of_others = {"a"}
     h.release("old")
     assert CycleOutcome.NOTHING is h.cycle()
 
-    h.judged = ()
+    h.keys_of_others = ()
     assert CycleOutcome.RESULT is h.cycle()
     assert {"old": "n0", "a": "n0"} == h.placements
 
@@ -104,7 +104,7 @@ def test_a_member_of_a_gang_is_passed_over() -> None:
     h.ask("placeholder", task_group_name="tasks", placeholder=True)
     h.run_until_idle()
     h.ask("a", "b", task_group_name="tasks")
-    h.judged = {"a"}
+    h.keys_of_others = {"a"}
     h.run_until_idle()
     h.confirm()
 
@@ -116,10 +116,10 @@ def test_a_cycle_in_vain_beside_others_counts_no_refusals() -> None:
     h = a_scene("- {name: leaf, resources: {max: {memory: 20}}}")
     h.ask("a")
     h.ask("large", resource=a_resource(memory=30))
-    h.judged = {"a"}
+    h.keys_of_others = {"a"}
     assert CycleOutcome.NOTHING is h.cycle()
     assert log_of(h, "large") is None
 
-    h.judged = ()
+    h.keys_of_others = ()
     h.run_until_idle()
     assert log_of(h, "large") is not None

@@ -150,7 +150,7 @@ def test_a_partition_at_rest_wakes_when_a_barred_reservation_has_waited_too_long
 
     h.partition.work(5)
 
-    assert made_ns + RESERVATION_TIMEOUT_NS + 1 == h.partition.next_look_ns()
+    assert made_ns + RESERVATION_TIMEOUT_NS + 1 == h.partition.next_retry_ns()
 
 
 def test_a_partition_at_rest_asks_again_for_a_reserved_node_that_the_rm_refused() -> None:
@@ -160,7 +160,7 @@ def test_a_partition_at_rest_asks_again_for_a_reserved_node_that_the_rm_refused(
     predicates.refused["waits", "one"] = "not yet"
     h.release("busy")
     h.partition.work(5)
-    due_ns = h.partition.next_look_ns()
+    due_ns = h.partition.next_retry_ns()
 
     predicates.refused.clear()
     h.advance(1)
@@ -218,7 +218,7 @@ def test_a_back_off_does_not_bar_reserved_asks() -> None:
     h.run_until_idle()
     h.ask("next", "last", resource=FIVE)
     h.run_until_idle()
-    backs_off = h.seat().backoff_until_ns
+    backs_off = h.entry().backoff_until_ns
     h.release("busy")
     h.run_until_idle()
 

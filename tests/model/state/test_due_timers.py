@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from licorne.model.applications.effects import TimerKind
 from licorne.model.state.due_timers import DueTimers
-from licorne.model.state.surroundings import (
+from licorne.model.state.host import (
     ApplicationTimer,
     Expiry,
     Inspection,
-    LookAgain,
     QueueCleaning,
     QuotaCheck,
+    RetryAsks,
     timer_key,
 )
 
 if TYPE_CHECKING:
     from licorne.model.state.due_timers import DueTimer
-    from licorne.model.state.surroundings import TimerAction
+    from licorne.model.state.host import TimerAction
 
 
 def a_timer(serial: int = 1, kind: TimerKind = TimerKind.STATE, generation: int = 1) -> ApplicationTimer:
@@ -41,7 +41,7 @@ def test_timers_come_by_their_times_and_then_by_their_making() -> None:
     """The name of the partition and the action do not matter."""
     timers = DueTimers()
     for due_ns, partition in ((5, "b"), (3, "c"), (5, "a"), (4, "d")):
-        timers.add(due_ns, partition, LookAgain())
+        timers.add(due_ns, partition, RetryAsks())
 
     assert [(3, "c"), (4, "d"), (5, "b"), (5, "a")] == [(due, name) for due, _, name, _ in taken(timers)]
 
@@ -50,7 +50,7 @@ def test_who_adds_is_told_whether_it_comes_next() -> None:
     """One that is due at the same time as another comes behind it."""
     timers = DueTimers()
 
-    assert [True, False, False, True] == [timers.add(due_ns, "p", LookAgain()) for due_ns in (5, 6, 5, 4)]
+    assert [True, False, False, True] == [timers.add(due_ns, "p", RetryAsks()) for due_ns in (5, 6, 5, 4)]
 
 
 def test_what_is_cancelled_does_not_come() -> None:
@@ -61,7 +61,7 @@ def test_what_is_cancelled_does_not_come() -> None:
     timers.add(3, "q", a_timer())
     timers.add(4, "p", a_timer(serial=2))
     timers.add(5, "p", a_timer(kind=TimerKind.PLACEHOLDER))
-    timers.add(6, "p", LookAgain())
+    timers.add(6, "p", RetryAsks())
 
     timers.cancel("p", timer_key(a_timer(generation=7)))
 
@@ -71,13 +71,13 @@ def test_what_is_cancelled_does_not_come() -> None:
 def test_what_is_added_after_a_cancellation_comes() -> None:
     """Also if it is due before what was cancelled."""
     timers = DueTimers()
-    timers.add(5, "p", LookAgain())
+    timers.add(5, "p", RetryAsks())
     timers.add(9, "p", QueueCleaning())
-    timers.cancel("p", LookAgain)
-    timers.add(3, "p", LookAgain())
+    timers.cancel("p", RetryAsks)
+    timers.add(3, "p", RetryAsks())
 
     assert (2, 3) == (len(timers), timers.next_due_ns())
-    assert [LookAgain(), QueueCleaning()] == actions(timers)
+    assert [RetryAsks(), QueueCleaning()] == actions(timers)
 
 
 def test_a_cancellation_of_nothing_changes_nothing() -> None:
@@ -111,9 +111,9 @@ def test_nothing_comes_for_a_partition_that_is_forgotten() -> None:
 def test_nothing_comes_after_all_was_cleared() -> None:
     """Nor is anything left to be cancelled."""
     timers = DueTimers()
-    timers.add(1, "p", LookAgain())
+    timers.add(1, "p", RetryAsks())
     timers.add(2, "p", QueueCleaning())
-    timers.cancel("p", LookAgain)
+    timers.cancel("p", RetryAsks)
 
     timers.clear()
     timers.cancel("p", QueueCleaning)
@@ -142,7 +142,7 @@ _steps = st.lists(
         st.sampled_from(["add", "add", "add", "cancel", "pop", "forget"]),
         st.integers(0, 5),
         st.sampled_from("pq"),
-        st.sampled_from([a_timer(1), a_timer(1, generation=2), a_timer(2), LookAgain(), Inspection()]),
+        st.sampled_from([a_timer(1), a_timer(1, generation=2), a_timer(2), RetryAsks(), Inspection()]),
     ),
     max_size=60,
 )

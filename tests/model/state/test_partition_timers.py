@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, cast
 from support.model.builders import SECOND_NS, START_NS
 
 from licorne.model.applications.effects import TimerKind
-from licorne.model.state.partition_timers import CLEANING_INTERVAL_NS, PartitionTimers
-from licorne.model.state.surroundings import (
+from licorne.model.state.host import (
     ApplicationTimer,
     Inspection,
-    LookAgain,
     QueueCleaning,
     QuotaCheck,
+    RetryAsks,
 )
+from licorne.model.state.partition_timers import CLEANING_INTERVAL_NS, PartitionTimers
 
 if TYPE_CHECKING:
-    from licorne.model.state.surroundings import Surroundings, TimerAction, TimerKey
+    from licorne.model.state.host import PartitionHost, TimerAction, TimerKey
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Clock:
 
 
 def timers_on(clock: Clock) -> PartitionTimers:
-    return PartitionTimers(cast("Surroundings", clock), START_NS)
+    return PartitionTimers(cast("PartitionHost", clock), START_NS)
 
 
 def test_one_of_its_own_waits_once() -> None:
@@ -70,10 +70,10 @@ def test_a_look_that_is_due_earlier_takes_the_place_of_the_other() -> None:
     clock = Clock()
     timers = timers_on(clock)
     for seconds in (5, 7, 3):
-        timers.look_again(START_NS + seconds * SECOND_NS)
+        timers.retry_at(START_NS + seconds * SECOND_NS)
 
-    assert [(START_NS + seconds * SECOND_NS, LookAgain()) for seconds in (5, 3)] == clock.calls
-    assert [LookAgain, LookAgain] == clock.cancelled
+    assert [(START_NS + seconds * SECOND_NS, RetryAsks()) for seconds in (5, 3)] == clock.calls
+    assert [RetryAsks, RetryAsks] == clock.cancelled
 
 
 def test_quotas_are_checked_once_a_second_at_most() -> None:

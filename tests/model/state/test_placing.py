@@ -12,7 +12,7 @@ from licorne.model.state import placing
 from licorne.model.values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from licorne.model.nodes.order import NodeSeat
+    from licorne.model.nodes.order import NodeEntry
     from licorne.model.values.allocation import Ask
 
 LIMITED = "- name: leaf\n  resources: {max: {memory: 5}}"
@@ -34,20 +34,20 @@ def ask_of(h: Harness, key: str) -> Ask:
     return record.ask
 
 
-def node_of(h: Harness, node_id: str) -> NodeSeat:
-    seat = h.state.nodes.get(node_id)
-    assert seat is not None
-    return seat
+def node_of(h: Harness, node_id: str) -> NodeEntry:
+    entry = h.state.nodes.get(node_id)
+    assert entry is not None
+    return entry
 
 
 def commit(h: Harness, key: str, node_id: str) -> bool:
-    done = placing.commit(h.state, h.seat(), ask_of(h, key), node_of(h, node_id))
+    done = placing.commit(h.state, h.entry(), ask_of(h, key), node_of(h, node_id))
     h.validate()
     return done
 
 
 def reserve(h: Harness, key: str, node_id: str, *, required: bool = False) -> bool:
-    done = placing.reserve(h.state, h.seat(), ask_of(h, key), node_of(h, node_id), required=required)
+    done = placing.reserve(h.state, h.entry(), ask_of(h, key), node_of(h, node_id), required=required)
     h.validate()
     return done
 
@@ -161,7 +161,7 @@ def test_a_reservation_is_known_to_node_application_and_partition() -> None:
 
     assert reserve(h, "a", "one")
 
-    assert (("a",), 1, 1) == (h.node("one").reservations, h.seat().facts.reserved, h.state.reservations)
+    assert (("a",), 1, 1) == (h.node("one").reservations, h.entry().facts.reserved, h.state.reservations)
     assert (True, False) == (node_of(h, "one").reserved, node_of(h, "two").reserved)
     assert (EMPTY, []) == (h.queue().allocated, h.announcements)
 
@@ -200,7 +200,7 @@ def test_a_dropped_reservation_frees_its_node() -> None:
     reserve(h, "a", "one")
 
     for _ in range(2):
-        placing.unreserve(h.state, h.seat(), "a")
+        placing.unreserve(h.state, h.entry(), "a")
         h.validate()
 
     assert ((), 0, False) == (h.node("one").reservations, h.state.reservations, node_of(h, "one").reserved)
@@ -212,10 +212,10 @@ def test_ordinary_reservations_yield_to_a_required_node() -> None:
     h.submit("other")
     h.ask("c", application_id="other")
     reserve(h, "b", "two")
-    seat = h.seat("other")
-    record = seat.application.asks.record("c")
+    entry = h.entry("other")
+    record = entry.application.asks.record("c")
     assert record is not None
-    placing.reserve(h.state, seat, record.ask, node_of(h, "one"), required=False)
+    placing.reserve(h.state, entry, record.ask, node_of(h, "one"), required=False)
 
     placing.cancel_ordinary_reservations(h.state, node_of(h, "one"))
 

@@ -8,10 +8,10 @@ from licorne.model.applications.ask_walk import Candidate, CandidateKind
 from licorne.model.applications.pending_asks import CHECK_INTERVAL_NS, AskRecord, has_own_answer
 from licorne.model.state.preemption_attempts import (
     ATTEMPTS_MAX,
-    FRUITLESS_MAX,
+    FAILED_ATTEMPTS_MAX,
     AttemptBudget,
     AttemptShape,
-    FruitlessAttempts,
+    FailedAttempts,
     due_ns,
 )
 
@@ -44,13 +44,13 @@ def test_a_budget_is_ten_attempts() -> None:
     """And nothing is known yet of when to look again."""
     budget = AttemptBudget()
 
-    assert (ATTEMPTS_MAX, None, None) == (budget.left, budget.look_again_ns, budget.refused_to_ns)
+    assert (ATTEMPTS_MAX, None, None) == (budget.left, budget.retry_ns, budget.refused_to_ns)
 
 
 def test_what_was_not_tried_stands_for_nothing() -> None:
     """Shapes differ by leaf, size, priority, whether nodes were tried, and a node of one's own."""
-    fruitless = FruitlessAttempts()
-    fruitless.note(SHAPE, START_NS, STAMP)
+    failed = FailedAttempts()
+    failed.note(SHAPE, START_NS, STAMP)
     others = [
         SHAPE._replace(leaf="root.b"),
         SHAPE._replace(priority=1),
@@ -58,40 +58,40 @@ def test_what_was_not_tried_stands_for_nothing() -> None:
         SHAPE._replace(reserved_node="n1"),
     ]
 
-    assert [None] * 4 == [fruitless.until_ns(other, START_NS, STAMP) for other in others]
+    assert [None] * 4 == [failed.until_ns(other, START_NS, STAMP) for other in others]
 
 
 def test_an_attempt_in_vain_stands_for_others_while_nothing_changes() -> None:
     """For as long as the ask itself would wait."""
-    fruitless = FruitlessAttempts()
-    fruitless.note(SHAPE, START_NS, STAMP)
+    failed = FailedAttempts()
+    failed.note(SHAPE, START_NS, STAMP)
     end_ns = START_NS + CHECK_INTERVAL_NS
 
-    assert end_ns == fruitless.until_ns(SHAPE, end_ns - 1, STAMP)
-    assert fruitless.until_ns(SHAPE, end_ns, STAMP) is None
+    assert end_ns == failed.until_ns(SHAPE, end_ns - 1, STAMP)
+    assert failed.until_ns(SHAPE, end_ns, STAMP) is None
 
 
 def test_an_attempt_in_vain_stands_for_a_second_when_something_changes() -> None:
     """A busy cluster changes all the time, and an attempt looks at every allocation."""
-    fruitless = FruitlessAttempts()
-    fruitless.note(SHAPE, START_NS, STAMP)
+    failed = FailedAttempts()
+    failed.note(SHAPE, START_NS, STAMP)
     end_ns = START_NS + SECOND_NS
 
-    assert end_ns == fruitless.until_ns(SHAPE, end_ns - 1, LATER)
-    assert fruitless.until_ns(SHAPE, end_ns, LATER) is None
+    assert end_ns == failed.until_ns(SHAPE, end_ns - 1, LATER)
+    assert failed.until_ns(SHAPE, end_ns, LATER) is None
 
 
 def test_only_so_many_attempts_are_remembered() -> None:
     """The oldest is forgotten, one that is noted again is the youngest."""
-    fruitless = FruitlessAttempts()
-    for number in range(FRUITLESS_MAX):
-        fruitless.note(SHAPE._replace(priority=number), START_NS, STAMP)
-    fruitless.note(SHAPE, START_NS, STAMP)
-    fruitless.note(SHAPE._replace(priority=-1), START_NS, STAMP)
+    failed = FailedAttempts()
+    for number in range(FAILED_ATTEMPTS_MAX):
+        failed.note(SHAPE._replace(priority=number), START_NS, STAMP)
+    failed.note(SHAPE, START_NS, STAMP)
+    failed.note(SHAPE._replace(priority=-1), START_NS, STAMP)
 
-    assert FRUITLESS_MAX == len(fruitless)
-    assert fruitless.until_ns(SHAPE, START_NS, STAMP) is not None
-    assert fruitless.until_ns(SHAPE._replace(priority=1), START_NS, STAMP) is None
+    assert FAILED_ATTEMPTS_MAX == len(failed)
+    assert failed.until_ns(SHAPE, START_NS, STAMP) is not None
+    assert failed.until_ns(SHAPE._replace(priority=1), START_NS, STAMP) is None
 
 
 def test_an_ask_that_preemption_never_looked_at_is_answered_with_the_others() -> None:

@@ -9,8 +9,8 @@ import pytest
 from support.model.builders import TEN, a_resource
 from support.model.harness import Harness
 
+from licorne.model.state.host import ApplicationTimer, RetryAsks
 from licorne.model.state.quarantine import BrokenKind
-from licorne.model.state.surroundings import ApplicationTimer, LookAgain
 from licorne.model.values.messages import ApplicationChanged, NodeAction
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def test_a_partition_that_rests_looks_again_once() -> None:
     h.ask("used", node_id="one", resource=a_resource(memory=1))
     h.ask("a", resource=TEN)
     for _ in range(5):
-        h.partition.on_timer(LookAgain())
+        h.partition.on_timer(RetryAsks())
         h.partition.work(5)
 
-    assert {"LookAgain": 1, "Inspection": 1} == waiting(h)
+    assert {"RetryAsks": 1, "Inspection": 1} == waiting(h)

@@ -37,8 +37,8 @@ def break_one(scheduler: Scheduler, name: str) -> None:
         assert isinstance(partition, GuardedPartition)
         with partition.holding() as held:
             state = held._state
-            for seat in state.seats.values():
-                break_it(seat.application)
+            for entry in state.entries.values():
+                break_it(entry.application)
             for node in state.nodes.by_name():
                 break_it(node.node)
 

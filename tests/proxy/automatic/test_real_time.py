@@ -22,7 +22,7 @@ from licorne.actors.real_clock import RealClock
 from licorne.model.applications import life as application_life
 from licorne.model.applications.state import ApplicationState
 from licorne.model.state import partition_timers
-from licorne.model.state.surroundings import ApplicationTimer
+from licorne.model.state.host import ApplicationTimer
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

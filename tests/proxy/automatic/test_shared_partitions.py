@@ -19,7 +19,7 @@ from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import session
 from licorne.model.partition import Partition
 from licorne.model.queues.queue import Queue
-from licorne.model.scheduling.shared_placing import SharedOutcome
+from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -154,19 +154,19 @@ def test_everything_is_placed_once(scheduler: Scheduler, listener: Listener) -> 
 def test_threads_place_at_once(monkeypatch: pytest.MonkeyPatch, listener: Listener) -> None:
     """Two that have placed an ask wait for each other before they let go of the partition."""
     meeting = threading.Barrier(2)
-    place = Partition.place_beside_others
+    place = Partition.place_concurrently
     meets = iter([False, True, True])
     """After the first one, which runs alone, another thread is called."""
 
-    def meet(partition: Partition) -> SharedOutcome:
+    def meet(partition: Partition) -> ConcurrentOutcome:
         outcome = place(partition)
-        if outcome is SharedOutcome.PLACED and next(meets, False):
+        if outcome is ConcurrentOutcome.PLACED and next(meets, False):
             meeting.wait(WAIT_SECONDS)
         return outcome
 
     with running("threads", threads=2, share_partitions=True) as scheduler:
         begin(scheduler, listener, configuration())
-        monkeypatch.setattr(Partition, "place_beside_others", meet)
+        monkeypatch.setattr(Partition, "place_concurrently", meet)
         scheduler.update_node(node_request("node", memory=1000))
         listener.wait_for_count("placed ", 20 * LEAVES)
     assert not meeting.broken

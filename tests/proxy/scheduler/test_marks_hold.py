@@ -87,9 +87,9 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
             partition.reports.explain_ask(application_id, one.allocation_key)
         dry_run(scheduler, partition, ask=si.Allocation(allocationKey="new", applicationID=application_id))
     dry_run(scheduler, partition, application=si.AddApplicationRequest(applicationID="new"))
-    for seat in partition._state.seats.values():
-        seat.application.asks.refusals()
-        seat.application.swaps.onto("anything")
+    for entry in partition._state.entries.values():
+        entry.application.asks.refusals()
+        entry.application.swaps.onto("anything")
 
 
 def dry_run(

@@ -11,8 +11,8 @@ from support.transcripts.transcript_generator import random_transcript
 from support.transcripts.transcript_witness import output_of
 
 from licorne.model import partition
+from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
-from licorne.model.scheduling.shared_placing import SharedOutcome, place_beside_others
 from licorne.proxy.scheduler import managers
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def placed_concurrently(text: str) -> int:
     Returns:
         How often that was enough.
     """
-    placed: list[SharedOutcome] = []
+    placed: list[ConcurrentOutcome] = []
 
     def try_concurrently(state: PartitionState) -> CycleOutcome:
-        outcome = place_beside_others(state)
-        if outcome is not SharedOutcome.PLACED:
+        outcome = place_concurrently(state)
+        if outcome is not ConcurrentOutcome.PLACED:
             return run_cycle(state)
         placed.append(outcome)
         return CycleOutcome.RESULT

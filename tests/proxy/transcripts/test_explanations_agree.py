@@ -36,10 +36,10 @@ def check_explanations(seed: int) -> int:
     """Check every ask that waits; return how many there were."""
     count = 0
     for partition in resting(seed):
-        for name, seat in partition._state.seats.items():
+        for name, entry in partition._state.entries.items():
             explanation = partition.reports.explain(name)
             assert explanation is not None
-            refusals = seat.application.asks.refusals()
+            refusals = entry.application.asks.refusals()
             for ask in explanation.waiting:
                 count += 1
                 blockers = (*explanation.blockers, *ask.blockers)
@@ -77,7 +77,7 @@ def test_the_first_node_with_room_is_the_one_that_the_cycle_takes(seed: int) -> 
     """And there is none where the cycle finds none."""
     for partition in resting(seed):
         state = partition._state
-        for size in [size for queue in state.tree.leaves() for size in queue.seats.sizes]:
+        for size in [size for queue in state.tree.leaves() for size in queue.entries.sizes]:
             node = state.nodes.first_fit(size)
             assert ("" if node is None else node.node_id) == summarise(state.nodes, size).first
 
@@ -88,7 +88,7 @@ def test_the_places_are_those_of_the_orders_that_the_cycle_walks(seed: int) -> N
     for partition in resting(seed):
         tree = partition._state.tree
         for queue in tree:
-            assert list(queue.seats) == queue.seats.ranked(queue)
+            assert list(queue.entries) == queue.entries.ranked(queue)
             for number, child in enumerate(list(tree.children_in_order(queue)), start=1):
                 assert (child.path, queue.path, number) == next(
                     (place.subject, place.among, place.number) for place in queue_places(child)

@@ -135,7 +135,7 @@ def fields_watched() -> Iterator[list[str]]:
             put(shared.owner, name, Watch(shared, name, violations))
         put(shared.owner, "__init__", _noted(vars(shared.owner)["__init__"]))
     sharing = threading.local()
-    put(Partition, "place_beside_others", _told_of(Partition.place_beside_others, sharing))
+    put(Partition, "place_concurrently", _told_of(Partition.place_concurrently, sharing))
     for woven in INSTRUMENTED.values():
         put(woven, "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
     for kind, name in IN_PLACE:

@@ -28,7 +28,7 @@ from licorne.actors.virtual_clock import VirtualClock
 from licorne.model.partition import Partition
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
-from licorne.model.state.surroundings import Surroundings
+from licorne.model.state.host import PartitionHost
 from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
 from licorne.model.values.messages import (
     AllocationPlaced,
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
     from licorne.model.applications.application import Application
     from licorne.model.nodes.node import NodeFacts
+    from licorne.model.queues.application_entry import ApplicationEntry
     from licorne.model.queues.queue import Queue
-    from licorne.model.queues.seat import Seat
+    from licorne.model.state.host import Predicates, TimerAction
     from licorne.model.state.partition_state import PartitionState
-    from licorne.model.state.surroundings import Predicates, TimerAction
     from licorne.model.values.messages import Announcement
 
 __all__ = [
@@ -103,14 +103,14 @@ class Harness:
     ) -> None:
         self.announcements: list[Announcement] = []
         self.congested = False
-        self.judged: Collection[str] = ()
+        self.keys_of_others: Collection[str] = ()
         """The keys of asks that another cycle judges."""
         self.flushes = 0
         self.released_handles: list[object] = []
         self.clock = VirtualClock(self._fire)
         self._live: set[tuple[str, str]] = set()
         self._unconfirmed: list[Release] = []
-        around = Surroundings(
+        host = PartitionHost(
             now_ns=self.clock.now_ns,
             call_at=lambda due_ns, action: self.clock.call_at(due_ns, PARTITION, action),
             cancel=lambda key: self.clock.cancel(PARTITION, key),
@@ -118,14 +118,14 @@ class Harness:
             flush=self._flush,
             is_congested=lambda: self.congested,
             predicates=predicates,
-            judged=lambda: self.judged,
+            keys_of_others=lambda: self.keys_of_others,
             adopt_node=lambda node: node,
             adopt_application=lambda application: application,
             release=self.released_handles.append,
             reservations_on=reservations_on,
         )
         config = a_configuration(queues, root=root, partition=partition)
-        self.partition = Partition(PARTITION, "rm", config, around)
+        self.partition = Partition(PARTITION, "rm", config, host)
 
     # -------------------------------------------------------------------------------------- nodes
 
@@ -361,13 +361,13 @@ class Harness:
         """Forget what was announced so far."""
         self.announcements.clear()
 
-    def seat(self, application_id: str = "app") -> Seat:
+    def entry(self, application_id: str = "app") -> ApplicationEntry:
         """Return the seat of an application."""
-        return self.state.seats[application_id]
+        return self.state.entries[application_id]
 
     def application(self, application_id: str = "app") -> Application:
         """Return an application that is active."""
-        return self.seat(application_id).application
+        return self.entry(application_id).application
 
     def queue(self, path: str = "root.leaf") -> Queue:
         """Return a queue."""
@@ -377,9 +377,9 @@ class Harness:
 
     def node(self, node_id: str = "node") -> NodeFacts:
         """Return what a node knows of itself."""
-        seat = self.state.nodes.get(node_id)
-        assert seat is not None, f"there is no node {node_id}"
-        return seat.node.facts()
+        entry = self.state.nodes.get(node_id)
+        assert entry is not None, f"there is no node {node_id}"
+        return entry.node.facts()
 
     def user_usage(self, user: str = "bob") -> Resource:
         """Return what a user uses."""

@@ -41,7 +41,7 @@ class FakeQueues:
         return FakeQueue(path, is_draining=path in self.draining) if path in self.paths else None
 
     def submit_allowed(self, path: str, user: User) -> bool:
-        """Tell whether the queue is none of those denied, and note the question."""
+        """Return whether the queue is none of those denied, and note the question."""
         assert self.find(path) is not None, f"asked for the access list of {path}, which does not exist"
         self.asked.append((path, user.name))
         return path not in self.denied

@@ -93,7 +93,7 @@ class Scene(Harness):
         may_preempt: bool = False,
         required_node: str = "",
     ) -> None:
-        if queue not in self.state.seats:
+        if queue not in self.state.entries:
             rejection = self.submit(queue, queue)
             assert rejection is None, rejection
         submission = AllocationSubmission(
@@ -146,4 +146,4 @@ class Scene(Harness):
         """Return an allocation as a possible victim."""
         allocation = self.application(queue).allocations.get(key)
         assert allocation is not None, f"{key} does not run"
-        return Victim(allocation, self.seat(queue))
+        return Victim(allocation, self.entry(queue))

@@ -44,9 +44,9 @@ def test_the_harness_finds_a_key_that_is_placed_twice() -> None:
 def test_the_harness_validates_every_step() -> None:
     """What is lost is found with the next one."""
     h = a_busy_harness()
-    seat = h.state.nodes.get("one")
-    assert seat is not None
-    seat.node.add(an_allocation("stray", "one"))
+    entry = h.state.nodes.get("one")
+    assert entry is not None
+    entry.node.add(an_allocation("stray", "one"))
 
     with pytest.raises(AssertionError):
         h.advance(1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from support.transcripts.contract_checker import ContractChecker, ContractError
 from support.transcripts.snapshot_checks import check_snapshot, tree
 
-from licorne.model.state.surroundings import ApplicationTimer, QuotaCheck, timer_key
+from licorne.model.state.host import ApplicationTimer, QuotaCheck, timer_key
 from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
@@ -18,7 +18,7 @@ from licorne.proxy.transcripts.transcript import read_transcript
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from licorne.model.state.surroundings import TimerKey
+    from licorne.model.state.host import TimerKey
     from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.transcripts.transcript import Line
 

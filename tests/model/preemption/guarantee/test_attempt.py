@@ -229,7 +229,7 @@ def test_an_ask_in_vain_is_looked_at_again_after_fifteen_seconds() -> None:
     scene = a_full_cluster(TWO_QUEUES.replace("memory: 20", "memory: 100"))
     scene.asks("p1")
     wait(scene)
-    due_ns = scene.partition.next_look_ns()
+    due_ns = scene.partition.next_retry_ns()
 
     assert scene.clock.now_ns() + 15 * SECOND_NS == due_ns
     assert "Preemption queue guarantees check failed" in scene.waits_with("p1")
@@ -243,7 +243,7 @@ def test_a_leaf_rests_until_the_delay_is_over() -> None:
     record = scene.application("root.a").asks.record("p1")
     assert record is not None
 
-    assert record.ask.created_at_ns + 10 * SECOND_NS == scene.partition.next_look_ns()
+    assert record.ask.created_at_ns + 10 * SECOND_NS == scene.partition.next_retry_ns()
 
 
 def test_a_visit_of_a_leaf_makes_ten_attempts() -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from support.model.builders import TEN, a_resource, an_ask
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.preemption.claims import NOTHING_SPOKEN_FOR
+from licorne.model.preemption.claims import NOTHING_COMMITTED
 from licorne.model.preemption.guarantee.candidate_nodes import (
     STALE_AFTER_NS,
-    YieldingReservations,
-    rooms_for,
-    yielding_reservations,
+    PreemptibleReservations,
+    find_candidate_nodes,
+    preemptible_reservations,
 )
+from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
-from licorne.model.preemption.guarantee.pool import collect_victims
 from licorne.model.values.messages import NodeAction
 
 HUNDRED = a_resource(memory=100)
@@ -28,25 +28,30 @@ def a_scene() -> Scene:
     return scene
 
 
-def rooms(
+def candidate_nodes(
     scene: Scene,
     *,
     reserved_node: str = "",
     nodes_tried: bool = True,
-    yielding: YieldingReservations | None = None,
+    preemptible: PreemptibleReservations | None = None,
 ) -> list[str]:
     leaf = scene.queue("root.a")
     ask = an_ask(resource=TEN)
-    pool = collect_victims(leaf, ask, QueueFactsOf(leaf))
-    found = rooms_for(
-        scene.state, ask, pool, reserved_node=reserved_node, nodes_tried=nodes_tried, yielding=yielding or {}
+    candidates = collect_victims(leaf, ask, QueueFactsOf(leaf))
+    found = find_candidate_nodes(
+        scene.state,
+        ask,
+        candidates,
+        reserved_node=reserved_node,
+        nodes_tried=nodes_tried,
+        preemptible=preemptible or {},
     )
     return sorted(room.node_id for room in found)
 
 
-def yielding(scene: Scene, priority: int) -> list[str]:
+def preemptible(scene: Scene, priority: int) -> list[str]:
     """The asks whose reservations yield to one of that priority."""
-    found = yielding_reservations(scene.state, an_ask(priority=priority), NOTHING_SPOKEN_FOR)
+    found = preemptible_reservations(scene.state, an_ask(priority=priority), NOTHING_COMMITTED)
     return [key for _, key in found.values()]
 
 
@@ -63,12 +68,12 @@ def with_a_reservation(priority: int = -1, queue: str = "root.a") -> Scene:
 
 def test_nodes_with_victims_may_be_reserved() -> None:
     """And no others, where all have been tried."""
-    assert ["n1", "n2"] == rooms(a_scene())
+    assert ["n1", "n2"] == candidate_nodes(a_scene())
 
 
 def test_nodes_with_room_may_be_reserved_where_none_was_tried() -> None:
     """It is the queue that has no room."""
-    assert ["n1", "n2", "n3"] == rooms(a_scene(), nodes_tried=False)
+    assert ["n1", "n2", "n3"] == candidate_nodes(a_scene(), nodes_tried=False)
 
 
 def test_a_cordoned_node_may_not() -> None:
@@ -76,7 +81,7 @@ def test_a_cordoned_node_may_not() -> None:
     scene = a_scene()
     scene.update_node("n1", NodeAction.DRAIN_NODE)
 
-    assert ["n2"] == rooms(scene)
+    assert ["n2"] == candidate_nodes(scene)
 
 
 def test_a_node_that_is_too_small_may_not() -> None:
@@ -86,45 +91,45 @@ def test_a_node_that_is_too_small_may_not() -> None:
     scene.runs("v1", node="n1", resource=a_resource(memory=9))
     scene.queue("root.b").set_quota(None, None)
 
-    assert [] == rooms(scene)
+    assert [] == candidate_nodes(scene)
 
 
 def test_a_node_that_another_ask_has_may_not() -> None:
     """But the ask's own one may, and one whose reservation yields."""
     scene = with_a_reservation()
-    (reserved,) = [seat.node_id for seat in scene.state.nodes if seat.reserved]
-    yielding = {reserved: (scene.seat("root.a"), "old")}
+    (reserved,) = [entry.node_id for entry in scene.state.nodes if entry.reserved]
+    preemptible = {reserved: (scene.entry("root.a"), "old")}
 
-    assert reserved not in rooms(scene)
-    assert reserved in rooms(scene, reserved_node=reserved)
-    assert reserved in rooms(scene, yielding=yielding)
+    assert reserved not in candidate_nodes(scene)
+    assert reserved in candidate_nodes(scene, reserved_node=reserved)
+    assert reserved in candidate_nodes(scene, preemptible=preemptible)
 
 
 def test_a_reservation_is_stale_after_two_hours_for_a_higher_priority() -> None:
     """For an equal one it is not, nor is it before."""
     scene = with_a_reservation(priority=0)
-    assert [] == yielding(scene, priority=1)
+    assert [] == preemptible(scene, priority=1)
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
-    assert ["old"] == yielding(scene, priority=1)
-    assert [] == yielding(scene, priority=0)
+    assert ["old"] == preemptible(scene, priority=1)
+    assert [] == preemptible(scene, priority=0)
 
 
 def test_the_reservation_of_an_ask_above_its_guarantee_yields_at_once() -> None:
     """To one of no lower priority: nothing is owed to who holds it."""
     scene = with_a_reservation(priority=1, queue="root.b")
 
-    assert ["old"] == yielding(scene, priority=1)
-    assert [] == yielding(scene, priority=0)
+    assert ["old"] == preemptible(scene, priority=1)
+    assert [] == preemptible(scene, priority=0)
 
 
 def test_the_reservation_of_an_ask_that_is_owed_its_room_stays() -> None:
     """Whoever waits for its guarantee has its turn first; larger than what is owed it is owed nothing."""
     scene = with_a_reservation(priority=0)
-    assert [] == yielding(scene, priority=9)
+    assert [] == preemptible(scene, priority=9)
     scene.queue("root.a").set_quota(a_resource(memory=9), None)
 
-    assert ["old"] == yielding(scene, priority=9)
+    assert ["old"] == preemptible(scene, priority=9)
 
 
 def test_the_reservation_of_an_ask_that_has_preempted_never_yields() -> None:
@@ -133,7 +138,7 @@ def test_the_reservation_of_an_ask_that_has_preempted_never_yields() -> None:
     scene.application("root.a").asks.note_preemption("old", scene.clock.now_ns(), triggered=True)
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
-    assert [] == yielding(scene, priority=1)
+    assert [] == preemptible(scene, priority=1)
 
 
 def test_the_reservation_of_a_required_node_never_yields() -> None:
@@ -145,4 +150,4 @@ def test_the_reservation_of_a_required_node_never_yields() -> None:
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
     assert scene.state.reservations == 1
-    assert [] == yielding(scene, priority=1)
+    assert [] == preemptible(scene, priority=1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from support.model.builders import TEN, FakePredicates, a_resource, an_ask
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
+from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.decision import (
     NoPreemption,
     PreemptionPlan,
@@ -15,12 +16,11 @@ from licorne.model.preemption.guarantee.decision import (
     lack_of_queues,
 )
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
-from licorne.model.preemption.guarantee.node_solver import NodeRoom
-from licorne.model.preemption.guarantee.pool import collect_victims
+from licorne.model.preemption.guarantee.node_solver import CandidateNode
 from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
-    from licorne.model.state.surroundings import Predicates
+    from licorne.model.state.host import Predicates
 
 HUNDRED = a_resource(memory=100)
 FIVE = a_resource(memory=5)
@@ -46,8 +46,8 @@ def decided(
         ask=ask,
         leaf=facts_of(leaf),
         lack=lack_of_queues(ask, [(level.maximum, level.allocated) for level in leaf.above]),
-        pool=collect_victims(leaf, ask, facts_of),
-        rooms=tuple(NodeRoom(seat.node_id, seat.available) for seat in scene.state.nodes),
+        candidates=collect_victims(leaf, ask, facts_of),
+        candidate_nodes=tuple(CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes),
         nodes_tried=nodes_tried,
     )
     return decide(view, predicates)

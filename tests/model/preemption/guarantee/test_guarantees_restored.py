@@ -35,7 +35,7 @@ QUIET: Final = 4
 """So many rounds without a preemption are rest: all that is due comes with each of them."""
 
 
-class Owed:
+class Entitled:
     """A cluster full of allocations of one size, of which three queues are owed some.
 
     By type, it is full of vcores alone: of memory there is four times what fits, and the queue that has
@@ -119,23 +119,23 @@ def test_after_one_round_for_each_allocation_that_is_owed_nobody_is_owed_anythin
     *, seed: int, by_type: bool
 ) -> None:
     """Whoever has the guarantee, in whatever type, and however many ask at the same time."""
-    owed = Owed(seed, by_type=by_type)
-    for _ in range(sum(owed.due.values())):
-        owed.round()
+    entitled = Entitled(seed, by_type=by_type)
+    for _ in range(sum(entitled.due.values())):
+        entitled.round()
 
-    assert {} == owed.lacks()
+    assert {} == entitled.lacks()
 
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32), by_type=st.booleans())
 def test_no_more_goes_than_is_owed_and_nothing_after_that(*, seed: int, by_type: bool) -> None:
     """Each victim makes room for one that is owed it; that all are asked for again changes nothing."""
-    owed = Owed(seed, by_type=by_type)
-    for _ in range(sum(owed.due.values()) + QUIET):
-        owed.round()
-    scene = owed.scene
+    entitled = Entitled(seed, by_type=by_type)
+    for _ in range(sum(entitled.due.values()) + QUIET):
+        entitled.round()
+    scene = entitled.scene
 
-    assert sum(owed.due.values()) >= len(scene.preempted)
+    assert sum(entitled.due.values()) >= len(scene.preempted)
     assert len(scene.preempted) == len(scene.state.preemptions)
     assert 0 == scene.state.preemptions.loops
 
@@ -144,11 +144,11 @@ def test_no_more_goes_than_is_owed_and_nothing_after_that(*, seed: int, by_type:
 @given(seed=st.integers(0, 2**32))
 def test_asks_that_preempt_at_the_same_time_are_all_placed(seed: int) -> None:
     """Before anybody confirms anything: what one of them preempts for counts against the others."""
-    owed = Owed(seed)
-    owed.scene.advance(16)
-    owed.scene.run_until_idle()
-    preemptors = [record.allocation_key for record in owed.scene.state.preemptions]
-    owed.scene.confirm()
-    owed.scene.run_until_idle()
+    entitled = Entitled(seed)
+    entitled.scene.advance(16)
+    entitled.scene.run_until_idle()
+    preemptors = [record.allocation_key for record in entitled.scene.state.preemptions]
+    entitled.scene.confirm()
+    entitled.scene.run_until_idle()
 
-    assert set(preemptors) <= set(owed.scene.placements)
+    assert set(preemptors) <= set(entitled.scene.placements)

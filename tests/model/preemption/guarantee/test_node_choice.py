@@ -7,14 +7,19 @@ from dataclasses import dataclass, field
 from support.model.builders import START_NS, TEN
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.preemption.guarantee.node_choice import JUDGED_AT_ONCE, JudgedNode, NoNode, choose_node
+from licorne.model.preemption.guarantee.node_choice import (
+    SOLUTIONS_PER_BATCH,
+    NodeChoice,
+    NoNode,
+    choose_node,
+)
 from licorne.model.preemption.guarantee.node_solver import NodeSolution
 from licorne.model.preemption.victims import Victim
 from licorne.model.values.allocation import Allocation, Ask
 
 
 @dataclass
-class Judge:
+class NodePredicates:
     """An RM that answers as the test says, and remembers what it was asked."""
 
     indexes: dict[str, int | None] = field(default_factory=dict)
@@ -36,13 +41,13 @@ class Judge:
         return self.indexes.get(node_id, start_index)
 
 
-def a_seat_of_b() -> Scene:
+def an_entry_of_b() -> Scene:
     scene = Scene(TWO_QUEUES)
     scene.submit("root.b", "root.b")
     return scene
 
 
-SEAT = a_seat_of_b().seat("root.b")
+ENTRY = an_entry_of_b().entry("root.b")
 
 
 def a_victim(key: str, *, willing: bool = True, originator: bool = False) -> Victim:
@@ -54,17 +59,17 @@ def a_victim(key: str, *, willing: bool = True, originator: bool = False) -> Vic
         allow_preempt_self=willing,
         originator=originator,
     )
-    return Victim(Allocation(ask, "n1", START_NS), SEAT)
+    return Victim(Allocation(ask, "n1", START_NS), ENTRY)
 
 
 def a_solution(node_id: str, *victims: Victim, needed: int | None = None) -> NodeSolution:
     return NodeSolution(len(victims) if needed is None else needed, node_id, victims)
 
 
-def chosen(*solutions: NodeSolution, judge: Judge | None = None) -> str:
+def chosen(*solutions: NodeSolution, predicates: NodePredicates | None = None) -> str:
     """Return the node that is chosen."""
-    node = choose_node("ask", iter(solutions), judge)
-    assert isinstance(node, JudgedNode)
+    node = choose_node("ask", iter(solutions), predicates)
+    assert isinstance(node, NodeChoice)
     return node.node_id
 
 
@@ -93,18 +98,21 @@ def test_a_hard_victim_that_is_only_spare_does_not_count() -> None:
 
 def test_the_rm_may_refuse_a_node() -> None:
     """The next one is asked about."""
-    judge = Judge(indexes={"n1": None})
+    predicates = NodePredicates(indexes={"n1": None})
 
-    assert chosen(a_solution("n1", a_victim("v1")), a_solution("n2", a_victim("v2")), judge=judge) == "n2"
-    assert ["n1", "n2"] == judge.asked
+    assert (
+        chosen(a_solution("n1", a_victim("v1")), a_solution("n2", a_victim("v2")), predicates=predicates)
+        == "n2"
+    )
+    assert ["n1", "n2"] == predicates.asked
 
 
 def test_the_rm_may_want_more_gone() -> None:
     """Those are told from the ones that are needed for room."""
     solution = a_solution("n1", a_victim("v1"), a_victim("v2"), a_victim("v3"), needed=1)
-    node = choose_node("ask", iter([solution]), Judge(indexes={"n1": 1}))
+    node = choose_node("ask", iter([solution]), NodePredicates(indexes={"n1": 1}))
 
-    assert isinstance(node, JudgedNode)
+    assert isinstance(node, NodeChoice)
     assert (["v1"], ["v2"]) == ([v.key for v in node.needed], [v.key for v in node.demanded])
 
 
@@ -113,32 +121,35 @@ def test_a_node_where_the_rm_wants_more_gone_may_lose_to_another() -> None:
     first = a_solution("n1", a_victim("v1"), a_victim("v2"), a_victim("v3"), needed=1)
     second = a_solution("n2", a_victim("v4"), a_victim("v5"))
 
-    assert chosen(first, second, judge=Judge(indexes={"n1": 2})) == "n2"
+    assert chosen(first, second, predicates=NodePredicates(indexes={"n1": 2})) == "n2"
 
 
 def test_an_answer_beyond_the_list_is_a_refusal() -> None:
     """There are no such victims."""
-    assert choose_node("ask", iter([a_solution("n1", a_victim("v1"))]), Judge({"n1": 1})) is NoNode.REFUSED
+    assert (
+        choose_node("ask", iter([a_solution("n1", a_victim("v1"))]), NodePredicates({"n1": 1}))
+        is NoNode.REFUSED
+    )
 
 
 def test_a_node_that_needs_nobody_is_judged_like_any_allocation() -> None:
     """There is no victim to judge with."""
-    judge = Judge(refused={"n1"})
+    predicates = NodePredicates(refused={"n1"})
 
-    assert chosen(a_solution("n1"), a_solution("n2"), judge=judge) == "n2"
+    assert chosen(a_solution("n1"), a_solution("n2"), predicates=predicates) == "n2"
 
 
 def test_no_later_solution_is_asked_about_once_it_cannot_be_milder() -> None:
     """The RM is spared the questions."""
-    judge = Judge()
-    chosen(a_solution("n1", a_victim("v1")), a_solution("n2", a_victim("v2")), judge=judge)
+    predicates = NodePredicates()
+    chosen(a_solution("n1", a_victim("v1")), a_solution("n2", a_victim("v2")), predicates=predicates)
 
-    assert ["n1"] == judge.asked
+    assert ["n1"] == predicates.asked
 
 
 def test_a_batch_with_a_mild_solution_is_the_last() -> None:
     """Ten are compared; without a mild one among them the next ten are looked at."""
-    hard = [a_solution(f"n{number}", a_victim("v", originator=True)) for number in range(JUDGED_AT_ONCE)]
+    hard = [a_solution(f"n{number}", a_victim("v", originator=True)) for number in range(SOLUTIONS_PER_BATCH)]
     mild = a_solution("mild", a_victim("v1"), a_victim("v2"))
 
     assert chosen(*hard, mild) == "mild"
@@ -147,4 +158,7 @@ def test_a_batch_with_a_mild_solution_is_the_last() -> None:
 def test_why_there_is_no_node_is_told() -> None:
     """Nobody would help, or the RM has refused all: that holds for this ask only."""
     assert choose_node("ask", iter(()), None) is NoNode.NO_ROOM
-    assert choose_node("ask", iter([a_solution("n1", a_victim("v"))]), Judge({"n1": None})) is NoNode.REFUSED
+    assert (
+        choose_node("ask", iter([a_solution("n1", a_victim("v"))]), NodePredicates({"n1": None}))
+        is NoNode.REFUSED
+    )

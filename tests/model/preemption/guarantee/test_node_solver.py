@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from support.model.builders import TEN, a_resource, an_ask
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
+from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
-from licorne.model.preemption.guarantee.node_solver import NodeRoom, NodeSolution, NodeSolver
-from licorne.model.preemption.guarantee.pool import collect_victims
+from licorne.model.preemption.guarantee.node_solver import CandidateNode, NodeSolution, NodeSolver
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource
@@ -28,10 +28,10 @@ def solutions(scene: Scene, resource: Resource = TEN, *, nodes_tried: bool = Tru
     leaf = scene.queue("root.a")
     ask = an_ask(resource=resource)
     facts_of = QueueFactsOf(leaf)
-    pool = collect_victims(leaf, ask, facts_of)
-    solver = NodeSolver(ask, facts_of(leaf), pool, nodes_tried=nodes_tried)
-    rooms = [NodeRoom(seat.node_id, seat.available) for seat in scene.state.nodes]
-    return list(solver.solutions(rooms))
+    candidates = collect_victims(leaf, ask, facts_of)
+    solver = NodeSolver(ask, facts_of(leaf), candidates, nodes_tried=nodes_tried)
+    candidate_nodes = [CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes]
+    return list(solver.solutions(candidate_nodes))
 
 
 def shown(found: list[NodeSolution]) -> list[tuple[str, int, list[str]]]:
@@ -70,12 +70,12 @@ def test_no_more_solutions_are_worked_out_than_are_looked_at() -> None:
     worked_out: list[str] = []
     solve = solver._solve
 
-    def counting(room: NodeRoom) -> NodeSolution | None:
-        worked_out.append(room.node_id)
-        return solve(room)
+    def counting(candidate: CandidateNode) -> NodeSolution | None:
+        worked_out.append(candidate.node_id)
+        return solve(candidate)
 
     solver._solve = counting  # type: ignore[method-assign]
-    next(solver.solutions([NodeRoom(seat.node_id, seat.available) for seat in scene.state.nodes]))
+    next(solver.solutions([CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes]))
 
     assert ["n2"] == worked_out
 

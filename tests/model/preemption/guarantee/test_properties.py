@@ -170,18 +170,18 @@ def total(victims: list[VictimRecord]) -> Resource:
 def has_room(
     scene: Scene, record: PreemptionRecord, used: dict[str, Resource], gone: list[VictimRecord]
 ) -> bool:
-    """Tell whether the ask has room once some victims are gone, in the sense of docs/preemption.md.
+    """Return whether the ask has room once some victims are gone, in the sense of docs/preemption.md.
 
     On the node what is available counts, and so it does for the root, whose room is the nodes'. Another queue
     that had no room must get back what the ask takes.
     """
-    seat = scene.seat(ASK_LEAF)
-    (waiting,) = seat.application.asks.waiting()
+    entry = scene.entry(ASK_LEAF)
+    (waiting,) = entry.application.asks.waiting()
     asked = waiting.ask.resource
     on_node = [victim for victim in gone if victim.node_id == record.node_id]
     if not fits(add(scene.node(record.node_id).available, total(on_node)), asked):
         return False
-    for queue in seat.queue.above:
+    for queue in entry.queue.above:
         back = total([victim for victim in gone if is_under(victim.queue_path, queue)])
         for name, quantity in asked.items():
             if queue.maximum is None or name not in queue.maximum:

@@ -21,14 +21,14 @@ __all__ = [
     "ApplicationTimer",
     "Expiry",
     "Inspection",
-    "LookAgain",
+    "Instrument",
+    "PartitionHost",
     "Predicates",
     "QueueCleaning",
     "QuotaCheck",
-    "Surroundings",
+    "RetryAsks",
     "TimerAction",
     "TimerKey",
-    "Weave",
     "timer_key",
 ]
 
@@ -50,7 +50,7 @@ class QueueCleaning:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAgain:
+class RetryAsks:
     """Time may have changed an answer: an ask is old enough for a reservation, a back-off is over."""
 
 
@@ -69,7 +69,7 @@ class Expiry:
     """An application that has ended has been kept long enough."""
 
 
-TimerAction: TypeAlias = ApplicationTimer | QueueCleaning | LookAgain | Inspection | QuotaCheck | Expiry
+TimerAction: TypeAlias = ApplicationTimer | QueueCleaning | RetryAsks | Inspection | QuotaCheck | Expiry
 TimerKey: TypeAlias = "tuple[int, TimerKind] | type[TimerAction]"
 
 
@@ -96,36 +96,36 @@ class Predicates(Protocol):
         """Return the last victim that must go before the ask may run there, `None` if none of them helps."""
 
 
-def _nothing_waits(_: TimerKey) -> None:
+def _cancel_nothing(_: TimerKey) -> None:
     """Let timers come: what they are for has gone, and they do nothing."""
 
 
-def _tell_nobody(_: Document) -> None:
+def _drop_summary(_: Document) -> None:
     """Let a summary pass."""
 
 
 T = TypeVar("T")
 
 
-class Weave(Protocol):
+class Instrument(Protocol):
     """What an engine makes of the classes of whose objects a partition is made."""
 
     def __call__(self, kind: type[T], /) -> type[T]:
         """Return the class to make objects with, in the place of `kind`."""
 
 
-def _as_it_is(kind: type[T], /) -> type[T]:
+def _unchanged(kind: type[T], /) -> type[T]:
     """Make objects of the very class."""
     return kind
 
 
-def _nobody_judges() -> Collection[str]:
+def _no_keys() -> Collection[str]:
     """Name no ask."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class PartitionHost:
     """All that a partition is given."""
 
     now_ns: Callable[[], int]
@@ -140,7 +140,7 @@ class Surroundings:
     """Whether the RM is so far behind that nothing more should be placed for it."""
     predicates: Predicates | None
     """`None`: the RM takes every node."""
-    judged: Callable[[], Collection[str]] = _nobody_judges
+    keys_of_others: Callable[[], Collection[str]] = _no_keys
     """The keys of asks about which another cycle is asking the RM: this one passes over them. Passing over is
     no refusal, and leaves nothing behind."""
     adopt_node: Callable[[Node], Node]
@@ -151,10 +151,10 @@ class Surroundings:
     """Let the handle of a node or application go that nobody will use again."""
     reservations_on: bool = True
     """False: no node is reserved but for asks that require it."""
-    weave: Weave = _as_it_is
+    instrument: Instrument = _unchanged
     """The class of queues, limits, node order and counts: itself, or one whose marked methods are guarded, so
-    that several threads may place asks in one partition (`licorne.model.scheduling.shared_placing`)."""
-    cancel: Callable[[TimerKey], None] = _nothing_waits
+    that several threads may place asks in one partition (`licorne.model.scheduling.concurrent_placing`)."""
+    cancel: Callable[[TimerKey], None] = _cancel_nothing
     """Have what waits under a key, see `timer_key`, not come. What is on its way already may still come."""
-    summarise: Callable[[Document], None] = _tell_nobody
+    summarise: Callable[[Document], None] = _drop_summary
     """Tell operators what an application has used, once it has ended."""

@@ -14,20 +14,20 @@ from ...configuration.queue_properties import PreemptionPolicy, PriorityPolicy
 from ...queues.quota import maximum_of_path
 from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
-from ..claims import NOTHING_SPOKEN_FOR
+from ..claims import NOTHING_COMMITTED
 from ..victims import queue_order, victims_of
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
 if TYPE_CHECKING:
     from ...queues.queue import Queue
     from ...values.allocation import Ask
-    from ..claims import SpokenFor
+    from ..claims import CommittedResources
     from ..victims import Victim
 
-__all__ = ["VictimPool", "collect_victims", "fence_root"]
+__all__ = ["CandidateVictims", "collect_victims", "fence_root"]
 
 
-class VictimPool(NamedTuple):
+class CandidateVictims(NamedTuple):
     """The possible victims in their order, and the queues they are counted in."""
 
     victims: tuple[Victim, ...]
@@ -36,7 +36,7 @@ class VictimPool(NamedTuple):
 
 
 def fence_root(
-    leaf: Queue, ask: Ask, spoken_for: SpokenFor = NOTHING_SPOKEN_FOR
+    leaf: Queue, ask: Ask, committed: CommittedResources = NOTHING_COMMITTED
 ) -> tuple[Queue, dict[str, int]]:
     """Find the fence root of an ask, and what its priority counts as in each queue up to it, by path."""
     priority = ask.priority
@@ -48,29 +48,29 @@ def fence_root(
         else:
             priority += settings.priority_offset
         priorities[level.path] = priority
-        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask, spoken_for):
+        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask, committed):
             return level, priorities
     return leaf.above[-1], priorities
 
 
-def _has_room(queue: Queue, ask: Ask, spoken_for: SpokenFor) -> bool:
+def _has_room(queue: Queue, ask: Ask, committed: CommittedResources) -> bool:
     """Return whether a queue could take the ask as well, by its own maximum and those above.
 
     A type that the ask does not name has no say: a queue may be above a maximum that was lowered for it.
     """
-    with_ask = add(spoken_for.most_of(queue), ask.resource)
-    judged = Resource({name: with_ask[name] for name in ask.resource})
-    return fits_undefined_unlimited(maximum_of_path(queue), judged)
+    with_ask = add(committed.most_of(queue), ask.resource)
+    relevant = Resource({name: with_ask[name] for name in ask.resource})
+    return fits_undefined_unlimited(maximum_of_path(queue), relevant)
 
 
-def collect_victims(leaf: Queue, ask: Ask, facts_of: QueueFactsOf) -> VictimPool:
+def collect_victims(leaf: Queue, ask: Ask, facts_of: QueueFactsOf) -> CandidateVictims:
     """Collect what may be preempted for an ask; never anything of its own leaf."""
-    root, priorities = fence_root(leaf, ask, facts_of.spoken_for)
+    root, priorities = fence_root(leaf, ask, facts_of.committed)
     search = _Search(leaf, ask, facts_of, priorities)
     if root is not leaf:
         search.visit(root, priorities[root.path], fenced=False)
     search.victims.sort(key=queue_order)
-    return VictimPool(tuple(search.victims), search.facts)
+    return CandidateVictims(tuple(search.victims), search.facts)
 
 
 class _Search:
@@ -112,8 +112,8 @@ class _Search:
         if not self.ledger.gives(facts, self.ask.resource):
             return
         before = len(self.victims)
-        for seat in queue.seats.by_id.values():
-            for victim in victims_of(seat):
+        for entry in queue.entries.by_id.values():
+            for victim in victims_of(entry):
                 ask = victim.allocation.ask
                 if (fenced or ask.priority <= priority) and self._matches(ask.resource):
                     self.victims.append(victim)

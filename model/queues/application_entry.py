@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from ..values.users import User
     from .queue import Queue
 
-__all__ = ["Rest", "Seat", "SeatKey"]
+__all__ = ["ApplicationEntry", "EntryKey", "SkipUntil"]
 
-SeatKey: TypeAlias = "tuple[int | tuple[float, ...] | str, ...]"
+EntryKey: TypeAlias = "tuple[int | tuple[float, ...] | str, ...]"
 
 
 @final
-class Seat:
+class ApplicationEntry:
     """One application in its leaf queue, as the partition knows it from the application's answers."""
 
     __slots__ = (
@@ -27,12 +27,12 @@ class Seat:
         "application_id",
         "backoff_until_ns",
         "facts",
-        "looked_at",
         "order",
         "queue",
         "runnable_by_user",
         "runnable_in_queue",
         "user",
+        "user_is_listed",
     )
 
     def __init__(
@@ -49,10 +49,10 @@ class Seat:
         self.user = user
         self.queue = queue
         self.facts = facts
-        self.order: SeatKey = ()
+        self.order: EntryKey = ()
         """Its place in the queue's order, empty while nothing of it waits."""
         self.backoff_until_ns: int | None = None
-        self.looked_at = False
+        self.user_is_listed = False
         """Its user has been looked up in the queue's limits, which lists the user there."""
         self.runnable_in_queue = True
         self.runnable_by_user = True
@@ -61,20 +61,20 @@ class Seat:
         """Count new waiting asks in the queues, and have the leaf looked at again."""
         total = total_of([ask.resource for ask in asks])
         for ask in asks:
-            self.queue.seats.count_size(ask.resource, 1)
+            self.queue.entries.count_size(ask.resource, 1)
         for level in self.queue.above:
             level.add_pending(total)
-        self.queue.seats.rest = None
+        self.queue.entries.skip_until = None
 
     def remove_pending(self, ask: Ask) -> None:
         """Count an ask as waiting no longer."""
         for level in self.queue.above:
             level.remove_pending(ask.resource)
-        self.queue.seats.count_size(ask.resource, -1)
+        self.queue.entries.count_size(ask.resource, -1)
 
 
 @final
-class Rest:
+class SkipUntil:
     """Why a leaf need not be looked at, and until when that holds.
 
     After a walk that found nothing, only these can change the answer: time (`until_ns`), a node with room

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import final
 
-__all__ = ["ReservedRest"]
+__all__ = ["ReservedSkip"]
 
 
 @final
-class ReservedRest:
+class ReservedSkip:
     """Why the reserved asks need not be tried: nothing has changed since they were tried in vain.
 
     Args:
         version: What the pass depended on, as it is after the pass.
-        look_ns: When time alone may change the answer, `None` if it cannot.
+        retry_ns: When time alone may change the answer, `None` if it cannot.
         restless: They are tried in every cycle all the same.
     """
 
-    __slots__ = ("_restless", "_version", "look_ns")
+    __slots__ = ("_always_retry", "_version", "retry_ns")
 
-    def __init__(self, version: tuple[int, int, int], look_ns: int | None, *, restless: bool) -> None:
-        self._restless = restless
+    def __init__(self, version: tuple[int, int, int], retry_ns: int | None, *, always_retry: bool) -> None:
+        self._always_retry = always_retry
         self._version = version
-        self.look_ns = look_ns
+        self.retry_ns = retry_ns
 
     def holds(self, version: tuple[int, int, int], now_ns: int) -> bool:
         """Return whether that is still so."""
-        if self._restless or self._version != version:
+        if self._always_retry or self._version != version:
             return False
-        return self.look_ns is None or now_ns < self.look_ns
+        return self.retry_ns is None or now_ns < self.retry_ns

@@ -22,18 +22,18 @@ from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..state.placing import count_accepted, finish_placing
 from ..values.allocation import Allocation
-from .cycle import is_idle, rests
+from .cycle import is_idle, may_skip
 
 if TYPE_CHECKING:
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..queues.seat import Seat
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
 
-__all__ = ["SharedOutcome", "place_beside_others"]
+__all__ = ["ConcurrentOutcome", "place_concurrently"]
 
 
-class SharedOutcome(Enum):
+class ConcurrentOutcome(Enum):
     """What came of it."""
 
     PLACED = "an ask was placed"
@@ -41,56 +41,56 @@ class SharedOutcome(Enum):
     ALONE = "to say more takes a cycle that has the partition alone"
 
 
-def place_beside_others(state: PartitionState) -> SharedOutcome:
+def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
     """Place the first ask of the first leaf that nobody else has."""
-    if is_idle(state) or state.around.predicates is not None:
-        return SharedOutcome.ALONE
+    if is_idle(state) or state.host.predicates is not None:
+        return ConcurrentOutcome.ALONE
     if state.reservations or state.placed.placeholders:
-        return SharedOutcome.ALONE
+        return ConcurrentOutcome.ALONE
     now_ns = state.now_ns()
-    taken = rested = False
-    for leaf in state.tree.leaves_beside_others():
+    taken = skipped = False
+    for leaf in state.tree.leaves_snapshot():
         if not leaf.try_claim():
             taken = True
             continue
         try:
-            if rests(state, leaf, now_ns):
-                rested = True
+            if may_skip(state, leaf, now_ns):
+                skipped = True
                 continue
-            seat = _first(state, leaf)
-            if seat is not None and _place(state, seat):
-                return SharedOutcome.PLACED
+            entry = _first(state, leaf)
+            if entry is not None and _place(state, entry):
+                return ConcurrentOutcome.PLACED
         finally:
             leaf.unclaim()
-        return SharedOutcome.ALONE
+        return ConcurrentOutcome.ALONE
     # Two that have each looked at a leaf may each have passed over that of the other: then both go on.
-    return SharedOutcome.TAKEN if taken and not rested else SharedOutcome.ALONE
+    return ConcurrentOutcome.TAKEN if taken and not skipped else ConcurrentOutcome.ALONE
 
 
-def _first(state: PartitionState, leaf: Queue) -> Seat | None:
+def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
     """Return the application that goes first, unless more has to be known to let it go."""
-    seat = next(iter(leaf.seats), None)
-    if seat is None or seat.backoff_until_ns is not None:
+    entry = next(iter(leaf.entries), None)
+    if entry is None or entry.backoff_until_ns is not None:
         return None
-    if seat.facts.state is ApplicationState.ACCEPTED:
+    if entry.facts.state is ApplicationState.ACCEPTED:
         if state.limits.is_limited or any(level.max_applications for level in leaf.above):
             return None
-        seat.runnable_in_queue = seat.runnable_by_user = True
-    return seat
+        entry.runnable_in_queue = entry.runnable_by_user = True
+    return entry
 
 
-def _place(state: PartitionState, seat: Seat) -> bool:
+def _place(state: PartitionState, entry: ApplicationEntry) -> bool:
     """Place the ask of an application that goes first; all or nothing."""
-    ask = seat.facts.first
-    if ask is None or not _commit(state, seat, ask):
+    ask = entry.facts.first
+    if ask is None or not _commit(state, entry, ask):
         return False
-    count_accepted(seat)
+    count_accepted(entry)
     return True
 
 
-def _commit(state: PartitionState, seat: Seat, ask: Ask) -> bool:
-    resource, queue, limits = ask.resource, seat.queue, state.limits
-    of_user = (queue.path, seat.application_id, seat.user, resource)
+def _commit(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
+    resource, queue, limits = ask.resource, entry.queue, state.limits
+    of_user = (queue.path, entry.application_id, entry.user, resource)
     with ExitStack() as undo:
         starts = limits.try_increase(*of_user)
         if starts is None:
@@ -99,7 +99,7 @@ def _commit(state: PartitionState, seat: Seat, ask: Ask) -> bool:
         undo.callback(state.tree.refresh, queue)  # Others may have ordered the queues by what is taken back.
         if queue_quota.try_charge(queue, resource) is not None:
             return False
-        undo.callback(queue_quota.discharge, queue, resource)
+        undo.callback(queue_quota.release_charge, queue, resource)
         node = state.nodes.take_first_fit(resource)
         if node is None:
             return False
@@ -109,10 +109,10 @@ def _commit(state: PartitionState, seat: Seat, ask: Ask) -> bool:
         if node.node.try_add(allocation) is None:
             return False
         undo.callback(node.node.remove, ask.allocation_key)
-        answer = seat.application.allocations.try_place(allocation, now_ns)
+        answer = entry.application.allocations.try_place(allocation, now_ns)
         if answer is None:
             return False
         undo.pop_all()
     assert not answer.reservations, f"{ask.allocation_key} is reserved, and nothing is: please report"
-    finish_placing(state, seat, allocation, answer)
+    finish_placing(state, entry, allocation, answer)
     return True

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from support.model.builders import TEN, a_resource, an_ask
 from support.model.preemption_scenes import Scene
 
+from licorne.model.preemption.guarantee.candidate_victims import collect_victims, fence_root
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
-from licorne.model.preemption.guarantee.pool import collect_victims, fence_root
 
 if TYPE_CHECKING:
     from licorne.model.values.allocation import Ask

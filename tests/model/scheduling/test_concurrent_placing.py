@@ -15,7 +15,7 @@ from licorne.model.nodes.order import NodeOrder
 from licorne.model.queues import quota as queue_quota
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY
-from licorne.model.scheduling.shared_placing import SharedOutcome, place_beside_others
+from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
 from licorne.model.state.charges import may_start
 from licorne.model.state.placing import reserve
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource
 
 TWO: Final = "- name: a\n- name: b"
-PLACED, TAKEN, ALONE = SharedOutcome.PLACED, SharedOutcome.TAKEN, SharedOutcome.ALONE
+PLACED, TAKEN, ALONE = ConcurrentOutcome.PLACED, ConcurrentOutcome.TAKEN, ConcurrentOutcome.ALONE
 
 
 def waiting(queues: str = TWO, *, memory: int = 5, **settings: Any) -> Harness:
@@ -39,8 +39,8 @@ def waiting(queues: str = TWO, *, memory: int = 5, **settings: Any) -> Harness:
     return h
 
 
-def place(h: Harness) -> SharedOutcome:
-    outcome = place_beside_others(h.state)
+def place(h: Harness) -> ConcurrentOutcome:
+    outcome = place_concurrently(h.state)
     h.validate()
     return outcome
 
@@ -64,7 +64,7 @@ def test_what_is_taken_is_said_to_be_only_by_who_has_looked_at_nothing_else() ->
     h = waiting("- name: a\n  resources: {max: {memory: 4}}\n- name: b")
     h.cycle()
     h.ask("more", application_id="app-b", resource=a_resource(memory=1))
-    assert leaf(h, "a").seats.rest is not None
+    assert leaf(h, "a").entries.skip_until is not None
     assert leaf(h, "b").try_claim()
 
     assert ALONE is place(h)
@@ -73,7 +73,7 @@ def test_what_is_taken_is_said_to_be_only_by_who_has_looked_at_nothing_else() ->
 def test_an_application_that_backs_off_is_left_to_a_whole_cycle() -> None:
     """Which knows for how long."""
     h = waiting()
-    h.seat("app-a").backoff_until_ns = h.clock.now_ns() + 1
+    h.entry("app-a").backoff_until_ns = h.clock.now_ns() + 1
 
     assert ALONE is place(h)
 
@@ -81,11 +81,11 @@ def test_an_application_that_backs_off_is_left_to_a_whole_cycle() -> None:
 def test_what_is_placed_was_let_run() -> None:
     """Also if it was not when it was looked at before."""
     h = waiting()
-    seat = h.seat("app-a")
-    seat.runnable_in_queue = seat.runnable_by_user = False
+    entry = h.entry("app-a")
+    entry.runnable_in_queue = entry.runnable_by_user = False
 
     assert PLACED is place(h)
-    assert (True, True) == (seat.runnable_in_queue, seat.runnable_by_user)
+    assert (True, True) == (entry.runnable_in_queue, entry.runnable_by_user)
 
 
 def test_a_leaf_that_another_one_has_is_passed_over() -> None:
@@ -115,7 +115,7 @@ def test_no_leaf_is_passed_over_that_only_a_whole_cycle_can_judge() -> None:
 
     assert ALONE is place(h)
     assert {} == h.placements
-    assert h.queue("root.a").seats.rest is None
+    assert h.queue("root.a").entries.skip_until is None
 
 
 def test_a_leaf_that_rests_is_passed_over() -> None:
@@ -124,7 +124,7 @@ def test_a_leaf_that_rests_is_passed_over() -> None:
     h.cycle()
     h.ask("more", application_id="app-b", resource=a_resource(memory=1))
 
-    assert leaf(h, "a").seats.rest is not None
+    assert leaf(h, "a").entries.skip_until is not None
     assert PLACED is place(h)
 
 
@@ -149,7 +149,7 @@ def test_reserved_asks_go_first() -> None:
     node = h.state.nodes.get("one")
     assert record is not None
     assert node is not None
-    assert reserve(h.state, h.seat("app-a"), record.ask, node, required=False)
+    assert reserve(h.state, h.entry("app-a"), record.ask, node, required=False)
 
     assert ALONE is place(h)
 
@@ -227,7 +227,7 @@ def test_where_a_step_breaks_nothing_has_happened(monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(owner, "try_add" if owner is Node else "try_place", break_down)
         with pytest.raises(ZeroDivisionError):
-            place_beside_others(h.state)
+            place_concurrently(h.state)
     h.validate()
     assert (TEN, EMPTY, EMPTY) == (h.node("one").available, h.node("one").allocated, h.user_usage())
     assert leaf(h, "a").try_claim()
@@ -241,7 +241,7 @@ def place_between(
 
     def with_another(*args: Any, **kwargs: Any) -> object:
         monkeypatch.setattr(owner, name, step)
-        place_beside_others(h.state)
+        place_concurrently(h.state)
         return None if declines else step(*args, **kwargs)
 
     monkeypatch.setattr(owner, name, with_another)
@@ -310,7 +310,7 @@ def test_whoever_counted_as_running_does_so_after_a_step_was_taken_back(
         assert ALONE is place(h)
     h.submit("other")
 
-    assert not may_start(h.state, h.seat("other"))
+    assert not may_start(h.state, h.entry("other"))
 
 
 def test_who_starts_to_run_does_not_after_a_step_was_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +344,7 @@ def test_queues_are_ordered_by_what_they_have_after_a_step_was_taken_back(
 
     def decline_after_a_walk(*_: object) -> None:
         h.state.tree.refresh(leaf_a)
-        assert ["q", "p"] == parents(h.state.tree.leaves_beside_others())
+        assert ["q", "p"] == parents(h.state.tree.leaves_snapshot())
 
     leaf_a = h.queue("root.p.a")
     monkeypatch.setattr(NodeOrder, "take_first_fit", decline_after_a_walk)
@@ -364,6 +364,6 @@ def test_a_queue_that_breaks_leaves_none_above_it_charged(monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(Queue, "try_charge", break_in_the_leaf)
         with pytest.raises(ZeroDivisionError):
-            place_beside_others(h.state)
+            place_concurrently(h.state)
     h.validate()
     assert EMPTY == h.queue("root").allocated

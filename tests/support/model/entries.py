@@ -6,12 +6,12 @@ from support.model.builders import START_NS, an_application
 
 from licorne.model.applications.effects import ApplicationFacts
 from licorne.model.applications.state import ApplicationState
+from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
-from licorne.model.queues.seat import Seat
 from licorne.model.resources.priorities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
 
-__all__ = ["a_leaf", "a_seat", "facts_of"]
+__all__ = ["a_leaf", "an_entry", "facts_of"]
 
 
 def a_leaf(properties: dict[str, str] | None = None, *, guaranteed: Resource | None = None) -> Queue:
@@ -46,10 +46,12 @@ def facts_of(
     )
 
 
-def a_seat(leaf: Queue, application_id: str = "app", facts: ApplicationFacts | None = None) -> Seat:
+def an_entry(
+    leaf: Queue, application_id: str = "app", facts: ApplicationFacts | None = None
+) -> ApplicationEntry:
     """Give an application a seat in a leaf, and its place by its facts."""
     application = an_application(application_id)
-    seat = Seat(application, application_id, application.user, leaf, facts or facts_of())
-    leaf.seats.add(seat)
-    leaf.seats.refresh(seat)
-    return seat
+    entry = ApplicationEntry(application, application_id, application.user, leaf, facts or facts_of())
+    leaf.entries.add(entry)
+    leaf.entries.refresh(entry)
+    return entry
