@@ -100,6 +100,7 @@ class TraceIndex:
         elif event.kind is _AWAIT:
             self.needs[at] = tuple(self._signals.get(event.object, {}).values())
         else:
+            assert event.kind is EventKind.JOIN, f"event {at}: {event.kind.name} is unknown: please report"
             self.held[at] = tuple(self._holding.get(event.execution, ()))
             self.needs[at] = tuple(self.of_execution.get(event.object, ())[-1:])
 
