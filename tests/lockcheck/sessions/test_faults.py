@@ -31,36 +31,36 @@ pytestmark = pytest.mark.lockcheck(off=True)
 """The program makes its mistakes once with nobody looking on."""
 
 PARTS = (
-    "judging._keeps_leaf",
-    "judging._keeps_order",
-    "judging._learn",
-    "judging.find_cycle",
-    "judging.fingerprint_of_cycle",
-    "graph.Graph.add",
-    "order.Order.check",
-    "watch.Watch.captured",
-    "watch.Watch.tally",
-    "watch.Watch.report_step",
-    "watch.Watch.report_use",
-    "watch.Watch.note",
-    "watch.capture",
-    "watch.act_on",
-    "watch.fingerprint_of",
-    "stepping.judge",
-    "stepping._place",
-    "stepping._wants_again",
-    "stepping._wrongly_released",
-    "stepping._count_members",
-    "statistics.UsageTally.fold",
-    "blocking._check_held",
-    "contracts._report",
-    "units._report",
-    "checked_condition.CheckedCondition._report_use",
-    "checked_condition.waits_in_loop",
-    "waiting._break_deadlock",
-    "waiting._has_stalled",
+    "checking.acquisition_checks._keeps_leaf",
+    "checking.acquisition_checks._keeps_order",
+    "checking.acquisition_checks._learn",
+    "checking.acquisition_checks.find_cycle",
+    "checking.acquisition_checks.fingerprint_of_cycle",
+    "checking.graph.Graph.add",
+    "order.order.Order.check",
+    "checking.watch.Watch.captured",
+    "checking.watch.Watch.tally",
+    "checking.watch.Watch.report_step",
+    "checking.watch.Watch.report_use",
+    "checking.watch.Watch.note",
+    "checking.watch.capture",
+    "checking.watch.act_on",
+    "checking.watch.fingerprint_of",
+    "checking.slow_path.check_acquisition",
+    "checking.slow_path._place",
+    "checking.slow_path._wants_again",
+    "checking.slow_path._wrongly_released",
+    "checking.slow_path._count_members",
+    "findings.statistics.UsageTally.fold",
+    "checking.blocking._check_held",
+    "locks.contracts._report",
+    "locks.executions._report",
+    "locks.checked_condition.CheckedCondition._report_use",
+    "locks.checked_condition.waits_in_loop",
+    "checking.waiting._break_deadlock",
+    "checking.waiting._has_stalled",
 )
-"""What the checker does, each in its own function."""
+"""What the checker does, each in its own function: room, module and name."""
 
 
 def contracts() -> list[str]:
@@ -207,16 +207,9 @@ def test_a_part_of_the_checker_may_be_broken(part: str, monkeypatch: pytest.Monk
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("on purpose")
 
-    module, _, name = part.partition(".")
-    owner, _, name = name.rpartition(".")
-    (there,) = (
-        found
-        for known, found in sys.modules.items()
-        if known.startswith("licorne.lockcheck.")
-        and known.endswith(f".{module}")
-        and not hasattr(found, "__path__")
-    )
-    monkeypatch.setattr(getattr(there, owner) if owner else there, name, broken)
+    room, module, *owner, name = part.split(".")
+    there = sys.modules[f"licorne.lockcheck.{room}.{module}"]
+    monkeypatch.setattr(getattr(there, *owner) if owner else there, name, broken)
     seen, faults = checked()
 
     assert unbroken == seen
