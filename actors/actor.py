@@ -1,4 +1,4 @@
-"""Actors that run on whichever thread has work for them, one thread at a time."""
+"""Actors that run on any thread that has work for them, one thread at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["PooledActor"]
 
 _ON_START: Final = object()
-"""The message with which an actor begins, if it has something to do in `on_start`."""
+"""The first message of an actor that overrides `on_start`."""
 
 
 class PooledActor(pykka.Actor):
@@ -43,17 +43,17 @@ class PooledActor(pykka.Actor):
     """Bound on waiting messages, control messages not counted; `None` is unbounded."""
 
     survives_failures: ClassVar[bool] = False
-    """Whatever a told message raises is reported, and the actor goes on; Pykka's contract is to stop, and for
-    `SystemExit` and the like to stop all actors."""
+    """Whether the actor goes on after an error in a message sent by `tell`, which is reported. By Pykka's
+    contract it stops, and for `SystemExit` and the like all actors stop."""
 
     in_pykka_registry: ClassVar[bool] = False
-    """Enter `pykka.ActorRegistry`, which is one for the process and linear in all it does."""
+    """Whether to register in `pykka.ActorRegistry`: one registry for the process, linear in all it does."""
 
     rank: ClassVar[int | None] = None
-    """Where the actor stands in the order of asks, the top lowest; `None` is unchecked."""
+    """The actor's place in the order of asks, 0 at the top; `None` is unchecked."""
 
     method_table: ClassVar[MethodTable] = MethodTable()
-    """What each method means for this class."""
+    """From each method of a base class to the method that this class has for it."""
 
     actor_inbox: Mailbox
 
@@ -79,19 +79,19 @@ class PooledActor(pykka.Actor):
 
     @property
     def actor_ref(self) -> PooledRef[Self]:
-        """What others may hold of this actor."""
+        """The reference to this actor."""
         return cast("PooledRef[Self]", self._actor_ref)
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """What runs this actor; known once it is started."""
+        """The dispatcher that runs this actor; known once it is started."""
         return self.actor_inbox.dispatcher
 
     def actor_class_and_key(self) -> tuple[str, object]:
-        """Return what lockcheck calls the actor: its class in a declared order, and which of it it is."""
+        """Return the actor's lock class in a declared order, and its key in that class, for lockcheck."""
         return type(self).__name__, None
 
-    # What Pykka asks of a runtime.
+    # The interface that Pykka asks of a runtime.
 
     @staticmethod
     def _create_actor_inbox() -> Mailbox:
@@ -144,9 +144,9 @@ class PooledActor(pykka.Actor):
         self._report_and_end(exception_value)
 
     def on_withdrawn(self) -> None:
-        """Do what the end of a turn asks for where a withdrawn message is skipped; by default nothing."""
+        """Do the work of the end of a turn when a withdrawn message is skipped; by default nothing."""
 
-    # What a mailbox and a reference ask of their actor.
+    # The interface for the actor's mailbox and references.
 
     def _handle_envelope(self, envelope: MessageEnvelope) -> None:
         """Handle one message and answer it; nothing is raised."""
@@ -168,22 +168,22 @@ class PooledActor(pykka.Actor):
             elif reply is not None:
                 try:  # noqa: SIM105 - `suppress` would be one more call in every answer
                     reply.set(response)
-                except Full:  # somebody else has answered
+                except Full:  # it has an answer already
                     pass
 
     def _return_envelope(self, envelope: MessageEnvelope) -> None:
-        """Answer a message that the actor has not lived to handle."""
+        """Answer a message that the actor stopped before handling."""
         reply = envelope.reply_to
         if reply is None:
             self.dispatcher.report_dead_letter(self.actor_ref, envelope.message)
         elif isinstance(envelope.message, _ActorStop):
-            with suppress(Full):  # somebody else has answered
+            with suppress(Full):  # it has an answer already
                 reply.set(None)
         else:
             _answer_with(reply, ActorEndedError(f"{self.actor_ref} stopped before handling the message"))
 
     def _raised_inline(self, error: BaseException, message: object) -> None:
-        """Take note of what the asker is about to get."""
+        """Handle an error that the asker is about to get."""
         if self._survives(error):
             self._note_returned(error)
         else:
@@ -193,14 +193,14 @@ class PooledActor(pykka.Actor):
         """Return whether the actor goes on; by Pykka's contract `SystemExit` and the like end all."""
         return self.survives_failures or isinstance(error, Exception)
 
-    # Bad ends, and worse.
+    # Failures.
 
     def _note_returned(self, error: BaseException) -> None:
         log = self.dispatcher.log
         log.info("Exception returned from {} to caller:", self, error=error)  # noqa: PLE1205 - loguru's braces
 
     def _fail(self, error: BaseException, message: object) -> None:
-        """Deal with an exception that has no asker."""
+        """Handle an exception that no asker gets."""
         self._report_or_end(error, message)
         try:
             self.on_failure(type(error), error, error.__traceback__)
@@ -220,8 +220,8 @@ class PooledActor(pykka.Actor):
     def _crash(self, error: BaseException, message: object) -> None:
         """Stop all actors of the dispatcher on `SystemExit` and the like.
 
-        Pykka stops all actors of the process and waits for them. Here another scheduler goes on, and
-        nobody waits, since the others may be waiting for this thread.
+        Pykka stops all actors of the process and waits for them. Here other schedulers go on, and no thread
+        waits, since the other actors may be waiting for this thread.
         """
         log = self.dispatcher.log
         log.debug("{!r} in {}. Stopping all actors.", error, self)  # noqa: PLE1205 - loguru's braces
@@ -245,5 +245,5 @@ class PooledActor(pykka.Actor):
 
 
 def _answer_with(reply: pykka.Future[Any], error: BaseException) -> None:
-    with suppress(Full):  # somebody else has answered
+    with suppress(Full):  # it has an answer already
         reply.set_exception((type(error), error, error.__traceback__))

@@ -1,6 +1,6 @@
-"""What lockcheck hears of asks: who asks whom while what is held, and who answers.
+"""The asks of actors as lockcheck checks them: asker, answerer, and the locks that the asker holds.
 
-A dispatcher that is made while locks are checked has its asks checked; any other one pays nothing.
+A dispatcher that is made while locks are checked has its asks checked; other dispatchers have no cost.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ _RUNTIMES: Final = Runtimes(
 
 
 def checked_asks(name: str, key: object, rank: int | None, direction: AskRule | None) -> AskRule:
-    """Return what has lockcheck hear of the asks that one actor gets.
+    """Return the rule that reports the asks of one actor to lockcheck.
 
     Args:
         name: the class of the actor, as a declared order names it.
-        key: which of its class it is.
-        rank: where it stands in the order of asks.
-        direction: what refuses asks of it that go up, if the dispatcher wants that.
+        key: the actor's key in its class.
+        rank: the actor's place in the order of asks.
+        direction: the rule that refuses asks of it that go up, if the dispatcher has one.
     """
     asks = CheckedAsks(name, _RUNTIMES, key=key, rank=rank, serves=on_worker)
     return asks if direction is None else DirectedCheckedAsks(direction, asks)
 
 
 class CheckedAsks(Answerer):
-    """The asks of one actor, as lockcheck hears of them."""
+    """The asks of one actor, as lockcheck checks them."""
 
     def sleep(self, wait: Wait) -> None:
         """Sleep until woken, and look for deadlocks over locks and asks meanwhile.
 
         Raises:
-            DeadlockError: there is one, and this wait was chosen to give way. If it is the ask itself, its
-                message is withdrawn while all who could handle it are known to wait.
+            DeadlockError: there is one, and this wait is its victim. If the wait is the ask itself, its
+                message is withdrawn while all threads that could handle it are known to wait.
         """
         try:
             await_answer(str(wait.future), wait.future.answerer, wait.woken)
@@ -64,7 +64,7 @@ class CheckedAsks(Answerer):
 
 
 class DirectedCheckedAsks:
-    """Both: asks that go up are refused, and lockcheck hears of the others."""
+    """The rule that refuses asks that go up and reports the others to lockcheck."""
 
     def __init__(self, direction: AskRule, asks: AskRule) -> None:
         self._direction = direction

@@ -1,4 +1,4 @@
-"""What a thread does when it has let go of its last lock: log, set timers."""
+"""Actions that a thread defers until it has released its last lock: logging, setting timers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Action: TypeAlias = Callable[[], None]
 
 @final
 class DeferredActions(threading.local):
-    """Entered before each lock of an engine; each thread sees itself alone.
+    """A context that is entered before each lock of an engine; each thread has its own.
 
-    A lock is let go of before this is left. So what was kept runs, in order, where the outermost lock has
-    been let go of, also if what ran under it raised. An action that fails is logged: what it came from has
-    happened, and the others are still to be done.
+    A lock is released before its context ends. So the deferred actions run, in order, when the outermost lock
+    has been released, also if the code under it raised. An action that fails is logged: its cause has
+    happened, and the other actions still run.
 
     Args:
-        log: where it says so.
+        log: gets the failures.
     """
 
     def __init__(self, log: Log | None = None) -> None:
@@ -37,11 +37,11 @@ class DeferredActions(threading.local):
 
     @property
     def is_open(self) -> bool:
-        """Whether what this thread keeps is not done at once."""
+        """Whether actions of this thread are deferred now, because it holds a lock."""
         return self._depth > 0
 
     def defer(self, action: Action) -> None:
-        """Keep an action for later; it runs at once where no lock is held."""
+        """Defer an action; it runs at once if this thread holds no lock."""
         if self._depth:
             self._actions.append(action)
         else:
@@ -49,8 +49,8 @@ class DeferredActions(threading.local):
 
     @contextmanager
     def collected_in(self, actions: list[Action]) -> Iterator[None]:
-        """Hand over what is kept meanwhile rather than do it; no lock is held at either end."""
-        assert not self._depth, "what was kept before would be handed over as well: please report"
+        """Collect the actions of the body instead of running them; no lock is held at either end."""
+        assert not self._depth, "actions that were deferred before would be collected as well: please report"
         self._depth = 1
         try:
             yield

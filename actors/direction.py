@@ -1,7 +1,7 @@
 """The rule of asks: cluster > partition > application > node, and a blocking ask goes down only.
 
 With the rule no cycle of waiting actors can exist. The runtime finds cycles that happen; this check
-finds asks that could be part of one, whether or not they met another this time. It is for
+finds asks that could be part of one, whether or not a cycle happens this time. It is for
 tests: a dispatcher has it only when made with `check_direction=True`.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["AskDirection", "AskRule"]
 
 
 class AskRule(Protocol):
-    """What looks at the asks that one actor gets."""
+    """A check of the asks that one actor gets."""
 
     def asked(self, *, limited: bool = False) -> None:
         """Pass an ask that is about to be waited for, maybe for a `limited` time, or raise."""
@@ -43,7 +43,7 @@ class _Running(threading.local):
 
 
 class AskDirection:
-    """Know which ranked actors of one dispatcher each thread runs, and refuse to wait upwards.
+    """Refuse blocking asks upwards, by the ranked actors of one dispatcher that each thread runs.
 
     The innermost ranked actor decides: actors without a rank are transparent, and what a thread runs is
     a chain of asks, so the innermost rank is the highest.
@@ -53,7 +53,7 @@ class AskDirection:
         self._running = _Running()
 
     def of(self, mailbox: Mailbox) -> AskRule:
-        """Return what looks at the asks of one actor."""
+        """Return the check of the asks of one actor."""
         return _DirectedAsks(mailbox, self._running)
 
 

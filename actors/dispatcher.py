@@ -1,7 +1,7 @@
-"""What runs the actors of one scheduler and knows which ones there are.
+"""The dispatcher: it runs the actors of one scheduler and lists them.
 
-Nothing here is shared: two dispatchers in one process know nothing of each other, and what stops
-the actors of one leaves the other's alone.
+Nothing here is shared: two dispatchers in one process do not affect each other, and to stop the actors of one
+leaves those of the other running.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Dispatcher:
         max_workers: bound on all threads, those that wait or block inside a handler included.
         budget: messages of one actor that a worker handles before the next actor's turn.
         name: what the threads and the log call this dispatcher.
-        on_dead_letter: hears of every told message that reaches nobody.
-        on_failure: hears of every exception that is not the answer to an ask.
-        check_direction: refuse blocking asks that go sideways or up; for tests. Where locks are checked when
-            the dispatcher is made, lockcheck looks at asks besides.
-        log: where it says what happens; by default everything is said.
+        on_dead_letter: called with every message sent by `tell` that is not delivered.
+        on_failure: called with every exception that is not the answer to an ask.
+        check_direction: refuse blocking asks that go sideways or up; for tests. If locks are checked when the
+            dispatcher is made, lockcheck checks asks as well.
+        log: gets what happens to the actors; by default everything is logged.
 
     Raises:
         DispatcherError: a number is out of its bounds.
@@ -129,7 +129,7 @@ class Dispatcher:
             self._actors.pop(ref, None)
 
     def rule_of_asks(self, actor: PooledActor) -> AskRule | None:
-        """Return what looks at the asks that an actor gets: directions, lockcheck, both or nothing."""
+        """Return the check of the asks that an actor gets: of directions, by lockcheck, both or none."""
         direction = self._direction.of(actor.actor_inbox) if self._direction is not None else None
         if not self._checks_asks:
             return direction
@@ -145,7 +145,7 @@ class Dispatcher:
     # Running.
 
     def push(self, mailbox: Mailbox) -> None:
-        """Have a worker look into the mailbox."""
+        """Have a worker serve the mailbox."""
         self._pool.push(mailbox)
 
     def run_pending(self) -> int:
@@ -153,7 +153,7 @@ class Dispatcher:
         return self._pool.run_pending()
 
     def blocking(self) -> AbstractContextManager[None]:
-        """Tell that a handler is about to block on something else than an actor, for example on a socket.
+        """Mark a block in which a handler waits for something else than an actor, for example for a socket.
 
         If it runs on a worker, a stand-in serves the others meanwhile.
         """
@@ -162,8 +162,8 @@ class Dispatcher:
     def shutdown(self, timeout_seconds: float | None = None) -> None:
         """Stop all actors after what they have to do, then end the workers.
 
-        Those that ask go before those that they ask: by rank, and the last started first. What is sent
-        afterwards is refused, since all actors are dead. Calling it again does no harm.
+        Askers stop before the actors that they ask: by rank, and the last started first. Messages sent
+        afterwards are refused, since all actors have stopped. Calling it again does no harm.
 
         Args:
             timeout_seconds: bound on the wait for all actors; without one, the calling thread helps.
@@ -199,11 +199,11 @@ class Dispatcher:
     # Reporting.
 
     def report_failure(self, failure: Failure) -> None:
-        """Tell the embedder of a failure."""
+        """Report a failure to the embedder."""
         self._tell_hook(self._on_failure, failure)
 
     def report_dead_letter(self, ref: AnyRef, message: object) -> None:
-        """Tell the embedder of a message that reached nobody."""
+        """Report a message that was not delivered to the embedder."""
         if not isinstance(message, _ActorStop):  # to stop what has stopped is no loss
             self._tell_hook(self._on_dead_letter, DeadLetter(ref=ref, message=message))
 

@@ -1,6 +1,6 @@
 """Engines: what a reference from one object to another is, and what runs it.
 
-`direct`: the object itself. One thread; whoever calls, runs. For simulation, replay, tests, what-if.
+`direct`: the object itself. One thread, the caller's. For simulation, replay, tests, what-if.
 `actors`: a handle to an actor that owns the object, see `licorne.actors.handles`.
 `threads`: a guard, the object behind a read/write lock, see `licorne.actors.threads_engine`.
 """
@@ -34,7 +34,7 @@ __all__ = ["ActorsEngine", "DirectEngine", "Engine"]
 
 
 class Engine(Protocol):
-    """What makes handles and lets them go."""
+    """Makes handles and releases them."""
 
     def adapt_host(self, host: PartitionHost) -> PartitionHost:
         """Return what a partition is given, as this engine lets partitions use it."""
@@ -52,19 +52,19 @@ class Engine(Protocol):
         """Make a handle of a node."""
 
     def release(self, handle: object) -> None:
-        """Let an entity go that nobody will use again."""
+        """Release an entity that is not used any more."""
 
     def retire(self, partition: Partition) -> None:
-        """Let a partition go, and wait until it has done what it was told before."""
+        """End a partition, and wait until it has carried out all that was sent to it before."""
 
     def tell(self, partition: Partition, method: str, *args: object, may_wait: bool = False) -> None:
-        """Have a partition do something, without waiting for it where the engine has somebody else to do it.
+        """Have a partition run a method; where the engine has another thread for it, do not wait.
 
         Args:
             partition: the partition.
             method: a marked method of it.
-            *args: what the method is given.
-            may_wait: the call may wait for a while where the partition is behind with what it was told.
+            *args: the arguments of the method.
+            may_wait: the call may wait for a while if the partition is behind with its messages.
         """
 
     def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
@@ -78,7 +78,7 @@ class Engine(Protocol):
         """
 
     def blocking(self) -> AbstractContextManager[None]:
-        """Tell that the thread is about to wait for something outside, such as an RM's judgement."""
+        """Mark a block in which the thread waits for something outside, such as a predicate of an RM."""
 
     def close(self) -> None:
         """End everything that the engine runs."""
@@ -109,10 +109,10 @@ class DirectEngine:
         return node
 
     def release(self, handle: object) -> None:
-        """Do nothing: what nobody refers to is gone."""
+        """Do nothing: the entity is gone when nothing refers to it."""
 
     def retire(self, partition: Partition) -> None:
-        """Do nothing: what it was told it has done."""
+        """Do nothing: it has carried out all that was sent to it."""
 
     def tell(
         self,
@@ -133,7 +133,7 @@ class DirectEngine:
         """Do nothing: there is nothing to wait for."""
 
     def blocking(self) -> AbstractContextManager[None]:
-        """Do nothing: nobody else waits."""
+        """Do nothing: there is no other thread."""
         return nullcontext()
 
     def close(self) -> None:
@@ -145,10 +145,10 @@ class ActorsEngine:
     """A handle is a reference to an actor.
 
     Args:
-        workers: threads that run actors that nobody waits for; 0 for a scheduler that is stepped.
+        workers: threads that run actors that no caller waits for; 0 for a scheduler that is stepped.
         automatic: partitions schedule by themselves when something has changed.
         check_direction: refuse asks that go up or sideways; for tests.
-        log: where the actors say what happens to them.
+        log: gets what happens to the actors.
     """
 
     def __init__(

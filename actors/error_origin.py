@@ -1,4 +1,4 @@
-"""Which entity an error came from, while it travels up to the partition that deals with it."""
+"""The entity that an error came from, noted on the error while it rises to the partition that handles it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..model.state.quarantine import BrokenKind
 __all__ = ["broken_entity", "note_origin", "origin_of"]
 
 _ORIGIN: Final = "_licorne_origin"
-"""An attribute of the error itself: to wrap it would show askers another error than was raised."""
+"""An attribute of the error itself: a wrapper would show callers another error than was raised."""
 
 
 def note_origin(error: BaseException, entity: object) -> bool:
-    """Note on an error that an entity raised it, and tell whether that is so and news.
+    """Note on an error that an entity raised it; return whether that was noted.
 
-    It is not so where the error came from below, or where it is no sign of a bug: misuse by a caller, and to
-    meet an actor that has stopped, break nothing.
+    It is not noted if the error came from another entity below, or if it is no sign of a bug: misuse by a
+    caller, or a stopped actor, breaks nothing.
     """
     if isinstance(error, LicorneError) or origin_of(error) is not None:
         return False
@@ -28,12 +28,12 @@ def note_origin(error: BaseException, entity: object) -> bool:
 
 
 def origin_of(error: BaseException) -> object | None:
-    """Return the entity that an error came from first, `None` if it is not known."""
+    """Return the entity that raised an error first, `None` if it is not known."""
     return getattr(error, _ORIGIN, None)
 
 
 def broken_entity(error: BaseException) -> tuple[BrokenKind, str, str] | None:
-    """Return the application or node that an error came from, by id, and why; `None` for whatever else."""
+    """Return the kind and id of the application or node that broke, and why; `None` for other origins."""
     broken = origin_of(error)
     reason = f"{type(error).__name__}: {error}"
     if isinstance(broken, Application):

@@ -1,4 +1,4 @@
-"""What a dispatcher reports to its embedder: failures that no asker hears of, and undelivered messages."""
+"""The reports of a dispatcher to its embedder: failures that no asker gets, and undelivered messages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Failure:
     ref: AnyRef
     error: BaseException
     message: object
-    """What was being handled; `None` in `on_start`, `on_stop` and `on_failure`."""
+    """The message that was being handled; `None` in `on_start`, `on_stop` and `on_failure`."""
     survived: bool
-    """The actor goes on."""
+    """Whether the actor goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A told message that reached nobody, since its actor had stopped."""
+    """A message sent by `tell` that was not delivered, since its actor had stopped."""
 
     ref: AnyRef
     message: object

@@ -1,4 +1,4 @@
-"""The answer to an ask, whose waiter runs the answering actor itself if nobody else does."""
+"""The answer to an ask; a thread that waits for it runs the answering actor if no other thread does."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _Outcome: TypeAlias = tuple[T | None, ExceptionInfo | None]
 
 
 class PooledFuture(Future[T]):
-    """A future that joins in: with a mailbox, `get` without a deadline helps to run the actor.
+    """A future that helps: with a mailbox, `get` without a deadline runs the actor.
 
-    A future without a mailbox is a promise that anyone may keep; its waiter can only sleep, and a cycle
-    through it is not found, since nobody knows who is going to keep it.
+    A future without a mailbox is a promise that any thread may fulfil. A thread that waits for it can only
+    sleep, and a cycle through it is not found, since it is not known which thread will fulfil it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.mailbox: Mailbox | None = None
-        """Where the message is that this future answers; set before the message is sent."""
+        """The mailbox with the message that this future answers; set before the message is sent."""
         self.withdrawn = False
-        """The message is to be skipped. Written while its actor's owner is known to wait."""
+        """Whether the message is to be skipped; written while its actor's owner is known to wait."""
         self._lock = Lock()
         self._outcome: _Outcome[T] | None = None
         self._hook_thread: int | None = None
@@ -54,7 +54,7 @@ class PooledFuture(Future[T]):
         """Name the actor that is to answer."""
         return "a promise" if self.mailbox is None else str(self.mailbox)
 
-    # What Pykka's users see.
+    # The interface for Pykka's users.
 
     def get(self, *, timeout: float | None = None) -> T:
         """Return the answer or raise the exception that is the answer.
@@ -80,7 +80,7 @@ class PooledFuture(Future[T]):
         self._resolve((None, sys.exc_info() if exc_info is None else exc_info))
 
     def set_get_hook(self, func: Callable[[float | None], T]) -> None:
-        """Let whoever gets first compute the answer."""
+        """Have the first thread that gets the answer compute it."""
         with self._lock:
             if self._outcome is not None:
                 raise Full
@@ -88,7 +88,7 @@ class PooledFuture(Future[T]):
             waits, self._waits = self._waits, None
         _wake(waits)
 
-    # What a wait needs to know.
+    # The interface for waits.
 
     def done(self) -> bool:
         """Return whether there is an answer."""
@@ -103,24 +103,24 @@ class PooledFuture(Future[T]):
         return None if self.mailbox is None else self.mailbox.owner()
 
     def rule(self) -> AskRule | None:
-        """Return what looks at asks of the answering actor, if anything does."""
+        """Return the check of the answering actor's asks, if there is one."""
         return None if self.mailbox is None else self.mailbox.direction
 
     def withdraw(self, error: Exception) -> None:
         """Fail with `error` and have the actor skip the message."""
         self.withdrawn = True
-        with suppress(Full):  # somebody else has answered
+        with suppress(Full):  # it has an answer already
             self.set_exception((type(error), error, None))
 
     def obtain(self, timeout: float | None, *, withdraws: bool) -> T:
-        """Do what `get` does, after the rule of asks; on a cycle, withdraw the message if asked to."""
+        """Do the work of `get` after the check of the ask; on a cycle, withdraw the message (`withdraws`)."""
         with self._lock:
             outcome = self._outcome
         if outcome is None:
             outcome = self._await(timeout, withdraws=withdraws)
         return _unwrap(outcome)
 
-    # How it is brought about.
+    # Waiting and helping.
 
     def _await(self, timeout: float | None, *, withdraws: bool) -> _Outcome[T]:
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -141,7 +141,7 @@ class PooledFuture(Future[T]):
                 raise Timeout(f"{timeout} seconds")
 
     def _compute(self, hook: Callable[[float | None], T], remaining: float | None) -> _Outcome[T]:
-        """Run the hook; what it raises is not kept, so that the next one may try again."""
+        """Run the hook; an error that it raises is not kept, so that the next thread may try again."""
         outcome: _Outcome[T] | None = None
         try:
             outcome = (hook(remaining), None)
@@ -154,7 +154,7 @@ class PooledFuture(Future[T]):
         return outcome
 
     def _help(self, mailbox: Mailbox, *, withdraws: bool) -> None:
-        """Run the actor until it has answered, or wait for whoever runs it."""
+        """Run the actor until it has answered, or wait for the thread that runs it."""
         if mailbox.claim():
             mailbox.drain_until(self)
             return
@@ -177,7 +177,7 @@ class PooledFuture(Future[T]):
     def _sleep(self, remaining: float | None, *, withdraws: bool) -> bool:
         """Sleep until something has changed; `False` at the deadline.
 
-        A handler cannot be interrupted, so who has a deadline leaves the message to another thread.
+        A handler cannot be interrupted, so a thread with a deadline leaves the message to another thread.
         """
         if remaining is not None and remaining <= 0:
             return False

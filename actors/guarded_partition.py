@@ -1,7 +1,7 @@
 """The guard of a partition: its lock covers one request of the RM or one cycle, and no question to the RM.
 
-Who writes has the partition alone, who reads shares it with others that place asks. All methods take the lock
-for writing, also those that only read: they see the partition as it is at one moment.
+A writer has the partition alone; readers share it, and each places asks. All other methods take the lock for
+writing, also those that only read: they see the partition as it is at one moment.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ __all__ = ["GuardedPartition", "GuardedReports"]
 
 T = TypeVar("T")
 GAP_SECONDS_MAX: Final = 0.002
-"""How long who would share a partition waits to be let in. Writers go first, and requests write: where they
-leave no gap, whole cycles are run, which wait in the same queue, until the slice is over."""
+"""How long a reader waits for the lock. Writers go first, and requests write: if they leave no gap, the
+thread runs whole cycles instead, which wait in the same queue, until its slice is over."""
 _CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
 
 
@@ -42,9 +42,9 @@ class GuardedPartition(Guard):
 
     Args:
         partition: the partition.
-        afterwards: what is to happen without a lock.
-        isolate: is told of errors, when the lock has been let go of; `None` if they are the caller's alone.
-        call: has a thread that is free help; `None` if there is none ever.
+        deferred: the actions that must run without a lock.
+        isolate: called with each error after the lock was released; `None` if only the caller gets errors.
+        call: calls a free thread to help; `None` if there never is one.
         shares: several threads may place asks at once, each in a leaf of its own.
     """
 
@@ -81,18 +81,18 @@ class GuardedPartition(Guard):
         self.rm_id = partition.rm_id
         self.reports = GuardedReports(self)
         self.ended = False
-        """Nobody is to tell it anything any more; set once."""
+        """Whether the partition takes no more requests; set once."""
         self._turn = 0
-        """Counts how often the lock was taken; written with it held."""
+        """How often the lock was taken for writing; written with the lock held."""
 
     @contextmanager
     def holding(self) -> Iterator[Partition]:
-        """Hold the lock, and have what breaks isolated."""
+        """Hold the lock for writing, and isolate what breaks."""
         with self._isolating(), self._locked() as partition:
             yield partition
 
     def _place_concurrently(self) -> ConcurrentOutcome | None:
-        """Place an ask while others do; `None` where those who want the partition alone leave no gap."""
+        """Place an ask while other threads do so, too; `None` if writers leave no gap."""
         with self._isolating(), self.deferred:
             if not self.lock.acquire_read(GAP_SECONDS_MAX):
                 return None
@@ -114,7 +114,7 @@ class GuardedPartition(Guard):
             raise
 
     def quarantine_broken(self, kind: BrokenKind, name: str, reason: str) -> bool:
-        """Schedule with what broke no more; return whether that is news."""
+        """Put what broke into quarantine; return whether it was not there yet."""
         with self._locked() as partition:
             return partition.quarantine(kind, name, reason)
 
@@ -126,7 +126,7 @@ class GuardedPartition(Guard):
 
     @requires("lock")
     def without_lock(self, question: Callable[[], T]) -> tuple[T, bool]:
-        """Ask with the lock let go of; return also whether somebody else has had it meanwhile."""
+        """Ask without the lock; return the answer, and whether another thread has had the lock meanwhile."""
         turn = self._turn
         self.lock.release_write()
         try:
@@ -136,32 +136,32 @@ class GuardedPartition(Guard):
         return answer, turn != self._turn
 
     def call_for_help(self) -> None:
-        """Have another thread work for the partition as well, if one is free."""
+        """Call another thread to work for the partition as well, if one is free."""
         if self._call is not None:
             self._call(self)
 
     @property
     def waits_for_slow_predicate(self) -> bool:
-        """Whether its RM is being asked, and took its time before; a hint, for who does not hold the lock."""
+        """Whether a predicate of the RM runs and is slow; a hint, for callers that do not hold the lock."""
         return self._predicate_cache is not None and self._predicate_cache.is_slow
 
     @excludes()
     def flush(self) -> None:
-        """Have the RM hear what was announced; no lock is held."""
+        """Have the announcements delivered to the RM; no lock is held."""
         self._partition.flush()
 
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
-        """Carry a request out; what was said of nodes with the names of new ones counts no longer.
+        """Carry out a request; cached answers about nodes that are created with it are dropped.
 
-        What was said of nodes that only change does count: an RM that tells of a node all the time would
-        otherwise never have answered.
+        Answers about nodes that only change are kept: otherwise an RM that updates a node all the time would
+        never have answered.
         """
         with self.holding() as partition:
             self._forget(node_ids=[update.node_id for update in updates if update.action in _CREATIONS])
             partition.update_nodes(updates)
 
     def update_allocations(self, submissions: Sequence[AllocationSubmission], *others: Any) -> None:
-        """Carry a request out; what was said of asks with these keys before counts no longer."""
+        """Carry out a request; cached answers about asks with these keys are dropped."""
         with self.holding() as partition:
             self._forget(keys=[entry.allocation_key for entry in submissions])
             partition.update_allocations(submissions, *others)
@@ -178,7 +178,7 @@ class GuardedPartition(Guard):
     def _cycle_with_predicates(
         self, predicate_cache: PredicateCache, is_wanted: Callable[[PredicateCache], bool]
     ) -> CycleOutcome | None:
-        """Run one cycle if it is wanted when the lock is held, as often anew as it is broken off."""
+        """Run one cycle if it is wanted once the lock is held; start again as often as it is invalidated."""
         answers = CycleAnswers()
         begun = False
         while True:
@@ -194,9 +194,10 @@ class GuardedPartition(Guard):
     def work(self, cycles_max: int, *, helps: bool = False) -> bool:
         """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more.
 
-        Where the RM judges quickly one thread does that at a time; who finds another one at it leaves it all
-        to that. Who only helps begins only while another one waits for an answer. Where threads share the
-        partition, each places what it can in a leaf of its own, and has the partition alone for all else.
+        If the predicates of the RM are quick, one thread does this at a time; a thread that finds another one
+        at work leaves everything to it. A thread that only helps begins only while another one waits for an
+        answer. If threads share the partition, each places asks in a leaf of its own where it can, and has
+        the partition alone for everything else.
         """
         if self._partition.host.is_congested():
             return False
@@ -210,7 +211,7 @@ class GuardedPartition(Guard):
         return True
 
     def _outcomes(self, *, helps: bool) -> Iterator[CycleOutcome | None]:
-        """Run a cycle each; `None` where that is left to those who are at it, and who look again."""
+        """Yield the outcome of one cycle after the other; `None` if another thread at work does the rest."""
         calls = shares = self._shares
         while shares:
             placed = self._place_concurrently()

@@ -1,15 +1,14 @@
-"""What the engine `threads` guards: entities, and what a partition is made of, each with a read/write lock.
+"""Guards of the engine `threads`: entities, and the parts of a partition, each with a read/write lock.
 
 Guards are the handles of entities. For each entity class one guard class is made. A method marked `@reads`
-runs with the lock held for reading, one marked `@writes` with it held for writing. What an entity calls of
-itself is inside already and takes no lock again: the locks are not recursive. What is not marked does not
-exist on a guard, except the identity that never changes, and guards of the parts of an entity: they share
-its lock.
+runs with the lock held for reading, one marked `@writes` with it held for writing. A method that an entity
+calls on itself takes no lock again, since the locks are not recursive. Methods without a mark do not exist on
+a guard, except the identity that never changes, and guards of the parts of an entity: they share its lock.
 
-Queues, limits, the node order and the counts belong to their partition, which reads them as they are. Where
-threads share a partition they are *woven*: objects of a subclass whose marked methods take the lock of the
-object. So cycles that share the partition's lock may use these methods at once. What they read beside them is
-one reference to a value that never changes; docs/threads.md names it.
+Queues, limits, the node order and the counts belong to their partition, which reads them as they are. If
+threads share a partition, these objects are *instrumented*: they are of a subclass whose marked methods take
+the lock of the object. So cycles that share the partition's lock may use these methods at once. Besides, they
+read one reference to a value that never changes; docs/threads.md names it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Entity = TypeVar("Entity")
 T = TypeVar("T")
 
 _CONTENT: Final = ("application", "node", "counts")
-"""What a registration or reload of the configuration leaves alone."""
+"""The lock classes that a registration or a reload of the configuration does not take."""
 
 LOCK_ORDER: Final = Order(
     "registration < cluster < partition < queue < application < node, partition < limits, "
@@ -80,12 +79,12 @@ LOCK_ORDER: Final = Order(
         "partition -> node",
     ],
 )
-"""What the engines `threads` and `actors` and the scheduler around them declare of their locks and asks; see
-docs/threads.md."""
+"""The declared order of locks and asks of the engines `threads` and `actors`, and of the scheduler around
+them; see docs/threads.md."""
 
 
 class Guard:
-    """What stands for an entity elsewhere."""
+    """The handle of an entity, with the entity's lock."""
 
     __slots__ = ("deferred", "entity", "lock")
 
@@ -96,7 +95,7 @@ class Guard:
         self.entity = entity
         self.lock = RWLock(self.lock_class, key=key)
         self.deferred = deferred
-        """What must not happen under a lock is kept for when the last one is let go of."""
+        """Runs actions that must not run under a lock, once the thread has released its last lock."""
 
     def part(self, kind: type[Guard]) -> Guard:
         """Return the guard of a part of the entity."""
@@ -108,7 +107,7 @@ class Guard:
 def _under_lock(
     method: Callable[..., Any], owner: Callable[[Guard], Any], *, exclusive: bool
 ) -> Callable[..., Any]:
-    """Make the method of a guard that runs the one of its owner, an entity or a part, with the lock held."""
+    """Make a method of a guard that runs that of its entity, or of a part of it, with the lock held."""
 
     def under_lock(guard: Guard, *args: Any, **kwargs: Any) -> Any:
         lock = guard.lock
@@ -125,7 +124,7 @@ def _under_lock(
 
 
 def _with_marks(kind: type, wrap: Callable[..., Any]) -> dict[str, Any]:
-    """Wrap the marked methods of a class; `wrap` is told whether they are `exclusive`."""
+    """Wrap the marked methods of a class; `wrap` gets whether a method is `exclusive`."""
     return {
         name: wrap(getattr(kind, name), exclusive=mark == "writes")
         for name, mark in marked_methods(kind).items()
@@ -166,7 +165,7 @@ def guard(entity: Entity, key: str, deferred: DeferredActions) -> Entity:
 
 
 def _with_lock(method: Callable[..., Any], *, exclusive: bool) -> Callable[..., Any]:
-    """Make the method of a woven class that runs the one of its base with the lock held."""
+    """Make the method of an instrumented class that runs the method of its base with the lock held."""
 
     def with_lock(self: Any, *args: Any, **kwargs: Any) -> Any:
         lock = self.lock
@@ -202,5 +201,5 @@ INSTRUMENTED: Final[dict[type, type]] = {
 
 
 def instrument(kind: type[T]) -> type[T]:
-    """Return the woven class of queues, limits, node orders or counts."""
+    """Return the instrumented class of queues, limits, node orders or counts."""
     return INSTRUMENTED[kind]

@@ -1,9 +1,9 @@
 """Handles: references to entities that live in actors, with the same marked methods.
 
 For each entity class two classes are made once: the actor that owns an instance, and the handle whose
-marked methods are asks to it. What is not marked does not exist on a handle, except the identity that
-never changes (`node_id`, `application_id`, `name`, ...), which is copied, and the parts of an entity
-(`application.asks`), for each of which the handle has another one: it asks the same actor.
+marked methods ask that actor. Methods without a mark do not exist on a handle, except the identity that
+never changes (`node_id`, `application_id`, `name`, ...), which is copied. For each part of an entity
+(`application.asks`) the handle has another handle, which asks the same actor.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ IDENTITY: Final[dict[type, tuple[str, ...]]] = {
     Application: ("application_id", "partition", "user", "tags", "gang_settings"),
     Node: ("node_id", "attributes", "instance_type"),
 }
-"""What a handle has of an entity beside its marked methods: it never changes."""
+"""The attributes that a handle copies from an entity: they never change."""
 
 PARTS: Final[dict[type, dict[str, type]]] = {
     Cluster: {},
@@ -60,7 +60,7 @@ PARTS: Final[dict[type, dict[str, type]]] = {
 
 
 class EntityActor(PooledActor):
-    """The owner of one entity: whoever calls, one call at a time."""
+    """The owner of one entity; it runs one call at a time."""
 
     survives_failures: ClassVar[bool] = True
 
@@ -81,7 +81,7 @@ class EntityActor(PooledActor):
 
     def _note_returned(self, error: BaseException) -> None:
         if isinstance(error, LicorneError):
-            return  # A refusal, which the caller gets; who is asked may be so under the caller's locks.
+            return  # The caller gets the refusal; it may hold locks, so nothing is logged here.
         super()._note_returned(error)
         if note_origin(error, self.entity):
             log = self.dispatcher.log
@@ -89,7 +89,7 @@ class EntityActor(PooledActor):
 
 
 class _Handle:
-    """What stands for an entity elsewhere."""
+    """The handle of an entity that lives in an actor."""
 
     __slots__ = ("_inbox", "_ref")
 
@@ -111,7 +111,7 @@ def _delegate(function: Callable[..., Any], owner: Callable[[EntityActor], Any])
 def _ask(
     function: Callable[..., Any], run: Callable[..., Any], owner: Callable[[EntityActor], Any]
 ) -> Callable[..., Any]:
-    """Make the handle's method: what `PooledRef.call` does, without its detours, since all asks come here."""
+    """Make a method of a handle: a faster `PooledRef.call`, since all asks come this way."""
 
     def ask(handle: _Handle, *args: Any, **kwargs: Any) -> Any:
         inbox = handle._inbox  # noqa: SLF001 - a handle's own
@@ -169,10 +169,10 @@ def adopt(entity: Entity, dispatcher: Dispatcher, actor_class: type[EntityActor]
 def reference_of(handle: object) -> PooledRef[Any]:
     """Return the reference that a handle asks."""
     assert isinstance(handle, _Handle), f"{handle!r} is no handle: please report"
-    return handle._ref  # noqa: SLF001 - the only door to it
+    return handle._ref  # noqa: SLF001 - the only access to it
 
 
 def message_function(entity_class: type, name: str) -> Callable[..., Any]:
-    """Return the function with which a marked method is told to an actor."""
+    """Return the function that runs a marked method when it is sent to an actor as a message."""
     _, handle_class = _CLASSES[entity_class]
     return handle_class._functions[name]  # noqa: SLF001 - made here

@@ -1,4 +1,4 @@
-"""How much may wait in a partition's mailbox: an RM that sends more than is carried out is slowed down."""
+"""A bound on what waits in a partition's mailbox: an RM that sends too fast is slowed down."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Inflow:
         self._changed = threading.Condition(threading.Lock())
         self._entries = 0
         self._full = False
-        """Calls wait; written with the lock held."""
+        """Whether calls wait; written with the lock held."""
         self._open = True
 
     @property
@@ -40,7 +40,7 @@ class Inflow:
         return self._entries
 
     def wait_for_room(self) -> None:
-        """Wait for room if too much waits, until the partition ends or `WAIT_SECONDS_MAX` have passed."""
+        """Wait while too much waits, until the partition ends or `WAIT_SECONDS_MAX` have passed."""
         if not self._full:
             return
         with self._changed:
@@ -53,7 +53,7 @@ class Inflow:
             self._full = self._full or self._entries >= ENTRIES_MAX
 
     def remove(self, entries: int) -> None:
-        """Count what has been carried out, and let those go on who wait for room."""
+        """Count what has been carried out, and wake the calls that wait once there is room."""
         with self._changed:
             self._entries -= entries
             if self._full and self._entries <= ENTRIES_MAX // 2:
@@ -61,7 +61,7 @@ class Inflow:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Let everybody go on: the partition has ended."""
+        """Wake all calls that wait: the partition has ended."""
         with self._changed:
             self._open = False
             self._changed.notify_all()

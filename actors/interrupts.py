@@ -1,7 +1,7 @@
-"""Ctrl-C, and other signals whose handlers raise: they must not tear a step of the scheduler apart.
+"""Ctrl-C, and other signals whose handlers raise: they must not interrupt a step of the scheduler.
 
-The interpreter runs signal handlers on the main thread, between any two instructions. What may wait is run on
-another thread, so that only the wait is interrupted. What is short puts the interrupt off until it is done.
+The interpreter runs signal handlers on the main thread, between any two instructions. A call that may wait
+runs on another thread, so that only the wait is interrupted. A short call defers the interrupt to its end.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["Uninterrupted", "run_uninterrupted", "start_thread"]
 
 T = TypeVar("T")
 _signal: Final = import_module("_signal")
-"""What `signal` wraps. To turn results into members of enumerations, as it does, takes ten times as long as
-all else here, and a section is entered with every request."""
+"""The module that `signal` wraps. `signal` turns results into members of enumerations, which takes ten times
+as long as all else here, and a section is entered with every request."""
 
 
 def run_uninterrupted(function: Callable[[], T]) -> T:
     """Run a function that may wait, and return what it returns, or raise what it raises.
 
-    Called on the main thread, it runs on a thread of its own. Whatever a signal handler raises meanwhile is
-    raised here at once, and the function goes on to its end.
+    Called on the main thread, the function runs on a thread of its own. An error that a signal handler raises
+    meanwhile is raised here at once, and the function goes on to its end.
     """
     if threading.current_thread() is not threading.main_thread():
         return function()
@@ -49,7 +49,7 @@ def run_uninterrupted(function: Callable[[], T]) -> T:
 
 
 def start_thread(run: Callable[[], None], name: str) -> threading.Thread | None:
-    """Start a thread; where the interpreter is ending and has none to give, run the function here.
+    """Start a thread; if the interpreter is ending and starts none, run the function here.
 
     Returns:
         The thread, `None` if the function has been run.
@@ -67,7 +67,7 @@ def start_thread(run: Callable[[], None], name: str) -> threading.Thread | None:
 class Uninterrupted:
     """A short section on the main thread: an interrupt is handled at its end, a second one at once.
 
-    On other threads nothing happens, as no handler runs there; nor within another such section.
+    On other threads, and inside another such section, it does nothing: handlers run on the main thread only.
     """
 
     __slots__ = ("_frame", "_handler", "_interrupted")

@@ -1,4 +1,4 @@
-"""A method call as a message, and which function of a class it means."""
+"""A method call as a message, and the function of a class that it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 __all__ = ["AnyFunction", "Invocation", "MethodTable", "method_table"]
 
 AnyFunction: TypeAlias = Callable[..., Any]
-"""Some method; the typed doors are `PooledRef.call` and `send`."""
+"""Any method; the typed ways to use it are `PooledRef.call` and `send`."""
 
 
 class Invocation(NamedTuple):
@@ -23,7 +23,7 @@ class Invocation(NamedTuple):
 
 
 class MethodTable(dict[AnyFunction, AnyFunction]):
-    """From a method to what a class makes of it, without a look-up by name.
+    """From a method to the one that a class has for it, without a look-up by name.
 
     Other functions stand for themselves. Never written after it was made.
     """

@@ -6,15 +6,15 @@ sees. The thread that makes an actor owns it until it is started.
 
 Three facts hold whenever the lock is free:
 
-1. A mailbox that has messages and no owner stands in the run queue (`_queued`), or is closed.
-2. `_idle` says in one word: started, open, no owner, no messages. It is what an inline ask looks at.
-3. Whoever gives up an actor that has messages left wakes one thread that waits for it, so that
+1. A mailbox that has messages and no owner is in the run queue (`_queued`), or is closed.
+2. `_idle` means: started, open, no owner, no messages. An inline ask reads it.
+3. A thread that gives up an actor with messages left wakes one thread that waits for the actor, so that
    progress never depends on a free worker.
 
-Messages are queued under the lock, with everything that follows from it, but the owner takes them out
-without: only the owner takes, and a deque's `append` and `popleft` are safe against each other by the word of
-the library. What the owner sees without the lock may be old, and then costs a second look: ownership is given
-up under the lock, after looking again.
+Messages are queued under the lock, with all that follows from it. The owner takes messages out without the
+lock: only the owner takes, and the library guarantees that a deque's `append` and `popleft` are safe against
+each other. The owner may read an old state without the lock, so it reads the state again under the lock
+before it gives up the actor.
 
 Locks, outermost first: the wait-for graph's, a mailbox's, a future's or a pool's. None is held while
 actor code, a hook or a log sink runs.
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 __all__ = ["Mailbox", "MessageEnvelope"]
 
 MessageEnvelope: TypeAlias = Envelope[object]
-"""A message and where its answer goes, if it is an ask."""
+"""A message, and the future of its answer if it is an ask."""
 
 
 class Mailbox:
-    """The inbox of one pooled actor, in the hands of the thread that makes the actor."""
+    """The inbox of one pooled actor, owned at first by the thread that makes the actor."""
 
     __slots__ = (
         "_actor",
@@ -69,9 +69,8 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._control: deque[MessageEnvelope] | None = (
-            None  # made when needed: most actors are only asked inline
-        )
+        # The queues are made when needed: most actors are only asked inline.
+        self._control: deque[MessageEnvelope] | None = None
         self._normal: deque[MessageEnvelope] | None = None
         self._owner: int | None = get_ident()
         self._idle = False
@@ -79,16 +78,16 @@ class Mailbox:
         self._closed = False
         self._waits: list[Wait] | None = None
         self.direction: AskRule | None = None
-        """What looks at asks, if anything does."""
+        """The check of the actor's asks, if there is one."""
 
     def bind(self, actor: PooledActor) -> None:
-        """Belong to this actor; it is let go when it has died, since references keep the mailbox."""
+        """Belong to this actor, until it has stopped: references may keep the mailbox longer than that."""
         self._actor = actor
         self._actor_class = type(actor)
         self._actor_urn = actor.actor_urn
 
     def open(self, first: MessageEnvelope | None) -> None:
-        """Let go of the actor for the first time; `first` is handled before what has arrived."""
+        """Give up the actor for the first time; `first` is handled before the messages that have arrived."""
         self.direction = self.dispatcher.rule_of_asks(self._actor)
         if first is not None:
             with self._lock:
@@ -97,7 +96,7 @@ class Mailbox:
 
     @property
     def rank(self) -> int | None:
-        """Where the actor stands in the order of asks."""
+        """The actor's place in the order of asks."""
         return self._actor_class.rank
 
     def __str__(self) -> str:
@@ -173,8 +172,8 @@ class Mailbox:
     def leave(self) -> None:
         """Give up what `enter` gave.
 
-        Messages that came meanwhile go to the workers. To handle them here would spare a thread switch, but
-        the asker has its answer, and would have to wait for a stranger's message to end.
+        Messages that came meanwhile go to the workers. To handle them here would save a thread switch, but
+        the asker has its answer, and would have to wait for another sender's message to end.
         """
         with self._lock:
             if not self._normal and not self._control and not self._closed:
@@ -184,7 +183,7 @@ class Mailbox:
         self._release()
 
     def claim(self) -> bool:
-        """Own the actor, whatever is in its mailbox, if nobody does."""
+        """Own the actor, whatever is in its mailbox, if no thread does."""
         with self._lock:
             if self._owner is not None or self._closed:
                 return False
@@ -221,12 +220,12 @@ class Mailbox:
             self._release()
 
     def close(self) -> None:
-        """As the owner, take no more messages; what is left is answered when the actor is given up."""
+        """As the owner, take no more messages; the rest is answered when the actor is given up."""
         with self._lock:
             self._closed = True
 
     def answer_last(self, envelope: MessageEnvelope) -> None:
-        """As the owner who has closed it, put off an answer until all that is left has had one.
+        """As the owner that has closed it, defer an answer until all messages that are left have had one.
 
         So when a stop has returned, every message is accounted for.
         """
@@ -258,7 +257,7 @@ class Mailbox:
         self._actor._handle_envelope(envelope)  # noqa: SLF001 - an actor and its mailbox are one
 
     def _release(self) -> None:
-        """Give up the actor; whoever is to look at what is left is told."""
+        """Give up the actor; wake a thread, or queue the mailbox, for the messages that are left."""
         if self._closed:
             self.discard_actor()
             return
@@ -277,7 +276,7 @@ class Mailbox:
             self.dispatcher.push(self)
 
     def discard_actor(self) -> None:
-        """As the last owner, answer what is left and let go of the actor for good."""
+        """As the last owner, answer the messages that are left and release the actor for ever."""
         actor = self._actor
         while not self.empty():
             actor._return_envelope(self.get())  # noqa: SLF001 - likewise
@@ -291,7 +290,7 @@ class Mailbox:
         """Wake the thread when the actor is given up with messages left; `False` if it can be claimed."""
         with self._lock:
             if self._closed:
-                return True  # whoever closed it answers all that is left
+                return True  # the thread that closed it answers all that is left
             if self._owner is None:
                 return False
             if self._waits is None:
@@ -301,7 +300,7 @@ class Mailbox:
             return True
 
     def unregister(self, wait: Wait) -> None:
-        """Forget the thread; if it has been woken and leaves all the same, the next one is woken."""
+        """Remove the thread; if it was woken and leaves nevertheless, wake the next one."""
         next_wait = None
         with self._lock:
             if self._waits:

@@ -1,11 +1,11 @@
 """The actor of a partition that schedules by itself.
 
-After every change it tells itself to work, once however many changes there were. It works in slices, so
-that messages get their turn in between, and rests when nothing more can be placed: no polling. Where time
-alone may change an answer, it asks to be called then.
+After every change it sends itself one message to work, however many changes there were. It works in slices,
+so that messages get their turn in between, and stops when nothing more can be placed: it does not poll. If
+time alone may change an answer, it sets a timer.
 
-Messages must not keep it from scheduling, however many there are. While something can be placed, at least
-half of its time is for that: when requests have taken `REQUESTS_NS`, slices are run for as long before the
+Messages must not keep it from scheduling, however many there are. While something can be placed, it schedules
+for at least half of its time: when requests have taken `REQUESTS_NS`, it runs slices for as long before the
 next request.
 """
 
@@ -30,17 +30,17 @@ __all__ = ["CYCLES_PER_SLICE", "REQUESTS_NS", "TURNS_PER_FLUSH", "PartitionActor
 
 CYCLES_PER_SLICE: Final = 64
 CYCLES_PER_SHARE: Final = 16
-"""Of a slice between requests: others wait."""
+"""The cycles of a slice between requests, while other messages wait."""
 RUN_NS: Final = 1_000_000
 PAUSE_SECONDS: Final = 100e-6
-"""While messages keep coming, the partition pauses so long after each `RUN_NS`."""
+"""While messages keep coming, the partition pauses for this time after each `RUN_NS`."""
 REQUESTS_NS: Final = 2_000_000
 TURNS_PER_FLUSH: Final = 8
 """How many turns an announcement may wait while messages keep coming: a flush may switch threads."""
 
 
 class PartitionRef(PooledRef["PartitionActor"]):
-    """A reference to a partition's actor, with the count of what was sent to it."""
+    """A reference to a partition's actor, with the count of the entries that were sent to it."""
 
     def __init__(self, actor: PartitionActor) -> None:
         super().__init__(actor)
@@ -58,11 +58,11 @@ class PartitionActor(EntityActor):
         self._actor_ref: PartitionRef = PartitionRef(self)
         self._work_pending = False
         self._turns = 0
-        """Since the RM was last made to hear."""
+        """Turns since the last flush."""
         self._requests_ns = 0
         """How long requests have taken since the partition last worked."""
         self._let_run_ns = 0
-        """When other threads were last let run."""
+        """When the actor last paused for other threads."""
 
     def _handle_receive(self, message: object) -> object:
         if type(message) is not Invocation or message.method is PartitionActor.work:
@@ -84,17 +84,17 @@ class PartitionActor(EntityActor):
             self._flush_in_time()
 
     def _take_share(self) -> None:
-        """Run slices for as long as requests have taken, as far as there is something to do."""
+        """Run slices for as long as the requests have taken, while there is something to do."""
         end_ns = perf_counter_ns() + self._requests_ns
         self._requests_ns = 0
         try:
             while self.entity.work(CYCLES_PER_SHARE) and perf_counter_ns() < end_ns:
                 self._let_others_run()
-        except BaseException as error:  # noqa: BLE001 - it is none of who sent the message
+        except BaseException as error:  # noqa: BLE001 - the sender of the message did not cause it
             self._fail(error, None)
 
     def _let_others_run(self) -> None:
-        """Pause for a moment: threads that wait for the interpreter get it after 5 ms and more otherwise.
+        """Pause briefly: otherwise threads that wait for the interpreter get it after 5 ms or more.
 
         A thread that helps while it waits for an answer does not pause: it may hold locks.
         """
@@ -103,7 +103,7 @@ class PartitionActor(EntityActor):
             self._let_run_ns = perf_counter_ns()
 
     def on_withdrawn(self) -> None:
-        """Flush behind the last message, also if it is one that nobody wants any more."""
+        """Flush after the last message, also if that one was withdrawn."""
         self._flush_in_time()
 
     def _end(self) -> None:
@@ -116,7 +116,7 @@ class PartitionActor(EntityActor):
             self._turns = 0
             self.entity.flush()
 
-    # What broke below.
+    # Entities that broke.
 
     def _note_returned(self, error: BaseException) -> None:
         super()._note_returned(error)

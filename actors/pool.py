@@ -1,11 +1,11 @@
 """The worker threads of a dispatcher and the run queue they serve.
 
 Liveness: while the run queue holds work, at least one worker is awake (until `max_workers` threads
-exist). A worker that is about to sleep inside a handler, and everyone who adds work, therefore look for
+exist). A worker that is about to sleep inside a handler, and a thread that adds work, therefore look for
 an awake worker and start a stand-in if there is none. Both look under the pool's lock, the one after
 it counted itself as asleep, the other after it queued the work, so one of the two sees the other.
-Untimed asks do not depend on this, since their waiters help; asks with a deadline and futures that nobody
-in particular answers do.
+Asks without a deadline do not depend on this, since their waiters help. Asks with a deadline do, and futures
+without a mailbox.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["WorkerPool", "asleep", "on_worker"]
 
 TURN_NS: Final = 5_000_000
-"""How long a worker serves one mailbox while others wait; a calling thread serves whatever time it takes."""
+"""How long a worker serves one mailbox while others wait; a calling thread has no such limit."""
 
 
 class Runnable(Protocol):
-    """What stands in a run queue: a mailbox with messages."""
+    """An entry of a run queue: a mailbox with messages."""
 
     def serve(self, budget: int, limit_ns: int | None = None) -> None:
         """Handle messages, `budget` or for `limit_ns` at most, unless another thread does so already."""
@@ -43,14 +43,14 @@ class Worker(Thread):
 
 
 class WorkerPool:
-    """Run what is pushed, on few threads.
+    """Serve the mailboxes that are pushed, on few threads.
 
     Args:
         workers: how many threads serve the run queue; 0 leaves it to `run_pending`.
         max_workers: bound on all threads, those that sleep inside a handler included.
         budget: messages that a mailbox may handle in one turn.
         name: prefix of the threads' names.
-        log: where the pool reports that it is at its bound.
+        log: gets a warning when the pool is at its bound.
     """
 
     def __init__(self, *, workers: int, max_workers: int, budget: int, name: str, log: Log) -> None:
@@ -134,7 +134,7 @@ class WorkerPool:
         while (runnable := self._ready.get()) is not None:
             try:
                 runnable.serve(self._budget, TURN_NS)
-            except BaseException:  # noqa: BLE001 - handlers' errors are dealt with below; a worker outlives ours
+            except BaseException:  # noqa: BLE001 - actors handle their handlers' errors; a worker survives ours
                 self._log.exception("{}: a turn failed inside the runtime, please report", self._name)
             if self._leave_if_surplus():
                 return
@@ -176,13 +176,13 @@ def _this_worker() -> Worker:
 
 
 def on_worker() -> bool:
-    """Return whether the calling thread is a worker, which does nothing but to run actors."""
+    """Return whether the calling thread is a worker, which does nothing but run actors."""
     return isinstance(current_thread(), Worker)
 
 
 @contextmanager
 def asleep() -> Iterator[None]:
-    """Tell the pool of the calling thread, if it is a worker of any, that it sleeps."""
+    """Count the calling thread as asleep in its pool, if it is a worker."""
     worker = current_thread()
     if isinstance(worker, Worker):
         with worker.pool.asleep():

@@ -1,12 +1,12 @@
-"""The RM's predicates for cycles that run under a lock: the lock is let go of while the RM is asked.
+"""A cache of the RM's predicates, for cycles under a lock: the lock is released while the RM is asked.
 
-A cycle asks only between its steps, each of which is whole, and with no other lock held. Where nobody else
-had the lock meanwhile, it goes on as if nothing had happened. Otherwise it may stand in the middle of an
-order that has changed: it is broken off (`CycleInvalidatedError`) and begins anew with the answers at hand.
+A cycle asks only between its steps, each of which is complete, and holds no other lock then. If no other
+thread had the lock meanwhile, the cycle goes on as if nothing had happened. Otherwise the order that it walks
+may have changed: the cycle is invalidated (`CycleInvalidatedError`) and starts again with the answers it has.
 
-Meanwhile other threads may run cycles of the same partition. Each passes over the asks that are another
-one's, whose answers are at hand there or on their way. A cycle that ends in vain leaves its answers, and with
-them its asks, to those that still run: they begin anew, and the last one has seen all.
+Meanwhile other threads may run cycles of the same partition. Each cycle skips the asks that belong to another
+cycle, which has their answers or waits for them. A cycle that ends without result leaves its answers, and
+with them its asks, to the cycles that still run: they start again, and the last one has seen all asks.
 """
 
 from __future__ import annotations
@@ -23,69 +23,69 @@ if TYPE_CHECKING:
 __all__ = ["SLOW_NS", "CycleAnswers", "CycleInvalidatedError", "LockHolder", "PredicateCache"]
 
 SLOW_NS: Final = 200_000
-"""After an answer that took longer, the next question has another thread work for the partition meanwhile.
-To change threads takes a tenth of it or so: for quick answers that would cost more than it brings."""
+"""After an answer that took longer, another thread works for the partition during the next question.
+A thread switch takes about a tenth of this time: for quick answers it would cost more than it gains."""
 
 T = TypeVar("T")
 _Question: TypeAlias = "tuple[str, str, bool] | tuple[str, str, tuple[str, ...], int]"
-"""Begins with the key of an ask and the id of a node."""
+"""A question to the RM; it begins with the key of an ask and the id of a node."""
 
 
 @final
 class CycleInvalidatedError(BaseException):
-    """Something else happened in the partition while the RM was asked.
+    """Another thread changed the partition while the RM was asked: the cycle must start again.
 
-    No `Exception`, since what deals with errors in between is not to take it for one.
+    It is no `Exception`, so that handlers of errors between here and the engine do not catch it.
     """
 
 
 class LockHolder(Protocol):
-    """Who holds the partition's lock."""
+    """The holder of the partition's lock, as the cache sees it."""
 
     def without_lock(self, question: Callable[[], T]) -> tuple[T, bool]:
-        """Ask with the lock let go of; return also whether somebody else has had it meanwhile."""
+        """Ask without the lock; return the answer, and whether another thread has had the lock meanwhile."""
 
     def call_for_help(self) -> None:
-        """Have another thread work for the partition as well, if one is free."""
+        """Call another thread to work for the partition as well, if one is free."""
 
 
 @final
 class CycleAnswers:
-    """What the RM has said to one cycle, however often that has begun anew."""
+    """The RM's answers to one cycle, over all its attempts."""
 
     def __init__(self) -> None:
         self._given: dict[_Question, tuple[int, str | int | None]] = {}
-        """In which attempt, and what."""
+        """By question: the number of the attempt that asked it, and the answer."""
         self._attempt = 0
         self._pending: _Question | None = None
         self.keys: set[str] = set()
-        """The asks that are this cycle's."""
+        """The keys of the asks that belong to this cycle."""
         self.asked_ns: int | None = None
-        """Since when the RM is being asked; written by the thread that asks, without the lock."""
+        """When the RM was asked, until it answers; the thread that asks writes it without the lock."""
 
     def begin(self) -> None:
-        """Begin anew: what has been answered need not be asked again."""
+        """Begin the next attempt: questions that were answered before need not be asked again."""
         self._attempt += 1
         self._pending = None
 
     def find(self, question: _Question) -> tuple[int, str | int | None] | None:
-        """Return what was answered before this attempt; what it asks twice by itself it asks twice."""
+        """Return the answer from an earlier attempt; one attempt may ask the RM a question twice."""
         given = self._given.get(question)
         return None if given is None or given[0] == self._attempt else given
 
     def expect(self, question: _Question) -> None:
-        """Note that a question is about to be asked."""
+        """Record that a question is about to be asked."""
         self._pending = question
         self.keys.add(question[0])
 
     def take(self, question: _Question, answer: str | int | None) -> None:
-        """Note an answer, unless it is about what is not there any more."""
+        """Record an answer, unless `forget` has dropped its question meanwhile."""
         if self._pending == question:
             self._given[question] = (self._attempt, answer)
         self._pending = None
 
     def forget(self, keys: Collection[str], node_ids: Collection[str]) -> None:
-        """Forget what is said, or is about to be, of asks and nodes that have come anew or were changed."""
+        """Drop answers, also one under way, about asks and nodes that were added again or changed."""
         stale = [each for each in self._given if each[0] in keys or each[1] in node_ids]
         for question in stale:
             del self._given[question]
@@ -94,7 +94,7 @@ class CycleAnswers:
             self._pending = None
 
     def inherit(self, other: CycleAnswers) -> None:
-        """Take over the asks and answers of a cycle that has ended in vain."""
+        """Take over the asks and answers of a cycle that ended without result."""
         for question, (_, answer) in other._given.items():
             self._given.setdefault(question, (0, answer))
         self.keys |= other.keys
@@ -102,7 +102,7 @@ class CycleAnswers:
 
 @final
 class PredicateCache:
-    """The predicates as a partition under a lock sees them; all but `is_slow` with the lock held.
+    """The predicates of a partition that has a lock. The caller of all methods but `is_slow` holds that lock.
 
     Args:
         predicates: the RM's own.
@@ -114,43 +114,43 @@ class PredicateCache:
         self._clock_ns = clock_ns
         self._lock_holder: LockHolder | None = None
         self._open: tuple[CycleAnswers, ...] = ()
-        """Of all cycles that have begun and not ended; replaced, never changed."""
+        """The answers to all cycles that have begun and not ended; the tuple is replaced, never changed."""
         self._current = CycleAnswers()
-        """Of the cycle that holds the lock."""
+        """The answers to the cycle that holds the lock."""
         self._keys_of_others: Collection[str] = ()
         self._was_slow = True
-        """The last answer took its time, or another one was still out; as long as there is none, it may."""
+        """Whether the last answer was slow, or came while another question was open; true at first."""
 
     @property
     def is_slow(self) -> bool:
-        """Whether the RM is being asked, and takes its time or did before. A hint: it may change at once."""
+        """Whether a question is open, and this or the last answer is slow. A hint: it may change at once."""
         since_ns = self._asked_ns()
         if not since_ns:
             return False
         return self._was_slow or self._clock_ns() - min(since_ns) > SLOW_NS
 
     def wants_help(self) -> bool:
-        """Return whether a thread waits for an answer, and may for a while."""
+        """Return whether a thread waits for an answer that may be slow."""
         return self.is_slow
 
     def needs_cycle(self) -> bool:
-        """Return whether no cycle is under way, or those that are wait for answers.
+        """Return whether no cycle is under way, or all that are wait for answers.
 
-        Otherwise one is about to begin anew, because somebody else has the lock, and will see to everything.
+        Otherwise a cycle is about to start again, since another thread has the lock, and will see everything.
         """
         return not self._open or self.is_slow
 
     def keys_of_others(self) -> Collection[str]:
-        """Return the keys of the asks that are other cycles'."""
+        """Return the keys of the asks that belong to other cycles."""
         return self._keys_of_others
 
     def run(
         self, lock_holder: LockHolder, answers: CycleAnswers, cycle: Callable[[], CycleOutcome]
     ) -> CycleOutcome:
-        """Run a cycle, or run it anew.
+        """Run one attempt of a cycle.
 
         Raises:
-            WorldMovedError: it is to begin anew; it has not ended.
+            CycleInvalidatedError: the cycle must start again; it has not ended.
         """
         self._begin(lock_holder, answers)
         try:
@@ -179,7 +179,7 @@ class PredicateCache:
                 other.inherit(answers)
 
     def forget(self, keys: Collection[str], node_ids: Collection[str]) -> None:
-        """Ask again about asks that have come anew or were changed, and about nodes that have come anew."""
+        """Drop the answers about asks that were added again or changed, and nodes that were added again."""
         for answers in self._open:
             answers.forget(keys, node_ids)
 
@@ -187,7 +187,7 @@ class PredicateCache:
         """Return why the node is refused, `None` if it is not.
 
         Raises:
-            WorldMovedError: the cycle is to begin anew.
+            CycleInvalidatedError: the cycle must start again.
         """
         return cast(
             "str | None",
@@ -204,10 +204,10 @@ class PredicateCache:
         victim_keys: tuple[str, ...],
         start_index: int,
     ) -> int | None:
-        """Return the last victim that must go, `None` if none of them helps.
+        """Return the index of the last victim that is needed, `None` if the victims do not help.
 
         Raises:
-            WorldMovedError: the cycle is to begin anew.
+            CycleInvalidatedError: the cycle must start again.
         """
         question = allocation_key, node_id, victim_keys, start_index
         return cast(
@@ -215,7 +215,7 @@ class PredicateCache:
         )
 
     def _answer(self, question: _Question, ask: Callable[[], str | int | None]) -> str | int | None:
-        """Return what is at hand, or ask."""
+        """Return the cached answer, or ask."""
         answers, lock_holder = self._current, self._lock_holder
         assert lock_holder is not None, "a cycle asks: please report"
         known = answers.find(question)
@@ -229,7 +229,7 @@ class PredicateCache:
         return answer
 
     def _timed(self, lock_holder: LockHolder, answers: CycleAnswers, ask: Callable[[], T]) -> T:
-        """Ask, without the lock; another thread may take it if that may take long."""
+        """Ask without the lock, and measure the time; call another thread first if the answer may be slow."""
         answers.asked_ns = since_ns = self._clock_ns()
         if self._was_slow:
             lock_holder.call_for_help()
@@ -240,6 +240,6 @@ class PredicateCache:
             self._was_slow = self._clock_ns() - since_ns > SLOW_NS or bool(self._asked_ns())
 
     def _asked_ns(self) -> list[int]:
-        """Return since when the RM is being asked, a time for each question that is out."""
+        """Return when each open question was asked."""
         times = [answers.asked_ns for answers in self._open]
         return [time_ns for time_ns in times if time_ns is not None]

@@ -20,16 +20,16 @@ __all__ = ["RealClock"]
 
 _NS: Final = 1_000_000_000
 _SLEEP_MAX_SECONDS: Final = 3600.0
-"""A timer may be centuries away, and a thread cannot be told to sleep that long."""
+"""A timer may be centuries away, and a thread cannot sleep that long."""
 
 
 @final
 class RealClock:
-    """The time, and what is due when. The thread starts with the first timer.
+    """The wall-clock time and its timers. The thread starts with the first timer.
 
     Args:
-        fire: has a partition do what is due; called on the clock's thread alone.
-        log: where it says that a timer failed.
+        fire: has a partition run a timer that is due; called on the clock's thread only.
+        log: gets the failures of timers.
     """
 
     def __init__(self, fire: Callable[[str, TimerAction], None], log: Log | None = None) -> None:
@@ -45,7 +45,7 @@ class RealClock:
         return time.time_ns()
 
     def call_at(self, due_ns: int, partition: str, action: TimerAction) -> None:
-        """Have a partition do something at a time."""
+        """Set a timer of a partition."""
         with self._changed:
             if self._closed:
                 return
@@ -57,18 +57,18 @@ class RealClock:
                 self._changed.notify()
 
     def cancel(self, partition: str, key: TimerKey) -> None:
-        """Have what waits under a key of a partition not come; what is due already may be on its way."""
+        """Cancel the timer of a partition that has a key; one that is due already may still fire."""
         with self._changed:
             self._due.cancel(partition, key)
 
     def forget(self, partition: str) -> None:
-        """Have nothing come that waits for a partition."""
+        """Cancel all timers of a partition."""
         with self._changed:
             self._due.forget(partition)
 
     @excludes()
     def close(self) -> None:
-        """Let nothing fire any more, and end the thread."""
+        """Cancel all timers, and end the thread."""
         with self._changed:
             self._closed = True
             self._due.clear()

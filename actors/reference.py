@@ -63,14 +63,14 @@ class PooledRef(pykka.ActorRef[A]):
             inbox.leave()
 
     def send(self, method: Callable[Concatenate[A, P], object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Tell, typed: `ref.send(Node.allocate, x)` has `node.allocate(x)` run later."""
+        """Tell, typed: after `ref.send(Node.allocate, x)` the actor runs `node.allocate(x)` later."""
         self.tell(Invocation(self._methods[method], args, kwargs))
 
     def tell(self, message: object, *, control: bool = False) -> None:
         """Send a message and go on; a control message overtakes all that are not.
 
         Raises:
-            ActorEndedError: the actor has stopped; the dispatcher's `on_dead_letter` hears of it, too.
+            ActorEndedError: the actor has stopped; the dispatcher's `on_dead_letter` gets the message, too.
             MailboxFullError: the actor's mailbox is bounded and full, and the message is no control message.
         """
         if not self.actor_inbox.offer(Envelope(message), control=control):
@@ -139,7 +139,7 @@ class PooledRef(pykka.ActorRef[A]):
     def _call_by_rule(
         self, rule: AskRule, method: AnyFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Do what `call` does where something looks at asks."""
+        """Do the work of `call` if the actor's asks are checked."""
         rule.asked()
         inbox = self.actor_inbox
         actor = inbox.enter()

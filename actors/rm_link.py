@@ -1,9 +1,9 @@
-"""The link to one resource manager: what it is told, in order, on a thread of its own.
+"""The link to one resource manager: it delivers announcements in order, on a thread of its own.
 
-Scheduling never waits for an RM's callback. What the scheduler has to say is queued here and delivered one
-after the other. When an RM is so slow that `BACKLOG_MAX` announcements wait, `is_congested` says so, and
-the partitions of that RM place nothing more until half of it is delivered; answers to the RM's own
-requests are always taken, since the RM bounds those itself. Other RMs do not notice.
+Scheduling never waits for an RM's callback. Announcements are queued here and delivered one after the other.
+When an RM is so slow that `BACKLOG_MAX` announcements wait, `is_congested` returns true, and the partitions
+of that RM place nothing more until half of them are delivered. Answers to the RM's own requests are always
+queued, since the RM itself bounds their number. Other RMs are not affected.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class RmLink:
     Args:
         name: what the thread and the log call it.
         deliver: hands one announcement to the RM; called on the link's thread alone.
-        on_relief: called when a congestion ends.
+        on_congestion_end: called when a congestion ends.
         after: an earlier link to the same RM: nothing is delivered before it has ended.
-        log: where it says that a callback failed.
+        log: gets the failures of callbacks.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RmLink:
         self.failures = 0
         """How many callbacks have raised."""
         self._after = after
-        """What must end before; nothing once that has ended."""
+        """The link that must end before this one begins; `None` once it has ended."""
         if after is None or not after._add_successor(self):  # noqa: SLF001 - of the same class
             self._begin()
         self._thread = threading.Thread(target=self._run, name=f"licorne-rm-{name}", daemon=True)
@@ -72,19 +72,19 @@ class RmLink:
         """Queue an announcement, to be delivered after the next `flush`.
 
         A partition flushes when it has nothing more to do, or after some turns: to wake the thread for each
-        announcement would have the two threads fight for the interpreter all the time.
+        announcement would make the two threads compete for the interpreter all the time.
         """
         self._waiting.append(announcement)
 
     def flush(self) -> None:
-        """Have what is queued delivered."""
+        """Wake the thread to deliver what is queued."""
         if self._waiting:
             with self._changed:
                 if self._sleeps:
                     self._changed.notify()
 
     def is_congested(self) -> bool:
-        """Return whether the RM is so far behind that nothing more should be placed for it."""
+        """Return whether so many announcements wait that nothing more should be placed for the RM."""
         with self._changed:
             if len(self._waiting) >= BACKLOG_MAX:
                 self._congested = True
@@ -98,7 +98,7 @@ class RmLink:
             self._thread.join()
 
     def close_nowait(self) -> None:
-        """Have what is queued delivered, and the thread end."""
+        """Have the thread deliver what is queued and end; do not wait for it."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -123,7 +123,7 @@ class RmLink:
             for announcement in batch:
                 try:
                     self._deliver(announcement)
-                except BaseException:  # noqa: BLE001 - an RM's error is logged, and the next one is told
+                except BaseException:  # noqa: BLE001 - the error is logged, and delivery goes on
                     self.failures += 1
                     self._log.exception("callback of RM {} failed on {}", self._name, announcement)
             self._end_congestion()
@@ -134,7 +134,7 @@ class RmLink:
             successor._begin()  # noqa: SLF001 - of the same class
 
     def _add_successor(self, successor: RmLink) -> bool:
-        """Let a successor begin when this link has ended; `False` if it has."""
+        """Add a link that begins when this one has ended; `False` if it has ended already."""
         with self._changed:
             if not self._ended:
                 self._successors.append(successor)

@@ -1,8 +1,8 @@
 """Threads that run the cycles of partitions which have something to do.
 
-A partition is worked for slice by slice. Several partitions are worked for at once, if there are several
-threads. Where an RM takes its time to judge, threads that are free help its partition meanwhile: they judge
-other asks of it (`licorne.actors.predicate_cache`).
+A thread works for a partition for one slice at a time, and several threads for several partitions at once.
+While the predicates of an RM are slow, free threads help its partition: they run predicates for other asks
+of it (`licorne.actors.predicate_cache`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class SchedulingThreads:
 
     Args:
         count: how many threads; they start with the first partition that wants one.
-        work: works for a partition for a while, or helps those that do, and tells whether there is more to
-            do; does not raise.
+        work: works for a partition for a slice, or helps threads that do, and returns whether there is more
+            to do; does not raise.
     """
 
     def __init__(self, count: int, work: Callable[[GuardedPartition, bool], bool]) -> None:
@@ -38,18 +38,18 @@ class SchedulingThreads:
         self._changed = Condition(name="scheduling")
         self._wanting: deque[GuardedPartition] = deque()
         self._calling: deque[GuardedPartition] = deque()
-        """Partitions that are worked for and could do with one thread more; the others go first."""
+        """Partitions that have a thread and can use another one; partitions without a thread go first."""
         self._workers: dict[GuardedPartition, int] = {}
         """How many threads work for a partition."""
         self._wanted_since: set[GuardedPartition] = set()
-        """Partitions that have wanted a thread while they had one, which had begun before."""
+        """Partitions that wanted a thread while an earlier one still worked for them."""
         self._threads: list[threading.Thread] = []
         self.closed = False
-        """No thread runs any more; set once."""
+        """Whether the threads are to end; set once."""
 
     @excludes()
     def want(self, partition: GuardedPartition) -> None:
-        """Have a thread work for a partition soon, also if one that works for it now has begun before."""
+        """Have a thread work for a partition soon, also if one works for it now."""
         with self._changed:
             if self.closed:
                 return
@@ -65,17 +65,17 @@ class SchedulingThreads:
 
     @excludes()
     def call(self, partition: GuardedPartition) -> None:
-        """Have a thread that is free help a partition."""
+        """Have a free thread help a partition."""
         with self._changed:
             if not self.closed:
                 self._call(partition)
 
     @excludes()
     def close(self) -> None:
-        """End the threads after the slices that run.
+        """End the threads after their current slices.
 
         Raises:
-            LicorneError: one of them calls, which cannot end itself.
+            LicorneError: the calling thread is one of them, and cannot wait for its own end.
         """
         self.check_may_close()
         with self._changed:
@@ -90,10 +90,10 @@ class SchedulingThreads:
 
     @excludes()
     def check_may_close(self) -> None:
-        """Raise if one of the threads calls.
+        """Raise if the calling thread is one of these threads.
 
         Raises:
-            LicorneError: it does, and cannot end itself.
+            LicorneError: it is, and cannot wait for its own end.
         """
         with self._changed:
             threads = self._threads
@@ -129,7 +129,7 @@ class SchedulingThreads:
                     self._queue(self._wanting, partition)
 
     def _take(self) -> tuple[GuardedPartition, bool] | None:
-        """Wait for a partition that wants a thread, or help; `None` when they are to end."""
+        """Wait for a partition that wants a thread or help; `None` when the threads are to end."""
         with self._changed:
             while not (self._wanting or self._calling or self.closed):
                 self._changed.wait()

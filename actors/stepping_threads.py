@@ -1,8 +1,8 @@
 """Threads on which a stepped scheduler runs the cycles of several partitions at once.
 
-Partitions share nothing but the clock, the queue of announcements and the log. What a partition wants of
-these is kept until all have made their step, and then done by the thread that steps, partition by partition:
-so the outcome is that of one thread, and the virtual clock stands still meanwhile.
+Partitions share nothing but the clock, the queue of announcements and the log. Actions on these are deferred
+until all partitions have made their step, and then run on the stepping thread, partition by partition: so the
+outcome is that of one thread, and the virtual clock does not move meanwhile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SteppingThreads:
 
     Args:
         count: how many.
-        afterwards: keeps what is to happen without a lock.
+        deferred: the actions that must run without a lock.
     """
 
     def __init__(self, count: int, deferred: DeferredActions) -> None:
@@ -35,11 +35,11 @@ class SteppingThreads:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="licorne-stepping")
 
     def run(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
-        """Have each partition make a step, and wait for all; what they kept is done in their order.
+        """Run a step of each partition and wait for all; then run their deferred actions in order.
 
         Raises:
-            LicorneError: the thread that calls is in the middle of a step, and would wait for itself.
-            Exception: what the step of the first one raised whose step failed.
+            LicorneError: the calling thread runs a step itself, and would wait for itself.
+            Exception: the error of the first partition whose step failed.
         """
         if self._deferred.is_open:
             raise LicorneError(

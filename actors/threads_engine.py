@@ -1,4 +1,4 @@
-"""The engine `threads`: entities behind read/write locks, worked on by whoever calls. See docs/threads.md."""
+"""The engine `threads`: entities behind read/write locks; the calling thread works. See docs/threads.md."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class ThreadsEngine:
     """A handle is a guard: the entity with its lock.
 
     Args:
-        threads: how many threads run cycles. Where nothing is automatic and there is one, it is the caller's.
+        threads: how many threads run cycles. A stepped engine with one thread uses the caller's.
         automatic: partitions schedule by themselves when something has changed; otherwise they are stepped.
-        share_partitions: several threads place asks in one partition at once, where its RM has no predicates.
-        log: where it says what broke.
+        share_partitions: several threads place asks in one partition at once if its RM has no predicates.
+        log: gets what broke.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ThreadsEngine:
         self._stepping = SteppingThreads(threads, self._deferred) if several else None
 
     def adapt_host(self, host: PartitionHost) -> PartitionHost:
-        """Return surroundings that do nothing under a lock which may block."""
+        """Return a host that defers what may block until the thread holds no lock."""
         defer = self._deferred.defer
 
         def call_at(due_ns: int, action: TimerAction) -> None:
@@ -81,7 +81,7 @@ class ThreadsEngine:
             host,
             call_at=call_at,
             cancel=cancel,
-            # Where partitions make their steps at once, they tell of them in the order of the partitions.
+            # If partitions make their steps at once, their announcements come in the order of the partitions.
             announce=host.announce if self._stepping is None else announce,
             summarise=summarise,
             instrument=instrument if self._is_shared(host) else host.instrument,
@@ -90,7 +90,7 @@ class ThreadsEngine:
         )
 
     def _is_shared(self, host: PartitionHost) -> bool:
-        """Return whether threads place in a partition at once; while its RM judges they have other ways."""
+        """Return whether threads share the partition; with predicates they help each other in other ways."""
         return self._shares and host.predicates is None
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
@@ -113,10 +113,10 @@ class ThreadsEngine:
         return guard(node, node.node_id, self._deferred)
 
     def release(self, handle: object) -> None:
-        """Do nothing: what nobody refers to is gone."""
+        """Do nothing: the entity is gone when nothing refers to it."""
 
     def retire(self, partition: Partition) -> None:
-        """Let a partition go; what it was told it has done."""
+        """End a partition; it has carried out all that was sent to it."""
         guarded = _guarded(partition)
         guarded.ended = True
         guarded.flush()
@@ -127,9 +127,9 @@ class ThreadsEngine:
         partition: Partition,
         method: str,
         *args: object,
-        may_wait: bool = False,  # noqa: ARG002 - who calls does it, so nothing can pile up
+        may_wait: bool = False,  # noqa: ARG002 - the caller does the work, so nothing can pile up
     ) -> None:
-        """Do it on the thread that calls; a scheduling thread does what follows.
+        """Run the method on the calling thread; a scheduling thread runs the cycles that follow.
 
         Raises:
             RequestError: the partition or the engine has ended.
@@ -138,7 +138,7 @@ class ThreadsEngine:
         if guarded.ended or self._threads.closed:
             raise RequestError(f"partition {partition.name} has ended")
         with Uninterrupted():
-            # Who tells a partition that runs by itself does not wait for what comes of it.
+            # A partition that schedules by itself gives the caller no answer.
             with suppress(Exception) if self._automatic else nullcontext():
                 getattr(guarded, method)(*args)
             if self._automatic:
@@ -146,13 +146,13 @@ class ThreadsEngine:
                 guarded.flush()
 
     def step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
-        """Let all make their steps at once, as far as there are threads; all have when this returns."""
+        """Run the steps of all partitions at once, as far as there are threads, and wait for all of them."""
         if self._stepping is None or len(partitions) < 2:
             return [step(partition) for partition in partitions]
         return self._stepping.run(partitions, step)
 
     def check_may_close(self) -> None:
-        """Raise if the calling thread is one that schedules.
+        """Raise if the calling thread is one of the engine's scheduling threads.
 
         Raises:
             LicorneError: it is.
@@ -160,7 +160,7 @@ class ThreadsEngine:
         self._threads.check_may_close()
 
     def blocking(self) -> AbstractContextManager[None]:
-        """Have the lock checker look that no lock is held."""
+        """Have the lock checker check that no lock is held."""
         return blocking("callback")
 
     def close(self) -> None:

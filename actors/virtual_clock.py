@@ -1,4 +1,4 @@
-"""The virtual clock: time that moves when it is told to, and jumps to what is due next."""
+"""The virtual clock: its caller moves the time, which jumps to the next timer that is due."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPOCH_2000_NS: Final = 946_684_800 * 1_000_000_000
 
 @final
 class VirtualClock:
-    """A clock of one thread. Everything due fires in order of its time, then of its making."""
+    """A clock of one thread. Timers fire in order of their time, then in the order they were set."""
 
     def __init__(self, fire: Callable[[str, TimerAction], None], start_ns: int = EPOCH_2000_NS) -> None:
         self._now_ns = start_ns
@@ -31,26 +31,26 @@ class VirtualClock:
         return self._now_ns
 
     def call_at(self, due_ns: int, partition: str, action: TimerAction) -> None:
-        """Have a partition do something at a time; one in the past is due at once, not before now."""
+        """Set a timer of a partition; one in the past is due at once, not before now."""
         self._due.add(due_ns, partition, action)
 
     def cancel(self, partition: str, key: TimerKey) -> None:
-        """Have what waits under a key of a partition not come."""
+        """Cancel the timer of a partition that has a key."""
         self._due.cancel(partition, key)
 
     def forget(self, partition: str) -> None:
-        """Have nothing come that waits for a partition."""
+        """Cancel all timers of a partition."""
         self._due.forget(partition)
 
     def next_due_ns(self) -> int | None:
-        """Return when something is due next."""
+        """Return when the next timer is due, `None` if there is none."""
         return self._due.next_due_ns()
 
     def advance_to(self, time_ns: int) -> bool:
-        """Move to the next thing that is due by that time and fire it, or else to that time.
+        """Move to the next timer that is due by that time and fire it, or else move to that time.
 
         Returns:
-            Whether something was fired, so that there may be more.
+            Whether a timer was fired, so that there may be more.
         """
         next_ns = self._due.next_due_ns()
         if next_ns is not None and next_ns <= time_ns:

@@ -30,7 +30,7 @@ __all__ = ["WAIT_GRAPH", "Awaited", "Wait", "WaitGraph"]
 
 
 class Awaited(Protocol):
-    """What a thread can wait for: a future."""
+    """A future, as a thread waits for it."""
 
     def done(self) -> bool:
         """Return whether there is an outcome."""
@@ -39,7 +39,7 @@ class Awaited(Protocol):
         """Return the thread that the answer depends on now, `None` while there is no such thread."""
 
     def rule(self) -> AskRule | None:
-        """Return what looks at asks of who is to answer, if anything does."""
+        """Return the check of the answering actor's asks, if there is one."""
 
     def withdraw(self, error: Exception) -> None:
         """Fail with `error` and have the actor skip the message."""
@@ -63,14 +63,14 @@ class Wait:
         self._wakes: SimpleQueue[None] = SimpleQueue()
 
     def wake(self) -> None:
-        """Have the thread look again."""
+        """Wake the thread, which checks its future again."""
         self._wakes.put(None)
 
     def sleep(self, timeout_seconds: float | None = None) -> bool:
         """Sleep until woken; `False` if that did not happen in time.
 
         Raises:
-            DeadlockError: locks and asks wait for each other, and this wait was chosen to give way.
+            DeadlockError: locks and asks wait for each other, and this wait is the victim.
         """
         rule = self.future.rule()
         with asleep():
@@ -118,7 +118,7 @@ class WaitGraph:
             self._waits.pop(wait.thread, None)
 
     def _cycle(self, wait: Wait) -> list[str]:
-        """Name what the new wait would wait for, round to the asking thread; nothing if it is no cycle."""
+        """Return the futures on the cycle that the new wait would close, by name; none if it closes none."""
         names: list[str] = []
         step: Wait | None = wait
         while step is not None and not step.future.done():
