@@ -1,7 +1,7 @@
 """The command `licorne`.
 
-Each command loads what it needs when it runs (inside of its function), and modules of commands load only what
-says their options: nobody waits for the scheduler who asks for help, or checks a file.
+Each command loads what it needs when it runs (inside of its function), and modules of commands load only
+their options: a user who asks for help, or checks a file, does not wait for the scheduler to load.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def lockcheck(context: typer.Context) -> None:
     from ..lockcheck.commands.command import main as run
 
     if sys.__stdout__ is not None:
-        sys.stdout = sys.__stdout__  # The program that it runs meets an output as it would alone.
+        sys.stdout = (
+            sys.__stdout__
+        )  # The program that it runs has the standard output that it would have alone.
     raise typer.Exit(run(context.args, "licorne lockcheck"))
 
 

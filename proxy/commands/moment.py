@@ -1,4 +1,4 @@
-"""What the commands `explain` and `dry-run` share: what is played, up to when, and how it is shown."""
+"""The common part of the commands `explain` and `dry-run`: the played input, its moment, and the output."""
 
 from __future__ import annotations
 

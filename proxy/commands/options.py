@@ -28,7 +28,7 @@ _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 def whole_number(option: str, at_least: int | None = None) -> Callable[[str | int], int]:
-    """Return what reads the value of an option: typer's own reader refuses one in words for programmers."""
+    """Return the reader of an option's value: the errors of typer's own reader are meant for programmers."""
 
     def read(value: str | int) -> int:
         text = str(value)

@@ -1,4 +1,4 @@
-"""Print what was found out, as lines for people or as one document for programs."""
+"""Print answers, as lines for people or as one document for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["moment_document", "print_document", "print_lines"]
 
 
 def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
-    """Print lines below the moment that they are about."""
+    """Print the moment, and below it the lines about it."""
     console = output_console()
     played = f", after line {played_input.line}" if played_input.line is not None else ""
     console.print(Text(f"at {duration_text(played_input.elapsed_ns)}{played}", style="dim"), soft_wrap=True)

@@ -52,7 +52,7 @@ def simulate_command(
     """Return the command as typer takes it.
 
     Args:
-        open_core: Opens the scheduler that is simulated, with who is asked for groups and how many threads.
+        open_core: Opens the scheduler that is simulated, with a resolver of groups and a number of threads.
     """
 
     def command(

@@ -46,7 +46,7 @@ def validate(
 
 
 def _inspected(file: Path) -> tuple[Report, int]:
-    """Return what is wrong with a file, and the status for it; that it cannot be read is said at once."""
+    """Return what is wrong with a file, and its status; print at once that it cannot be read."""
     from ...model.configuration.problems import Problem
     from ...model.configuration.reader import Report, inspect
     from ..files.input_errors import InputError

@@ -1,4 +1,4 @@
-"""Files and texts that anybody may have written: JSON and YAML with positions, and clear errors.
+"""Files and texts from any source: JSON and YAML with positions, and clear errors.
 
 It may import `model` alone.
 """

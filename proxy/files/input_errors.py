@@ -1,4 +1,4 @@
-"""The one error of bad simulation input: where it stands and which value is wrong."""
+"""The error of bad simulation input, with the place and the wrong value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read input files as text, with every failure told as an input error."""
+"""Read input files as text; every failure is an input error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read_standard_input() -> str:
     """Return the text that is piped in, read like that of a file; its path in errors is `-`.
 
     Raises:
-        InputError: There is no standard input, or it is as no file may be.
+        InputError: There is no standard input, or a file with this content would be refused.
     """
     path = Path("-")
     try:
@@ -72,7 +72,7 @@ def _text(file: BinaryIO, path: Path) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # The position counts from behind the byte order mark.
+        # The position is counted from the end of the byte order mark.
         raw = error.object
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
@@ -86,10 +86,10 @@ def whole_number(text: str, *, path: Path, line: int, name: str, scale: int = 1)
 
     Args:
         text: The digits, and nothing else.
-        path: The file it stands in.
-        line: The line it stands in.
-        name: What the number is, for the error.
-        scale: What one means; the product must be a signed 64-bit integer.
+        path: The file with the number.
+        line: The line with the number.
+        name: The name of the number, for the error.
+        scale: The factor; the product must be a signed 64-bit integer.
 
     Raises:
         InputError: It is no whole number or it is too large.

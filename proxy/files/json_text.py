@@ -1,4 +1,4 @@
-"""JSON that anybody may have written: what cannot be read is told in words, whatever it is."""
+"""JSON from any source: every text that cannot be read gives a clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A YAML file as plain values, with the place of each: what strict models need to tell where they differ."""
+"""A YAML file as plain values, with the place of each, so that strict models can name where they differ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ YamlValue: TypeAlias = "bool | int | float | str | list[YamlValue] | dict[str, Y
 
 @dataclass(frozen=True, slots=True)
 class LocatedYaml:
-    """The value of a YAML file and where everything in it stands.
+    """The value of a YAML file, and the place of everything in it.
 
     `positions` are found by path, such as `nodes[0].count`. `key_positions` are those of keys.
     """
@@ -52,7 +52,7 @@ class LocatedYaml:
     def finding_at(self, path: str, text: str) -> RuleFinding:
         """Return a finding about the value with a path.
 
-        What is missing stands nowhere: the place is then the nearest mapping or list around it.
+        A missing value has no place: the place is then the nearest mapping or list around it.
         """
         around = path
         while around and around not in self.positions:
@@ -76,7 +76,7 @@ def read_located_yaml(path: Path) -> LocatedYaml:
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: It is no YAML, or a key stands twice; all that is wrong is told.
+        ConfigurationError: It is no YAML, or has a key twice; the error has all problems.
     """
     findings: list[RuleFinding] = []
     top = compose(read_text(path), findings)
@@ -88,7 +88,7 @@ def read_located_yaml(path: Path) -> LocatedYaml:
 
 
 def _value(node: Node, path: str, located: LocatedYaml) -> YamlValue:
-    """Return the plain value of a node, and note where it stands."""
+    """Return the plain value of a node, and note its place."""
     located.positions[path] = node.position
     if isinstance(node, ScalarNode):
         return _scalar(node)

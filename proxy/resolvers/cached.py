@@ -1,4 +1,4 @@
-"""A memory for resolvers: what was answered is not asked again for a while."""
+"""A cache for resolvers: a question that was answered is not asked again for a while."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SECOND_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What was answered, or the words of the failure, and from when until when it holds."""
+    """An answer, or the text of a failure, and the time for which it holds."""
 
     content: tuple[str, ...] | str
     from_ns: int
@@ -45,18 +45,18 @@ class _Answer:
 
 @final
 class CachedResolver:
-    """Another resolver with a memory: groups are kept for five minutes, failures for half a minute.
+    """A cache for another resolver: groups are kept for five minutes, failures for half a minute.
 
-    An answer past its time is asked for again at once. Answers past their time are cleared away by the
-    look-ups themselves, once a minute; beyond `capacity` users the oldest answer is forgotten.
+    An expired answer is looked up again at once. The look-ups themselves remove expired answers, once a
+    minute; beyond `capacity` users the oldest answer is dropped.
 
-    When the resolver could not be asked at all, users who are not in memory are refused for five seconds
+    When the resolver could not be asked at all, users that are not in the cache are refused for five seconds
     without another try: a request with a thousand of them waits for a directory that is down only once.
 
-    What an RM says about the groups of one application is not kept: it is no answer of the resolver.
+    The groups that an RM gives for one application are not cached: they are no answer of the resolver.
 
     Args:
-        resolver: Whom to ask. It is never asked while the memory is locked.
+        resolver: The resolver to ask. It is never asked while the cache is locked.
         now_ns: The time, in nanoseconds.
         capacity: How many users are kept.
     """
@@ -81,7 +81,7 @@ class CachedResolver:
         return len(self._answers)
 
     def groups_of(self, user: str) -> tuple[str, ...]:
-        """Return the groups of a user, from memory if the answer is fresh.
+        """Return the groups of a user, from the cache if the answer is fresh.
 
         Raises:
             UserResolutionError: The resolver does not know the user, now or a short while ago.
@@ -114,7 +114,7 @@ class CachedResolver:
         return None
 
     def _keep(self, user: str, content: tuple[str, ...] | str, *, is_outage: bool = False) -> None:
-        """Remember an answer as the youngest."""
+        """Keep an answer as the youngest."""
         now_ns = self._now_ns()
         seconds = NEGATIVE_SECONDS if isinstance(content, str) else POSITIVE_SECONDS
         with self._guard:
@@ -126,7 +126,7 @@ class CachedResolver:
             self._outage = _Answer(content, now_ns, until_ns) if is_outage else None
 
     def _clean(self, now_ns: int) -> None:
-        """Forget what is past its time, if that was not done for a minute or the clock was set back."""
+        """Remove expired answers, if that was not done for a minute or the clock was set back."""
         if 0 <= now_ns - self._cleaned_ns < CLEANING_SECONDS * _SECOND_NS:
             return
         self._cleaned_ns = now_ns

@@ -1,9 +1,9 @@
-r"""From what a directory says about a group to the name of the group.
+r"""The name of a group, from the value that a directory has for it.
 
 A directory lists the groups of a user as distinguished names: `CN=dev,OU=groups,DC=example,DC=com`. The
 name of the group is the value of `CN` in the first component, whatever the case of the letters. The recorded
 core looked for `CN=` in capitals and crashed where there was none; here a component that is no common name,
-such as `ou=…`, is no group. What holds no equals sign is a plain name and taken as it is.
+such as `ou=…`, is no group. A value without an equals sign is a plain name and taken as it is.
 """
 
 from __future__ import annotations

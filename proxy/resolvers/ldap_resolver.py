@@ -24,7 +24,7 @@ STEP_SECONDS: Final = 5
 
 
 def check_ldap_is_installed() -> None:
-    """Check that the extra is there.
+    """Check that the extra is installed.
 
     Raises:
         ResolverSettingsError: It is not.
@@ -40,11 +40,11 @@ def check_ldap_is_installed() -> None:
 class LdapResolver:
     """Asks a directory server for the groups of a user.
 
-    Every user is known, and is in the group of the same name; the directory tells of which others. For each
+    Every user is known, and is in the group of the same name; the directory has the other groups. For each
     look-up a connection is made, bound and closed. References to other servers are not followed.
 
     Args:
-        settings: How the server is reached, and what it is asked.
+        settings: The address of the server, and the search.
 
     Raises:
         ResolverSettingsError: The extra `ldap` is not installed.
@@ -57,15 +57,15 @@ class LdapResolver:
         self._settings = settings
 
     def groups_of(self, user: str) -> tuple[str, ...]:
-        """Return the group that is called like the user, then the groups of the directory by name.
+        """Return the group with the name of the user, then the groups of the directory by name.
 
         Raises:
             ResolverUnavailableError: The server cannot be asked.
-            UserResolutionError: The user cannot be told from another one.
+            UserResolutionError: The search finds more than one user.
         """
         try:
             entries = self._search(user)
-        except Exception as error:  # on nonsense ldap3 raises whatever comes, also an IndexError
+        except Exception as error:  # on bad data ldap3 raises errors of any class, also an IndexError
             raise ResolverUnavailableError(
                 f"user {user!r}: {self._settings.url} cannot be asked: {_words(error)}"
             ) from error
@@ -105,9 +105,9 @@ class LdapResolver:
                 return [[], []]
             return list(self._entries(connection))
         finally:
-            with suppress(LDAPException, OSError):  # What was found is found, even if it goes down now.
+            with suppress(LDAPException, OSError):  # The answer is valid, even if the server goes down now.
                 connection.unbind()
-            if connection.socket is not None:  # It could not connect; this is not closed otherwise.
+            if connection.socket is not None:  # It could not connect, and ldap3 does not close the socket.
                 connection.socket.close()
 
     def _entries(self, connection: Connection) -> Iterable[list[str]]:
@@ -149,7 +149,7 @@ def _tls(settings: LdapSettings) -> Tls:
 
 
 def _words(error: Exception) -> str:
-    """Return what an error says, in one line."""
+    """Return the text of an error, in one line."""
     from ldap3.core.exceptions import LDAPException, LDAPOperationResult  # noqa: PLC0415 - an extra
 
     if isinstance(error, LDAPOperationResult):

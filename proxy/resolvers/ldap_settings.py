@@ -1,6 +1,6 @@
 """The settings of the directory server: one file for each in a folder, as secrets are mounted.
 
-All that is wrong is told at once. The password is never told.
+One error has all that is wrong. No message has the password.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LdapSettings:
-    """How the directory server is reached, and what it is asked."""
+    """The address of the directory server, and the search."""
 
     host: str
     port: int
     base_name: str
     """The entry below which users are searched for."""
     filter: str
-    """What finds a user; each `%s` in it stands for the name."""
+    """The search filter of a user; each `%s` in it is replaced by the name."""
     group_attribute: str
     return_attributes: tuple[str, ...]
     bind_user: str
@@ -70,9 +70,9 @@ class LdapSettings:
 
 
 def read_ldap_settings(folder: Path, log: Log | None = None) -> LdapSettings:
-    """Read the settings; what is odd about them and does no harm goes to the log.
+    """Read the settings; harmless problems are logged.
 
-    Entries that begin with two dots, and folders, are none: mounted secrets have such.
+    Entries that begin with two dots, and folders, are skipped: mounted secrets have such entries.
 
     Raises:
         ResolverSettingsError: Settings are missing or cannot be used; the error has all of them.
@@ -132,7 +132,7 @@ class _SettingFiles:
                 self._check_unknown(path.name)
 
     def problem(self, name: str, text: str) -> None:
-        """Take down what is wrong with a setting."""
+        """Note what is wrong with a setting."""
         self.problems.append(f"{self._folder / name}: {text}")
 
     def value(self, name: str, read: Callable[[str], _Value], absent: _Value) -> _Value:
@@ -164,7 +164,7 @@ class _SettingFiles:
 
 
 def _text_of(path: Path) -> str:
-    """Return the text of a file without blanks around it; raise `ValueError` in words."""
+    """Return the text of a file without blanks around it; raise `ValueError` with a clear text."""
     try:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)

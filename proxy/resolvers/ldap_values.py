@@ -1,4 +1,4 @@
-"""What the single settings of the directory server may be; each reader raises `ValueError` in words."""
+"""Readers of the single settings of the directory server; each raises `ValueError` with a clear text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*|[0-9]+(\.[0-9]+)+")
 
 
 def a_text(text: str) -> str:
-    """Read a text of one line. What it is does not get into a message: it may be a password."""
+    """Read a text of one line. No message has the text: it may be a password."""
     if not text:
         raise ValueError("the file is empty")
     if not text.isprintable():

@@ -1,4 +1,4 @@
-"""Looking up the groups of users, before a request is told to a partition.
+"""Looking up the groups of users, before a request is sent to a partition.
 
 It happens on the thread of the RM that made the request, while nothing is locked: a look-up that takes
 long delays this request, and no scheduling.
@@ -30,15 +30,15 @@ def with_groups(
     blocking: Callable[[], AbstractContextManager[None]],
     log: Log | None = None,
 ) -> tuple[ApplicationSubmission, ...]:
-    """Return applications with the groups of their users, where the RM named a user and no groups.
+    """Return applications with the groups of their users, if the RM named a user and no groups.
 
-    Each user is looked up once. A failure goes along with the application, which is refused with it.
+    Each user is looked up once. A failure is added to its application, which is refused for it.
 
     Args:
         submissions: The applications of one request, for one partition.
-        resolver: Whom to ask; `None` for nobody.
-        blocking: Tells the engine that the thread is about to wait.
-        log: Where it is said that an embedder's resolver failed.
+        resolver: The resolver to ask; `None` for none.
+        blocking: Marks for the engine that the thread waits.
+        log: Gets the failures of an embedder's resolver.
     """
     users = dict.fromkeys(entry.user for entry in submissions if entry.user and not entry.groups)
     if resolver is None or not users:

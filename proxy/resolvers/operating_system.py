@@ -14,7 +14,7 @@ class OperatingSystemResolver:
     """Asks the databases of users and groups of this machine.
 
     Raises:
-        ResolverSettingsError: This operating system has none.
+        ResolverSettingsError: This operating system has no such databases.
     """
 
     __slots__ = ()

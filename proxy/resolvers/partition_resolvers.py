@@ -1,4 +1,4 @@
-"""Which resolver a partition has: what its `usergroupresolver` says, made ready before anything changes."""
+"""The resolver of each partition, made from its `usergroupresolver` before anything changes."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ PrefetchedSettings: TypeAlias = "LdapSettings | ResolverSettingsError | None"
 
 @dataclass(frozen=True, slots=True)
 class PartitionResolver:
-    """A resolver with what it was made from."""
+    """A resolver with the settings that it was made from."""
 
     kind: str
     settings: LdapSettings | None
     resolver: UserResolver | None
-    """`None`: nobody is asked, and each user is in the group of the same name."""
+    """`None` if there is none: then each user is in the group of the same name."""
 
 
 @final
 class ResolverMaker:
-    """Makes the resolvers of one scheduler, with a memory for each partition.
+    """Makes the resolvers of one scheduler, with a cache for each partition.
 
     Args:
-        instead: What is asked in all partitions, whatever they are configured to ask; `None` for nothing.
-        ldap_folder: Where the settings of the directory server are.
+        instead: The resolver of all partitions, in place of the configured ones; `None` to use those.
+        ldap_folder: The folder with the settings of the directory server.
         now_ns: The time, in nanoseconds.
-        log: Where it is said what is odd about the settings of the directory server.
+        log: Gets harmless problems of the settings of the directory server.
     """
 
     __slots__ = ("_instead", "_ldap_folder", "_log", "_now_ns")
@@ -73,7 +73,7 @@ class ResolverMaker:
         """Read the settings of the directory server if a configuration may ask for it; no lock is held.
 
         Returns:
-            The settings or what is wrong with them; `None` where nobody seems to ask for them.
+            The settings or what is wrong with them; `None` if the configuration seems not to ask for them.
         """
         if self._instead is not None or _LDAP not in configuration:
             return None
@@ -91,9 +91,9 @@ class ResolverMaker:
     ) -> dict[str, PartitionResolver]:
         """Make the resolvers of all partitions of a configuration, by the full names of the partitions.
 
-        One of `present` stays, with what it remembers, where kind and settings are the same. The settings
-        of the directory server are those of `prefetched`, which `prefetch` has returned; they are read here
-        only where nobody could see that the configuration asks for them, since it writes `ldap` with escapes.
+        A resolver of `present` is kept, with its cache, if kind and settings are the same. The settings of
+        the directory server are `prefetched`, which `prefetch` has returned; they are read here only if
+        `prefetch` could not see that the configuration asks for them, since it writes `ldap` with escapes.
 
         Raises:
             ConfigurationError: Resolvers cannot be made; the error has all problems, at their partitions.

@@ -1,4 +1,4 @@
-"""What a resolver promises, and the ways in which it can fail."""
+"""The interface of a resolver, and its errors."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class UserResolutionError(LicorneError):
 
 
 class ResolverUnavailableError(UserResolutionError):
-    """Nothing is known about the user, because whoever knows cannot be asked at present."""
+    """Nothing is known about the user, because the source of groups cannot be asked at present."""
 
 
 class UserResolver(Protocol):
-    """What knows the groups of a user; it may be asked from several threads at once."""
+    """A source of the groups of users; several threads may ask it at once."""
 
     def groups_of(self, user: str) -> tuple[str, ...]:
         """Return the groups of a user, the primary group first.
 
         Raises:
-            UserResolutionError: The user is not known, or whoever knows cannot be asked.
+            UserResolutionError: The user is not known, or the source of groups cannot be asked.
         """
         ...

@@ -1,8 +1,8 @@
-"""A limit of time for resolvers: whoever asks waits so long and no longer.
+"""A time limit for resolvers: a caller waits no longer than that.
 
 A system call or a directory server can hang without end, and Python cannot interrupt it. So each look-up
-runs on a thread of its own, and who asks stops waiting when the time is over. A look-up that hangs keeps
-its thread; how many there can be is limited, and while all hang nobody is looked up.
+runs on a thread of its own, and its caller stops waiting when the time is over. A look-up that hangs keeps
+its thread; the number of these threads is limited, and while all of them hang no user is looked up.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _LookUp: TypeAlias = "Future[tuple[str, ...]]"
 
 @final
 class TimedResolver:
-    """Another resolver that is waited for only so long.
+    """Another resolver with a time limit.
 
-    Several who ask for the same user at the same time wait for the same look-up.
+    Callers that ask for the same user at the same time wait for the same look-up.
 
     Args:
         resolver: Whom to ask; called on a thread of its own.
@@ -86,7 +86,7 @@ class TimedResolver:
         with self._guard:
             look_up = self._running.get(user)
             if look_up is not None:
-                self._turns.release()  # Somebody else began while this one waited for a turn.
+                self._turns.release()  # Another caller began while this one waited for a turn.
                 return look_up
             look_up = self._running[user] = Future()
         name = "licorne-user-look-up"
@@ -96,7 +96,7 @@ class TimedResolver:
     def _look_up(self, user: str, look_up: _LookUp) -> None:
         try:
             groups = self._resolver.groups_of(user)
-        except BaseException as error:  # noqa: BLE001 - it is raised again where somebody waits for it
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the callers that wait
             outcome: tuple[str, ...] | BaseException = error
         else:
             outcome = groups

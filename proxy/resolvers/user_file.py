@@ -1,4 +1,4 @@
-"""A file that says who is in which groups, so that a replay or a simulation is the same everywhere."""
+"""A file with the groups of users, so that a replay or a simulation is the same everywhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_users(path: Path) -> StaticResolver:
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: It is no such mapping; all that is wrong is told, with its place.
+        ConfigurationError: It is no such mapping; the error has all problems, with their places.
     """
     located = read_located_yaml(path)
     groups: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The scheduler to embed: calls of `si.v1` in, callbacks out, on an engine of the program's choice.
+"""The embedded scheduler: calls of `si.v1` in, callbacks out, on an engine that the program chooses.
 
 It owns the registered resource managers (RMs), their links and partitions, registrations and reloads, and the
 end. It may import `proxy.si`, `proxy.resolvers`, `actors` and `model`. `Scheduler` is loaded when it is used:

@@ -1,4 +1,4 @@
-"""The line in the log that says what an application has used, once it has ended."""
+"""The line in the log with the resources that an application has used, once it has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["summariser"]
 
 @final
 class _Summary:
-    """A document that becomes a text where somebody listens, and not before."""
+    """A document that is converted to text only if its log record is written."""
 
     __slots__ = ("_document",)
 
@@ -28,7 +28,7 @@ class _Summary:
 
 
 def summariser(rm_id: str, log: Log) -> Callable[[Document], None]:
-    """Return what logs the summaries of one RM's applications; operators look for their first word."""
+    """Return the function that logs one RM's application summaries; operators search for their first word."""
 
     def summarise(document: Document) -> None:
         log.info("YK_APP_SUMMARY: {}", _Summary(document | {"RmID": rm_id}))  # noqa: PLE1205 - loguru's braces

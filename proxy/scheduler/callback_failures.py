@@ -1,4 +1,4 @@
-"""What happens when a callback of a resource manager (RM) raises: the program hears of it and goes on."""
+"""Reports of callbacks of a resource manager (RM) that raise: the program gets them, and goes on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAULTS: Final = (
     TypeError,
 )
 _KINDS_MAX: Final = 1_000
-"""Kinds of failures of which the first is shown: a program may make up classes of errors without end."""
+"""How many kinds of failures are shown, the first of each: a program may make any number of error classes."""
 
 
 @final
@@ -39,7 +39,7 @@ class CallbackFailure:
 
 
 ErrorHook: TypeAlias = "Callable[[CallbackFailure], object]"
-"""Hears of failures, on the thread that called the RM; it may not make calls that wait for partitions."""
+"""Called with failures on the thread that called the RM; it may not make calls that wait for partitions."""
 
 
 def is_fault(error: BaseException) -> bool:
@@ -61,11 +61,11 @@ def text_of(error: BaseException) -> str:
 
 @final
 class CallbackFailures:
-    """Tells a program of failing callbacks.
+    """Reports failing callbacks to the program.
 
     Args:
-        on_error: hears of all of them. Without it the first one of each kind (RM, callback, type of error) is
-            logged as an error by `logging`, which writes to standard error where nobody has configured it.
+        on_error: called with each of them. Without it the first one of each kind (RM, callback, type of
+            error) is logged as an error by `logging`, which writes to standard error unless it is configured.
     """
 
     def __init__(self, on_error: ErrorHook | None) -> None:
@@ -73,13 +73,13 @@ class CallbackFailures:
         self._shown: set[tuple[str, str, type]] = set()
 
     def note(self, rm_id: str, callback: str, error: BaseException) -> None:
-        """Tell of one failure; nothing is raised."""
+        """Report one failure; nothing is raised."""
         if self._on_error is None:
             self._show(rm_id, callback, error)
             return
         try:
             self._on_error(CallbackFailure(rm_id, callback, error))
-        except BaseException as another:  # noqa: BLE001 - it is shown, and there is nobody else to tell
+        except BaseException as another:  # noqa: BLE001 - it is shown; there is no other place to report it
             self._show(rm_id, "on_error", another)
 
     def _show(self, rm_id: str, callback: str, error: BaseException) -> None:

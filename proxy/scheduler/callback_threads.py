@@ -1,4 +1,4 @@
-"""Which threads run code of a resource manager on behalf of the scheduler: a predicate or a callback."""
+"""The threads that run code of a resource manager for the scheduler now: a predicate or a callback."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["CallbackThreads"]
 
 @final
 class CallbackThreads(threading.local):
-    """Entered around each predicate and callback; each thread sees itself alone.
+    """Contexts that are entered around each predicate and callback; each thread has its own state.
 
-    The partition that asks a predicate waits for its answer. A call from inside that would wait for
-    partitions could so wait for ever: for this one, or for another thread that waits for it. A callback may
-    call the scheduler, but must not wait for another callback, which may do the same.
+    The partition that asks a predicate waits for its answer. A call from inside the predicate that waits for
+    partitions could wait for ever: for this partition, or for another thread that waits for it. A callback
+    may call the scheduler, but must not wait for another callback, which may do the same.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class CallbackThreads(threading.local):
 
     @contextmanager
     def predicate(self) -> Iterator[None]:
-        """Count the thread as inside a predicate."""
+        """Mark the thread as inside a predicate."""
         self._predicates += 1
         try:
             yield
@@ -38,7 +38,7 @@ class CallbackThreads(threading.local):
 
     @contextmanager
     def callback(self, rm_id: str) -> Iterator[None]:
-        """Count the thread as inside a callback of a resource manager."""
+        """Mark the thread as inside a callback of a resource manager."""
         before, self._callback_of = self._callback_of, rm_id
         try:
             yield

@@ -1,4 +1,4 @@
-"""The names of the engines that a scheduler can be made on; what stands behind them is in `engines`."""
+"""The names of the engines that a scheduler can use; `engines` makes the engines."""
 
 from __future__ import annotations
 

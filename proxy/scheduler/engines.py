@@ -1,4 +1,4 @@
-"""The engines that a scheduler can be made on."""
+"""The engines that a scheduler can use."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def make_engine(
 
     Args:
         engine: Its name.
-        stepped: Nothing runs by itself.
+        stepped: Whether nothing runs by itself.
         threads: How many scheduling threads the engine `threads` has; by default two, stepped one.
-        share_partitions: Whether several of these place in one partition at once.
+        share_partitions: Whether several of these threads place in one partition at once.
         check_direction: Refuse asks between actors that go up or sideways; for tests.
-        log: Where actors say what happens to them.
+        log: Gets what happens to the actors.
 
     Raises:
         LicorneError: There is no engine of that name, or it does not have so many threads, or none to share.

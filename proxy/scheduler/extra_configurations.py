@@ -1,4 +1,4 @@
-"""The settings beside the queues, of each RM of one scheduler, and the logs that follow them."""
+"""The settings of each RM of one scheduler that are not in its queues, and the logs that follow them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEFAULTS: Final = ExtraConfig()
 
 @final
 class ExtraConfigurations:
-    """What the resource managers of one scheduler say in `extraConfig`.
+    """The settings of the resource managers of one scheduler from `extraConfig`.
 
     Only the thread that registers replaces settings; any thread may read, and log.
     """
@@ -27,14 +27,14 @@ class ExtraConfigurations:
     def __init__(self) -> None:
         self._by_rm: Mapping[str, ExtraConfig] = {}
         self._levels: dict[tuple[str, str], LogLevel] = {}
-        """The levels of loggers that were looked up, by logger and RM; begun anew with every change."""
+        """The levels of loggers that were looked up, by logger and RM; emptied with every change."""
 
     def of(self, rm_id: str) -> ExtraConfig:
         """Return the settings of an RM; the defaults for one that is not registered."""
         return self._by_rm.get(rm_id, _DEFAULTS)
 
     def replace(self, rm_id: str, settings: ExtraConfig) -> None:
-        """Take the settings of an RM, in place of all that it had."""
+        """Replace all settings of an RM."""
         self._by_rm = {**self._by_rm, rm_id: settings}
         self._levels = {}
 
@@ -47,9 +47,9 @@ class ExtraConfigurations:
             log.warning("extra configuration of RM {!r}: {}", rm_id, warning)  # noqa: PLE1205 - loguru's braces
 
     def log(self, name: str, rm_id: str = "") -> Log:
-        """Return a log at the level of its name, as one RM sets it.
+        """Return a log at the level that one RM sets for its name.
 
-        Without an RM it is for what all of them share: there the one that wants to hear most has its way.
+        A log without an RM is for what all RMs share: it has the most detailed level that one of them sets.
         """
 
         def is_logged(level: LogLevel) -> bool:

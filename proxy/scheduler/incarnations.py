@@ -1,4 +1,4 @@
-"""The partitions of a scheduler, each by a name that is never used again: no timer outlives its partition."""
+"""The partitions of a scheduler, each by a name that is used once: no timer outlives its partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Incarnations"]
 
 @final
 class Incarnations:
-    """Tells partitions what their timers are due for."""
+    """Sends timers that are due to their partitions."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -30,18 +30,18 @@ class Incarnations:
         return f"{partition_name}#{self._named}"
 
     def enter(self, incarnation: str, partition: Partition) -> None:
-        """Have a partition told from now on."""
+        """Send timers to a partition from now on."""
         self._partitions[incarnation] = partition
 
     def leave(self, partition: Partition) -> list[str]:
-        """Have a partition told no more, and return its names."""
+        """Send a partition no more timers, and return its names."""
         names = [name for name, known in list(self._partitions.items()) if known is partition]
         for name in names:
             del self._partitions[name]
         return names
 
     def fire(self, incarnation: str, action: TimerAction) -> None:
-        """Tell a partition that a timer is due; one that is gone has no use for it."""
+        """Send a timer that is due to its partition, if the partition is still there."""
         partition = self._partitions.get(incarnation)
         if partition is not None:
             with suppress(RequestError):  # It has ended meanwhile.

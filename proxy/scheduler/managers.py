@@ -1,4 +1,4 @@
-"""The resource managers that have registered: their links, and the partitions that are made for them."""
+"""The resource managers that have registered, with their links; partitions are made here, too."""
 
 from __future__ import annotations
 
@@ -44,32 +44,32 @@ class Manager:
 
     rm_id: str
     link: RmLink | None
-    """Its thread; `None` in a stepped scheduler, which delivers when it is told to."""
+    """Its thread; `None` in a stepped scheduler, whose caller delivers."""
     announce: Callable[[Announcement], None]
     flush: Callable[[], None]
     predicates: Predicates | None
     generation: Generation
-    """Which one it speaks; set by the thread that asks, read by the one that answers."""
+    """The generation of `si.v1` that it uses; set by the thread that asks, read by the one that answers."""
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     resolvers: Mapping[str, PartitionResolver] = field(default_factory=dict)
 
     def resolver(self, partition: str) -> UserResolver | None:
-        """Return what finds the groups of users in a partition, `None` if nobody is asked."""
+        """Return the resolver of the groups of users in a partition, `None` if it has none."""
         chosen = self.resolvers.get(partition)
         return None if chosen is None else chosen.resolver
 
     def announce_now(self, announcement: Announcement) -> None:
-        """Tell the RM something on behalf of no partition."""
+        """Deliver an announcement to the RM that comes from no partition."""
         self.announce(announcement)
         self.flush()
 
     def close(self) -> None:
-        """Deliver what the RM is yet to hear, then call it no more; from its callbacks, without waiting."""
+        """Deliver what is queued for the RM, then call it no more; in its callbacks, do not wait for that."""
         if self.link is not None:
             self.link.close()
 
     def cancel(self) -> None:
-        """Let the link go of an RM that could not register."""
+        """Drop the link of an RM that could not register."""
         if self.link is not None:
             self.link.cancel()
 
@@ -79,14 +79,14 @@ class Manager:
 
 
 def _nothing() -> None:
-    """Flush nothing: a stepped scheduler delivers when it is told to."""
+    """Flush nothing: the caller of a stepped scheduler delivers."""
 
 
 @final
 class Managers:
-    """The table of managers, and what makes partitions for them.
+    """The table of managers; it also makes partitions for them.
 
-    The table is replaced as a whole by the one thread that registers; others read whichever they find.
+    The thread that registers replaces the table as a whole; other threads read the old one or the new one.
     """
 
     def __init__(
@@ -168,11 +168,11 @@ class Managers:
         return Manager(rm_id, None, announcer, _nothing, predicates, generation)
 
     def enter(self, manager: Manager) -> None:
-        """Have a manager in the table, in place of the one with its id."""
+        """Put a manager into the table, in place of the one with its id."""
         self._table = {**self._table, manager.rm_id: manager}
 
     def close(self) -> None:
-        """Deliver what the RMs are still to hear, and end their links."""
+        """Deliver what is queued for the RMs, and end their links."""
         links = [manager.link for manager in self._table.values() if manager.link is not None]
         for link in links:
             link.close_nowait()
@@ -185,7 +185,7 @@ class Managers:
             self.look_again(manager)
 
     def look_again(self, manager: Manager) -> None:
-        """Have an RM's partitions look for something to do."""
+        """Have an RM's partitions schedule again."""
         for partition in manager.partitions.values():
             with suppress(RequestError):  # It has ended meanwhile.
                 self._engine.tell(partition, "on_timer", RetryAsks())
@@ -225,7 +225,7 @@ class Managers:
 
     @excludes()
     def retire(self, partition: Partition) -> None:
-        """Stop a partition that is no longer in the table; late requests hear that it has ended."""
+        """Stop a partition that is no longer in the table; late requests are refused, since it has ended."""
         for incarnation in self._incarnations.leave(partition):
             self._clock.forget(incarnation)
         self._engine.retire(partition)

@@ -1,4 +1,4 @@
-"""What a resource manager is answered where the partition that it names does not exist."""
+"""The answers to a resource manager that names a partition which does not exist."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]
 
 
 def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]) -> None:
-    """Refuse the nodes that an RM creates in a partition that does not exist; the others were never there.
+    """Refuse the nodes that an RM creates in a partition that does not exist; other nodes were never there.
 
-    What is no valid update is refused whatever there is.
+    An update that is not valid is refused in any case.
     """
     rejections = []
     for update in updates:

@@ -1,4 +1,4 @@
-"""Where a stepped scheduler keeps what it has to say until it is told to deliver."""
+"""The queue in which a stepped scheduler keeps its announcements until its caller delivers them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Outbox:
     def announcer(
         self, deliver: Callable[[Announcement], None], log: Log | None = None
     ) -> Callable[[Announcement], None]:
-        """Return what an RM's partitions announce to; the log hears of callbacks that fail."""
+        """Return the function with which an RM's partitions announce; the log gets callbacks that fail."""
         log = log or Log()
 
         def announce(announcement: Announcement) -> None:
@@ -35,7 +35,7 @@ class Outbox:
         return announce
 
     def deliver(self) -> int:
-        """Deliver everything, also what the callbacks cause meanwhile; return how much it was."""
+        """Deliver all announcements, also those that the callbacks cause; return how many there were."""
         count = 0
         while self._waiting:
             with Uninterrupted():

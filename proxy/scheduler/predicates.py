@@ -20,7 +20,7 @@ __all__ = ["CallbackPredicates", "predicates_of"]
 
 @final
 class CallbackPredicates:
-    """Ask the RM's callback, and read what it answers or raises."""
+    """Predicates that call the RM's callback; its answer or error is the result."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class CallbackPredicates:
         self._callback = callback
         self._callback_threads = callback_threads
         self._note = note
-        """Told the name of a predicate that failed, and with what."""
+        """Called with the name of a predicate that failed, and its error."""
         self._blocking = blocking
-        """While the RM judges, another thread works for the other partitions."""
+        """While the RM's predicate runs, another thread works for the other partitions."""
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Return the type and text of what the callback raises, `None` if it returns."""
@@ -42,7 +42,7 @@ class CallbackPredicates:
         with self._blocking(), self._callback_threads.predicate():
             try:
                 self._callback.predicates(args)
-            except BaseException as error:  # noqa: BLE001 - whatever the RM raises is its answer
+            except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
                 if is_fault(error):
                     self._note("predicates", error)
                 return text_of(error)
@@ -65,7 +65,7 @@ class CallbackPredicates:
         with self._blocking(), self._callback_threads.predicate():
             try:
                 answer = self._callback.preemption_predicates(args)
-            except BaseException as error:  # noqa: BLE001 - an RM that cannot judge does not agree
+            except BaseException as error:  # noqa: BLE001 - an RM whose predicate fails does not agree
                 self._note("preemption_predicates", error)
                 return None
         return answer.index if answer is not None and answer.success else None

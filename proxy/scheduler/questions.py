@@ -1,6 +1,6 @@
 """Questions: why something waits, and where something would go.
 
-A question changes nothing. It is put to the partitions it is about, which ask their applications and nodes.
+A question changes nothing. The partitions that it is about answer it; they ask their applications and nodes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class QueueAndUser(NamedTuple):
 
 
 class QuestionSide(ABC):
-    """What `Scheduler` offers to those who ask; it has the rest."""
+    """The methods of `Scheduler` that answer questions; `Scheduler` has the rest."""
 
     _cluster: Cluster
     _engine: Engine
@@ -69,12 +69,12 @@ class QuestionSide(ABC):
 
     @abstractmethod
     def _uninterrupted(self, function: Callable[[], T]) -> T:
-        """Run what an interrupt must not tear apart."""
+        """Run a function that an interrupt must not stop half-way."""
 
     def explain(
         self, application_id: str, *, rm_id: str | None = None, partition: str | None = None
     ) -> Explanation:
-        """Explain why an application waits: what stands in its way and in that of each of its asks.
+        """Explain why an application waits: what blocks it, and what blocks each of its asks.
 
         Args:
             application_id: An application that is active, or was rejected or ended within three days.
@@ -96,7 +96,7 @@ class QuestionSide(ABC):
         rm_id: str | None = None,
         partition: str | None = None,
     ) -> Explanation:
-        """Explain one ask of an application, waiting or placed: the explanation has no other.
+        """Explain one ask of an application, waiting or placed; the explanation has this ask only.
 
         Raises:
             RequestError: No such application or ask is known, or more than one application.
@@ -109,7 +109,7 @@ class QuestionSide(ABC):
     def queue_and_user(
         self, application_id: str, *, rm_id: str | None = None, partition: str | None = None
     ) -> QueueAndUser | None:
-        """Return the queue that placement put an application in, and its user; `None` if nobody has it.
+        """Return the queue that placement put an application in, and its user; `None` if it is not known.
 
         Raises:
             RequestError: There is no such partition; or a predicate asks.
@@ -126,7 +126,7 @@ class QuestionSide(ABC):
         ask: si.Allocation | None = None,
         rm_id: str | None = None,
     ) -> DryRun:
-        """Find out where a new application, or a new ask, would go if it came now; nothing comes.
+        """Find out where a new application, or a new ask, would go if it came now; nothing changes.
 
         The RM's predicates are not asked: they do not know an ask that has not been made.
 
@@ -136,7 +136,7 @@ class QuestionSide(ABC):
             rm_id: The resource manager that would send them; needed only where several have registered.
 
         Raises:
-            RequestError: Neither is given, they do not belong together, or nobody can be asked about them.
+            RequestError: Neither is given, they do not belong together, or no partition knows them.
         """
 
         def run(_: Sequence[Partition]) -> DryRun:
@@ -220,8 +220,8 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
 
 
 def queue_and_user(partitions: Sequence[Partition], application_id: str) -> QueueAndUser | None:
-    """Return where an application is and whose, `None` if none of the partitions has it."""
-    # No ask has an empty key: none is judged.
+    """Return where an application is and whose, `None` if no partition has it."""
+    # No ask has an empty key: only the application itself is explained.
     for _, known in ask_each(partitions, lambda partition: partition.reports.explain_ask(application_id, "")):
         if known is not None and known.queue_path:
             return QueueAndUser(known.queue_path, known.user.name, known.user.groups)
@@ -238,7 +238,7 @@ def dry_run(
     """Put an application, or an ask, to the partition that it would go to.
 
     Raises:
-        RequestError: Neither is given, they do not belong together, or nobody can be asked about them.
+        RequestError: Neither is given, they do not belong together, or no partition knows them.
     """
     wanted = _read_ask(manager, reader, ask) if ask is not None else None
     if application is None:

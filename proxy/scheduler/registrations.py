@@ -1,8 +1,8 @@
 """Registrations and reloads of a scheduler: each happens as a whole, or leaves everything as it was.
 
 First all that may be refused is read and made: texts, files, partitions, the link to the resource manager
-(RM). Then the tables are replaced, under one lock. Then what is not needed any more ends; whatever fails by
-then is logged, since the change has happened.
+(RM). Then the tables are replaced, under one lock. Then what is not needed any more ends; failures at this
+point are logged, since the change has happened.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ __all__ = ["Registrations"]
 
 @final
 class Registrations:
-    """Makes RMs known to one scheduler, and changes their configurations.
+    """Registers RMs with one scheduler, and changes their configurations.
 
     Args:
         cluster: Has the partitions of all RMs.
         managers: The table of the RMs.
-        extra: What they have set beside the queues.
-        resolver_maker: Makes what looks up the groups of users.
+        extra: The settings of the RMs that are not in their queues.
+        resolver_maker: Makes the resolvers of the groups of users.
         check_running: Raises `RequestError` when the scheduler has been stopped.
-        log: Where it is said who has registered, and what failed afterwards.
+        log: Gets which RM has registered, and what failed afterwards.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Registrations:
         self._check_running = check_running
         self._log = log
         self._lock = Lock("registration")
-        """One registration or reload at a time; nobody calls back while it is held."""
+        """One registration or reload at a time; no callback runs while it is held."""
 
     @excludes()
     def register(self, registration: Registration, callback: ResourceManagerCallback) -> None:
-        """Make an RM known; one that is known starts afresh.
+        """Register an RM; one that is registered already loses all it had.
 
         Raises:
             RequestError: the registration is refused, and nothing has changed.
@@ -118,7 +118,7 @@ class Registrations:
             pass
 
     def _read(self, configuration: str, extra_configuration: Mapping[str, str]) -> _Settings:
-        """Read what is beside the queues, also from files; no lock is held."""
+        """Read the settings that are not in the queues, also from files; no lock is held."""
         prefetched = self._resolver_maker.prefetch(configuration)
         return _Settings(prefetched, *parse_extra_config(extra_configuration))
 
@@ -126,24 +126,24 @@ class Registrations:
         return _Transaction(self._managers, self._extra, self._resolver_maker, settings, manager)
 
     def _abandon(self, change: _Transaction | None, joining: Manager | None) -> None:
-        """End what was made for a change that does not happen."""
+        """End the partitions and the link that were made for a change that does not happen."""
         for partition in () if change is None else change.dropped:
             self._attempt(partial(self._managers.retire, partition))
         if joining is not None:
             self._attempt(joining.cancel)
 
     def _finish(self, change: _Transaction, done: Reconfigured, leaver: Manager | None) -> None:
-        """End what a change has replaced, and say what is odd about it."""
+        """End what a change has replaced, and log its warnings."""
         for partition in done.ended:
             self._attempt(partition.shut_down)
         for partition in done.ended:
             self._attempt(partial(self._managers.retire, partition))
         if leaver is not None:
-            self._attempt(leaver.close)  # Not under the lock: its callback may be waiting for that.
+            self._attempt(leaver.close)  # Not under the lock: its callback may be waiting for it.
         self._attempt(partial(self._extra.warn, change.rm_id, done.warnings, change.settings.warnings))
 
     def _attempt(self, step: Callable[[], object]) -> None:
-        """Do one of the last steps; the next one is done whatever comes of it."""
+        """Do one of the last steps; a failure is logged, and the next step is done."""
         try:
             step()
         except ActorEndedError:
@@ -154,7 +154,7 @@ class Registrations:
 
 @contextmanager
 def _refusing(what: str) -> Iterator[None]:
-    """Say what has failed where the cluster refuses something."""
+    """Begin the error with what has failed if the cluster refuses something."""
     try:
         yield
     except LicorneError as error:
@@ -163,7 +163,7 @@ def _refusing(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What a registration or reload says beside its queues, as it was read."""
+    """The settings of a registration or reload that are not in its queues, as they were read."""
 
     prefetched: PrefetchedSettings
     extra: ExtraConfig
@@ -172,10 +172,10 @@ class _Settings:
 
 @final
 class _Transaction:
-    """One registration or reload: what makes its partitions, and enters them in the tables.
+    """One registration or reload: it makes the partitions, and enters them in the tables.
 
-    The manager has its partitions of before, if it has any. There is none where an RM that is not known is
-    to be changed, which the cluster refuses before it needs one.
+    The manager has its earlier partitions, if there are any. There is no manager for the reload of an RM that
+    is not registered: the cluster refuses it before it needs one.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class _Transaction:
         self._manager = manager
         self._resolvers: Mapping[str, PartitionResolver] | None = None
         self.dropped: list[Partition] = []
-        """Partitions that were made and are not wanted."""
+        """Partitions that were made and are not used."""
 
     @property
     def rm_id(self) -> str:
@@ -229,7 +229,7 @@ class _Transaction:
             raise
 
     def drop(self, partition: Partition) -> None:
-        """Have a partition let go when the change has been taken back."""
+        """Note a partition that must be ended when the change has been undone."""
         self.dropped.append(partition)
 
     def _known(self) -> Manager:

@@ -1,4 +1,4 @@
-"""The scheduler to embed: one object with the calls of `si.v1`, on the engine of your choice."""
+"""The embedded scheduler: one object with the calls of `si.v1`, on the engine that the program chooses."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ T = TypeVar("T")
 
 @final
 class Scheduler(Stepping, QuestionSide):
-    """A scheduler core in this process; two of them do not know of each other.
+    """A scheduler core in this process; two of them do not affect each other.
 
     With the engine `actors` it schedules by itself: calls return when the request is queued, callbacks
-    come in order on a thread of the scheduler, never on the caller's. So it does with `threads`, but there
+    come in order on a thread of the scheduler, never on the caller's. The engine `threads` does the same, but
     a call returns when the request has been carried out. With `direct`, or with `stepped=True`, nothing
-    happens by itself, and the clock is virtual: a call does what it asks before it returns, and callbacks
-    come inside `deliver`, `run_until_idle` and `advance_to`.
+    happens by itself, and the clock is virtual: a request is carried out before the call returns, and
+    callbacks come inside `deliver`, `run_until_idle` and `advance_to`.
 
     Args:
         engine: `actors`, `direct` or `threads`.
@@ -67,10 +67,10 @@ class Scheduler(Stepping, QuestionSide):
             stepped scheduler steps as many partitions at once, with the same outcome.
         share_partitions: whether several of these threads place in one partition at once, each in a leaf of
             its own; not unless asked for, since it costs pace.
-        resolver: who knows the groups of users, in place of `usergroupresolver`; asked by several threads.
-        ldap_folder: where the settings of the directory server are, for `usergroupresolver: {type: ldap}`.
+        resolver: finds the groups of users, in place of `usergroupresolver`; called by several threads.
+        ldap_folder: the settings of the directory server, for `usergroupresolver: {type: ldap}`.
         check_direction: refuse asks between actors that go up or sideways; for tests.
-        on_error: hears of each callback that raises, and of each predicate that fails rather than refuses.
+        on_error: called with each callback that raises, and each predicate that fails rather than refuses.
             Without it the first one of each kind is logged by `logging`, so that it is seen.
 
     Raises:
@@ -149,7 +149,7 @@ class Scheduler(Stepping, QuestionSide):
         configuration: str = "",
         extra_configuration: Mapping[str, str] | None = None,
     ) -> None:
-        """Register a resource manager with its queue configuration, as YAML text, and what is beside it.
+        """Register a resource manager with its queue configuration, as YAML text, and its other settings.
 
         Raises:
             RequestError: the registration is refused; the text says why, each error with its position.
@@ -164,7 +164,7 @@ class Scheduler(Stepping, QuestionSide):
         request: si.RegisterResourceManagerRequest,
         callback: ResourceManagerCallback,
     ) -> si.RegisterResourceManagerResponse:
-        """Make a resource manager known, with its queues; one that is known already starts afresh.
+        """Register a resource manager with its queues; one that is registered already loses all it had.
 
         Raises:
             RequestError: the registration is refused, and nothing has changed.
@@ -257,9 +257,9 @@ class Scheduler(Stepping, QuestionSide):
             self._tell(partition, "update_allocations", new, gone, bounds)
 
     def stop(self) -> None:
-        """End all scheduling and every thread; to stop again is to wait for the same end.
+        """End all scheduling and every thread; a second call waits for the same end.
 
-        Inside a callback it returns when nothing is scheduled any more; what the RM has yet to hear it hears.
+        Inside a callback it returns when nothing is scheduled any more; queued announcements are delivered.
 
         Raises:
             LicorneError: called from inside an actor or a predicate, which cannot end itself.
@@ -277,7 +277,7 @@ class Scheduler(Stepping, QuestionSide):
             self._clock.close()
 
     def _uninterrupted(self, function: Callable[[], T]) -> T:
-        """Run what an interrupt must not tear apart; where the scheduler is stepped, on this thread."""
+        """Run a function that an interrupt must not stop half-way; in a stepped scheduler, on this thread."""
         if not self.stepped:
             return run_uninterrupted(function)
         with Uninterrupted():
@@ -285,7 +285,7 @@ class Scheduler(Stepping, QuestionSide):
 
     def _manager(self, rm_id: str, request: str) -> Manager:
         self._check_running()
-        if self.stepped:  # Otherwise the partition is told, and has its turn after the decision.
+        if self.stepped:  # Otherwise the partition gets a message, which it handles after its decision.
             self._managers.callback_threads.refuse(f"the {request} to a stepped scheduler")
         return self._managers.get(rm_id, request)
 
@@ -299,7 +299,7 @@ class Scheduler(Stepping, QuestionSide):
     # --------------------------------------------------------------------------------------- views
 
     def snapshot(self) -> Document:
-        """Return the documents of everything, as the REST interface shows them.
+        """Return the documents of all partitions, as the REST interface shows them.
 
         Each partition is shown as of one moment, without those that end meanwhile.
 
@@ -309,9 +309,9 @@ class Scheduler(Stepping, QuestionSide):
         return self._answer_question("a snapshot", snapshot)
 
     def quarantined(self) -> tuple[Quarantined, ...]:
-        """Return the applications and nodes that broke and are no longer scheduled with, by partition.
+        """Return the applications and nodes that broke and are excluded from scheduling, by partition.
 
-        Each is our own bug: please report it. Removing the application or node lets it go.
+        Each is a bug of ours: please report it. Removing the application or node ends its quarantine.
 
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
@@ -319,7 +319,7 @@ class Scheduler(Stepping, QuestionSide):
         return self._answer_question("a question for what is quarantined", quarantined)
 
     def extra_configuration(self, rm_id: str) -> ExtraConfig:
-        """Return the settings of a resource manager that are beside its queues, as they are in effect.
+        """Return the settings of a resource manager that are not in its queues, as they are in effect.
 
         Raises:
             RequestError: no such resource manager has registered, or the scheduler has been stopped.

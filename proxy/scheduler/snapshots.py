@@ -1,4 +1,4 @@
-"""One document of everything: what a transcript writes for `snapshot`."""
+"""One document of all partitions: the output of a transcript for `snapshot`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["snapshot"]
 def snapshot(partitions: Sequence[Partition]) -> Document:
     """Return the documents of the REST interface, those of a partition under its short name.
 
-    Where several RMs have a partition of one name, each is under its full name, `[rm]default`.
+    If several RMs have a partition of one name, each is under its full name, `[rm]default`.
     """
     answers = ask_each(partitions, _shown)
     shared = Counter(short_partition_name(partition.name) for partition, _ in answers)

@@ -1,6 +1,6 @@
-"""How a stepped scheduler is driven: its cycles, its callbacks, and its virtual clock.
+"""The steps of a stepped scheduler: its cycles, its callbacks, and its virtual clock.
 
-One that runs by itself refuses what would get in its way.
+A scheduler that runs by itself refuses steps that would conflict with it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Stepping:
         return self._clock.now_ns()
 
     def deliver(self) -> int:
-        """Deliver what the scheduler has to say; return how many callbacks that took."""
+        """Deliver all announcements; return how many callbacks there were."""
         return self._stepped_outbox().deliver()
 
     def schedule(self, cycles: int | None = None) -> int:
@@ -63,7 +63,7 @@ class Stepping:
                 return results
 
     def next_deadline_ns(self) -> int | None:
-        """Return when something is due next on the virtual clock, `None` if nothing is."""
+        """Return when the next timer or check is due on the virtual clock, `None` if none is."""
         with Uninterrupted():
             due = [self._virtual().next_due_ns()]
             due += [partition.next_retry_ns() for partition in self._cluster.partitions()]
@@ -98,7 +98,7 @@ class Stepping:
                 partition.preempt_over_quota()
 
     def _step(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> int:
-        """Have each partition make a step, which an interrupt does not tear apart; return the sum."""
+        """Run a step of each partition, which an interrupt does not stop half-way; return the sum."""
         with Uninterrupted():
             return sum(self._engine.step_each(partitions, step))
 

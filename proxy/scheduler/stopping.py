@@ -1,4 +1,4 @@
-"""The end of a scheduler: it happens once, and everybody who stops it waits for it."""
+"""The end of a scheduler: it happens once, and every thread that stops it waits for it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Stopping"]
 
 @final
 class Stopping:
-    """Ends a scheduler on a thread of its own, so that who is interrupted while waiting may wait again.
+    """Ends a scheduler on a thread of its own, so that a caller whose wait is interrupted may wait again.
 
     Args:
         halt: ends the scheduling; nothing new is announced afterwards.
-        finish: waits until the resource managers have heard everything; may wait for a callback to end.
-        on_thread: there may be a thread for it; otherwise who stops first ends the scheduler.
+        finish: waits until all announcements are delivered; may wait for a callback to end.
+        on_thread: whether it may start a thread; otherwise the first caller ends the scheduler.
     """
 
     def __init__(self, halt: Callable[[], None], finish: Callable[[], None], *, on_thread: bool) -> None:
@@ -34,7 +34,7 @@ class Stopping:
         self._thread: threading.Thread | None = None
 
     def wait(self, *, inside_callback: bool) -> None:
-        """Begin, if nobody has, and wait for the end; in a callback only until nothing is scheduled any more.
+        """Begin, unless it has begun, and wait for the end; in a callback, only until scheduling has ended.
 
         Raises:
             LicorneError: something could not be ended; the next call tries again.
@@ -59,7 +59,7 @@ class Stopping:
         for step, outcome in ((self._halt, halted), (self._finish, ended)):
             try:
                 step()
-            except BaseException as error:  # noqa: BLE001 - who waits gets it
+            except BaseException as error:  # noqa: BLE001 - the threads that wait get it
                 self._halted = None
                 for each in (halted, ended):
                     if not each.done():

@@ -1,4 +1,4 @@
-"""How a command ends that cannot do what it was asked to, mostly because of what it was given."""
+"""The end of a command that fails, mostly because of bad input."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ INTERRUPTED: Final = 130
 def ends_on(
     kinds: type[Exception] | tuple[type[Exception], ...], who: str, status: int = BAD_INPUT
 ) -> Iterator[None]:
-    """End the process with a line on standard error where the body raises one of some kinds of errors.
+    """End the process with a line on standard error if the body raises an error of some kinds.
 
-    A body that is interrupted ends it with the status that says so.
+    A body that is interrupted ends the process with the status `INTERRUPTED`.
 
     Args:
-        kinds: These errors.
-        who: What the line begins with: the command, and what it was at.
+        kinds: The kinds of errors.
+        who: The beginning of the line: the command, and what it was doing.
         status: The exit status.
     """
     try:
@@ -42,7 +42,7 @@ def ends_on(
 
 
 def write_error(text: str) -> None:
-    """Write a line to standard error; where that cannot be written to, the exit status has to do."""
+    """Write a line to standard error; if that fails, the exit status is all that reports the error."""
     if sys.stderr is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""Standard output of the command line: where it cannot be written to, the process says so and ends."""
+"""Standard output of the command line: if it cannot be written to, the process reports that and ends."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _ESCAPES: Final = "licorne-escapes"
 class OutputError(Exception):
     """Standard output cannot be written to.
 
-    It is no `OSError`: libraries end the process without a word where they see that a pipe is closed.
+    It is no `OSError`: libraries end the process without a message when they find that a pipe is closed.
     """
 
 
 @final
 class _Output(io.FileIO):
-    """Standard output, which says in words why it cannot be written to.
+    """Standard output that raises a clear error if it cannot be written to.
 
-    `is_given_up` lets what is still in the buffers go nowhere.
+    With `is_given_up` set, what is still in the buffers is discarded.
     """
 
     is_given_up = False
@@ -49,12 +49,12 @@ class _Output(io.FileIO):
 
 @contextmanager
 def checked_output(who: str) -> Iterator[None]:
-    """End the process with a line on standard error where standard output cannot be written to.
+    """End the process with a line on standard error if standard output cannot be written to.
 
-    What an encoding does not have is written as JSON escapes it, so that a document stays one.
+    Characters that the encoding does not have are written as JSON escapes, so that a document stays valid.
 
     Args:
-        who: What the line begins with.
+        who: The beginning of the line.
 
     Raises:
         SystemExit: Standard output is closed, or something could not be written; or the body ends with it.
@@ -90,7 +90,7 @@ def checked_output(who: str) -> Iterator[None]:
 
 
 def write_line(text: str) -> None:
-    """Write a line to standard output; unlike `typer.echo`, it keeps to how that escapes."""
+    """Write a line to standard output; unlike `typer.echo`, it uses the escapes of that output."""
     sys.stdout.write(f"{text}\n")
 
 
@@ -102,7 +102,7 @@ def _is_file(output: TextIO) -> TypeGuard[io.TextIOWrapper]:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """Return what takes the place of characters that an encoding does not have."""
+    """Return the replacement of characters that an encoding does not have."""
     assert isinstance(error, UnicodeEncodeError), "only writing escapes: please report"
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
     codes = [units[at : at + 2].hex() for at in range(0, len(units), 2)]

@@ -16,14 +16,14 @@ _ANY_WIDTH: Final = 100_000
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with what it counts: `1 node`, `2 nodes`."""
+    """Return a number with its noun: `1 node`, `2 nodes`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def is_for_people() -> bool:
     """Return whether standard output is a terminal.
 
-    It is asked itself: variables such as `FORCE_COLOR` are meant for colours.
+    The output itself is asked: variables such as `FORCE_COLOR` are meant for colours.
     """
     return sys.stdout.isatty()
 

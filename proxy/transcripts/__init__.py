@@ -1,4 +1,4 @@
-"""Transcripts: what a resource manager said, one JSON object a line, read and replayed.
+"""Transcripts: the requests of resource managers, one JSON object a line, read and replayed.
 
 It may import `proxy.scheduler`, `proxy.si` and `proxy.files`.
 """

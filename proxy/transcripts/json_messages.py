@@ -1,4 +1,4 @@
-"""Messages of `si.v1` from JSON; what does not fit is told in words, with its place in the message."""
+"""Messages of `si.v1` from JSON; errors name what does not fit, with its place in the message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BITS: Final = {FieldDescriptor.CPPTYPE_INT32: 32, FieldDescriptor.CPPTYPE_INT64
 
 
 class MessageError(LicorneError):
-    """JSON that is no message of the kind that is wanted; the text begins with the place in it."""
+    """JSON that is no message of the wanted kind; the text begins with the place in the message."""
 
 
 def read_message(kind: type[_MessageType], body: Json) -> _MessageType:
@@ -39,7 +39,7 @@ def read_message(kind: type[_MessageType], body: Json) -> _MessageType:
     try:
         return ParseDict(body, kind())
     except (ParseError, ValueError, TypeError, AttributeError) as error:
-        # Which of these comes depends on the version of protobuf, and so do their words.
+        # Which of these is raised depends on the version of protobuf, and so does its text.
         said = next(_misfits(body, kind(), ""), " ".join(str(error).split()))
         raise MessageError(said) from error
 
@@ -49,7 +49,7 @@ def _misfits(body: Json, kind: Message, path: str) -> Iterator[str]:
     if not isinstance(body, dict):
         yield f"{path}: an object is wanted, not {body!r}"
         return
-    # Protobuf's own types name two classes of descriptors, which are of one make.
+    # Protobuf's own types name two classes of descriptors, which have the same interface.
     found = cast("Sequence[FieldDescriptor]", kind.DESCRIPTOR.fields)
     fields = {name: field for field in found for name in (field.name, field.json_name)}
     for key, value in body.items():
@@ -81,7 +81,7 @@ def _misfits_of_field(value: Json, field: FieldDescriptor, path: str) -> Iterato
 
 
 def _is_list(field: FieldDescriptor) -> bool:
-    """Return whether a field holds a list; how a descriptor says so differs between versions of protobuf."""
+    """Return whether a field holds a list; the attribute for that differs between versions of protobuf."""
     assert field.containing_type is not None, "it is a field of a message: please report"
     return hasattr(getattr(GetMessageClass(field.containing_type)(), field.name), "append")
 

@@ -1,4 +1,4 @@
-"""Say the lines of a transcript to a scheduler, for all resource managers in it."""
+"""Play the lines of a transcript to a scheduler, for all resource managers in it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlacementRefusedError(LicorneError):
 
 @dataclass(slots=True)
 class TranscriptRules:
-    """How all resource managers of a transcript behave at the moment, and what they have to confirm."""
+    """The behaviour of all resource managers of a transcript at the moment, and the releases to confirm."""
 
     is_confirming: bool = True
     denied: PredicateTable = field(default_factory=PredicateTable)
@@ -34,11 +34,11 @@ class TranscriptRules:
 
 
 class PlayedManager(ResourceManager):
-    """One resource manager of a transcript; who keeps books about it extends what it says and is told.
+    """One resource manager of a transcript; a subclass may record its requests and callbacks.
 
     Args:
         rm_id: Its id.
-        rules: How it behaves.
+        rules: Its behaviour.
     """
 
     def __init__(self, rm_id: str, rules: TranscriptRules) -> None:
@@ -46,31 +46,31 @@ class PlayedManager(ResourceManager):
         self._rules = rules
 
     def note_node_request(self, request: si.NodeRequest) -> None:
-        """Note what it is about to say of nodes."""
+        """Note a request about nodes before it is sent."""
 
     def note_application_request(self, request: si.ApplicationRequest) -> None:
-        """Note what it is about to say of applications."""
+        """Note a request about applications before it is sent."""
 
-    def note_allocation_request(self, request: si.AllocationRequest) -> list[str]:  # noqa: ARG002 - for who keeps books
-        """Note what it is about to say of asks and allocations; return the keys that are new."""
+    def note_allocation_request(self, request: si.AllocationRequest) -> list[str]:  # noqa: ARG002 - for subclasses
+        """Note a request about asks and allocations before it is sent; return the keys that are new."""
         return []
 
     def note_release(self, release: si.AllocationRelease) -> None:
-        """Note that it is about to confirm a release."""
+        """Note a release before it is confirmed."""
 
     def note_refused_request(self, keys: list[str], reason: str) -> None:
-        """Note that the scheduler did not take a request with new keys at all."""
+        """Note that the scheduler refused a request with new keys as a whole."""
 
     def note_registration(self) -> None:
-        """Note that it has registered again: all it had is gone."""
+        """Note that the resource manager has registered again, and lost all it had."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
-        """Refuse what the transcript says is refused."""
+        """Refuse the placements that the transcript refuses."""
         if self._rules.denied.denies(args.allocationKey, args.nodeID):
             raise PlacementRefusedError(f"predicates denied {args.allocationKey} on {args.nodeID}")
 
     def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse:
-        """Fail for what the transcript refuses; anything else needs no victim beyond the first ones."""
+        """Fail for placements that the transcript refuses; all others need only the first victims."""
         is_denied = self._rules.denied.denies(args.allocationKey, args.nodeID)
         return si.PreemptionPredicatesResponse(success=not is_denied, index=args.startIndex)
 
@@ -89,9 +89,9 @@ class TranscriptPlayer:
 
     Args:
         api: The scheduler.
-        manager_of: Makes the resource manager of an id, which behaves by the given rules.
-        configuration: The queue YAML that takes the place of that of every registration, `None` for none.
-        callback_of: What of a resource manager the scheduler calls; by default itself.
+        manager_of: Makes the resource manager of an id, which follows the given rules.
+        configuration: The queue YAML that replaces that of every registration; `None` keeps those.
+        callback_of: Returns the callback of a resource manager; by default the manager itself.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class TranscriptPlayer:
         self._managers: dict[str, PlayedManager] = {}
 
     def play(self, line: Line) -> None:
-        """Say one line; those that say nothing to the scheduler are left to who plays.
+        """Play one line; a line that is no request is left to the caller.
 
         Raises:
             LicorneError: The scheduler refuses it.
@@ -147,11 +147,11 @@ class TranscriptPlayer:
         self._api.update_allocation(si.AllocationRequest(releases=releases, rmID=manager.rm_id))
 
     def _manager(self, rm_id: str) -> PlayedManager:
-        """Return a resource manager; of one that is not registered nobody keeps books."""
+        """Return a resource manager; one that is not registered records nothing."""
         return self._managers.get(rm_id) or PlayedManager(rm_id, self._rules)
 
     def _register(self, request: si.RegisterResourceManagerRequest) -> None:
-        """Register a resource manager; one that is known has lost everything then."""
+        """Register a resource manager; one that is registered already loses all it had."""
         if self._configuration is not None:
             replaced = si.RegisterResourceManagerRequest()
             replaced.CopyFrom(request)

@@ -1,4 +1,4 @@
-"""Replay a transcript: what a resource manager said, line by line, and what the scheduler does.
+"""Replay a transcript: the requests of a resource manager, line by line, and what the scheduler does.
 
 The format is in `docs/transcripts.md`. The whole transcript is read before the first line takes effect,
 so that a malformed one changes nothing.
@@ -36,7 +36,7 @@ _SECOND_NS: Final = 1_000_000_000
 
 @final
 class _RecordingManager(PlayedManager):
-    """An RM that writes down all it hears, and confirms releases if it is told to."""
+    """An RM that writes all its callbacks to the output, and confirms releases if the transcript says so."""
 
     def __init__(self, rm_id: str, rules: TranscriptRules, write: Callable[[str, Json], None]) -> None:
         super().__init__(rm_id, rules)
@@ -68,7 +68,7 @@ class Replay:
     Args:
         scheduler: A stepped one, on which nothing has happened.
         write_line: Takes the output.
-        configuration: The queue YAML that takes the place of that of every registration, `None` for none.
+        configuration: The queue YAML that replaces that of every registration; `None` keeps those.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ def replay(
         source: Its name, for messages.
         engine: The name of the engine.
         write_line: Takes the output.
-        resolver: Who is asked for groups, instead of whom the transcript configures.
+        resolver: Finds the groups of users, instead of the resolver that the transcript configures.
         threads: How many threads the engine `threads` has; one unless said otherwise.
 
     Raises:

@@ -31,12 +31,12 @@ _OTHERS: Final = ("schedule", "advance", "confirm", "predicates", "snapshot")
 
 
 class TranscriptError(LicorneError):
-    """A line that is no line of a transcript; the text begins with `source:line`."""
+    """A line that is not valid in a transcript; the text begins with `source:line`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredicateTable:
-    """What the RM's predicates refuse."""
+    """The placements that the RM's predicates refuse."""
 
     denied: frozenset[tuple[str, str]] = frozenset()
     denies_all: bool = False
@@ -48,7 +48,7 @@ class PredicateTable:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its verb, and what it means by it, checked."""
+    """One line: its verb and its body, checked."""
 
     source: str
     number: int
