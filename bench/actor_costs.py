@@ -89,7 +89,7 @@ def show_calls() -> None:
     with Dispatcher(workers=0) as dispatcher:
         names = {"leaf": dispatcher.start(Leaf), "dispatcher": dispatcher}
         show(
-            "ask by mail (behind a tell), both handled",
+            "queued ask (behind a tell), both handled",
             "leaf.send(Leaf.echo, 1); leaf.call(Leaf.echo, 1)",
             names,
         )

@@ -1,4 +1,4 @@
-"""A read/write lock as it is usually written on a condition: what ours, checked, is held against."""
+"""A read/write lock as it is usually written on a condition: our checked one is compared with it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ConditionRWLock:
             self._readers += 1
 
     def release_read(self) -> None:
-        """Let go of the lock for reading."""
+        """Release the lock for reading."""
         with self._changed:
             self._readers -= 1
             if not self._readers:
@@ -58,7 +58,7 @@ class ConditionRWLock:
             self._writes = True
 
     def release_write(self) -> None:
-        """Let go of the lock for writing."""
+        """Release the lock for writing."""
         with self._changed:
             self._writes = False
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""One figure with what is wanted of it, and the tables that show such figures."""
+"""A figure with its target, and the tables of such figures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Figure:
 
 
 def figures_table(title: str, figures: Iterable[Figure]) -> Table:
-    """Return figures as a table: green what is as wanted, red what is not."""
+    """Return figures as a table: green if the target is met, red if not."""
     table = Table(title=title, title_justify="left")
     table.add_column("what")
     table.add_column("figure", justify="right")
@@ -54,6 +54,6 @@ def figures_table(title: str, figures: Iterable[Figure]) -> Table:
     return table
 
 
-def verdict(value: float, as_wanted: bool, *, digits: int = 0) -> Text:  # noqa: FBT001 - the judgement
+def verdict(value: float, as_wanted: bool, *, digits: int = 0) -> Text:  # noqa: FBT001 - the one thing it is about
     """Return a number in the colour that says whether it is as wanted."""
     return Text(f"{value:,.{digits}f}", style="green" if as_wanted else "red")

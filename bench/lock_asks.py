@@ -45,7 +45,7 @@ class _Asker(PooledActor):
 def checked_asks(
     clock_seconds: Callable[[], float], *, times: int = 200, rounds: int = 60
 ) -> tuple[Figure, ...]:
-    """Return what checking adds to an ask of an idle actor, and to one that stands behind a message.
+    """Return what checking adds to an ask of an idle actor, and to one that waits behind a message.
 
     An idle actor is asked by a thread that runs none, and by another actor, as in a scheduler nearly all are.
     """
@@ -82,11 +82,11 @@ class _Fastest:
 
     @property
     def microseconds(self) -> dict[str, float]:
-        """How long an ask takes each way; by mail without the message that it stands behind."""
+        """How long an ask takes each way; queued, without the message that it waits behind."""
         return {
             "of an idle actor": self._idle,
             "of an idle actor by another one": self._by_actor,
-            "by mail": self._behind - self._tell,
+            "queued": self._behind - self._tell,
         }
 
     def measure(self) -> None:

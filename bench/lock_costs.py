@@ -58,7 +58,7 @@ class _Kind:
     level: lockcheck.Level
     make: Callable[[], AbstractContextManager[object]]
     limits: tuple[tuple[str, float | None], ...]
-    """What it is held against, and the ratio that is wanted at most."""
+    """The kind it is compared with, and the largest ratio that is wanted."""
 
 
 @final
@@ -125,7 +125,7 @@ def measure_lock_costs(
         rounds: How many rounds each kind has; the fastest counts.
 
     Returns:
-        The costs of each kind, each base before what is held against it.
+        The costs of each kind, each base before what is compared with it.
     """
     kinds = _kinds()
     seconds = _fastest(kinds, clock_seconds, times, rounds)

@@ -65,7 +65,7 @@ def _traced_bytes() -> int:
 
 @contextmanager
 def _tracing() -> Iterator[None]:
-    """Count the bytes that are asked for, if nobody does yet."""
+    """Trace memory allocations, unless they are traced already."""
     was_on = tracemalloc.is_tracing()
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Hold figures of `licorne bench --json` against what is wanted: `python bench/targets.py figures.json`.
+"""Compare figures of `licorne bench --json` with their targets: `python bench/targets.py figures.json`.
 
 What is quoted was not measured by this program. The recorded core ran on one quiet machine whose light was
 about 40,000 allocations per second; figures of another machine stand beside it for orientation alone.

@@ -1,7 +1,7 @@
-"""What several scheduling threads bring in one partition of the engine `threads`.
+"""The gain from several scheduling threads in one partition of the engine `threads`.
 
-The pace of several threads is told as a multiple of that of one, in two cases: with a resource manager that
-takes two milliseconds to judge each ask, and with one without predicates, whose partition threads share.
+The pace of several threads is given as a multiple of that of one, in two cases: with a resource manager whose
+predicate takes two milliseconds, and with one without predicates, whose partition threads share.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ThreadPace:
 
 
 class _Manager(ResourceManager):
-    """Takes what it is told, and lets others wait for it."""
+    """Counts its callbacks, and lets a thread wait for them."""
 
     def __init__(self, applications: int, asks: int) -> None:
         self.ready = threading.Event()
@@ -57,7 +57,7 @@ class _Manager(ResourceManager):
 
 
 class _SlowManager(_Manager):
-    """Agrees to all, after a while."""
+    """Agrees to every placement, after a while."""
 
     def __init__(self, sleep_seconds: Callable[[float], None], asks: int) -> None:
         super().__init__(1, asks)
@@ -75,7 +75,7 @@ def measure_predicate_pace(
     counts: Sequence[int] = (1, 2, 4),
     asks: int = 300,
 ) -> tuple[ThreadPace, ...]:
-    """Place asks that are judged slowly on as many threads as each count says, the first of which is one.
+    """Place asks with a slow predicate on as many threads as each count says; the first count is one.
 
     Raises:
         BenchError: they are not placed in a minute.

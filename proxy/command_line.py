@@ -64,9 +64,7 @@ def lockcheck(context: typer.Context) -> None:
     from ..lockcheck.commands.command import main as run
 
     if sys.__stdout__ is not None:
-        sys.stdout = (
-            sys.__stdout__
-        )  # The program that it runs has the standard output that it would have alone.
+        sys.stdout = sys.__stdout__  # The program that it runs uses its own standard output.
     raise typer.Exit(run(context.args, "licorne lockcheck"))
 
 

@@ -1,4 +1,4 @@
-"""How a scheduler is brought to work: some run by themselves, one must be stepped."""
+"""Drivers of the schedulers that are measured: some schedulers run by themselves, one must be stepped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEP_INTERVAL_SECONDS: Final = 0.1
 
 
 class SteppedAPI(SchedulerAPI, Protocol):
-    """A scheduler that does nothing until it is told to."""
+    """A scheduler that does nothing until its caller steps it."""
 
     def run_until_idle(self) -> object:
         """Do all that can be done now; callbacks come from inside this call."""
@@ -40,7 +40,7 @@ class BenchDriver(Protocol):
         """
 
     def pause(self, seconds: float) -> None:
-        """Let that much time pass in which nothing is asked of the scheduler."""
+        """Let that much time pass without requests to the scheduler."""
 
 
 @final

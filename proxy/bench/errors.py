@@ -1,4 +1,4 @@
-"""What can go wrong with a benchmark run."""
+"""The errors of a benchmark run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of one workload gives: plain frozen values that travel as JSON from process to process."""
+"""The figures of a run of one workload: plain frozen values that one process sends to another as JSON."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Figures:
     engine: EngineKind
     light_before_per_second: float | None
     light_after_per_second: float | None
-    """`None` where what the light is made of is not installed."""
+    """`None` if the extra that the light needs is not installed."""
     measurement: Measurement
     threads: int | None = None
     """How many threads the engine had, if it was said."""

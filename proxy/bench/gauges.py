@@ -1,4 +1,4 @@
-"""The instruments that are read: clocks, and the memory of this process.
+"""The gauges of a measurement: clocks, and the memory of this process.
 
 They are handed in, so that the measuring code can be tested without time or memory of its own.
 """
@@ -40,7 +40,7 @@ def peak_bytes() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """What the measuring code reads; by default the real thing."""
+    """The gauges that the measuring code reads; by default the real ones."""
 
     clock_seconds: Callable[[], float] = time.perf_counter
     cpu_seconds: Callable[[], float] = time.process_time

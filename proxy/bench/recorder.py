@@ -1,8 +1,8 @@
-"""The resource manager of the bench: it counts what it is told, and notes when.
+"""The resource manager of the bench: it counts callbacks and their times.
 
-The scheduler calls it on a thread of its own or inside the caller's call, depending on the engine; whoever
-measures waits for a goal. What must not happen in a bench (a rejection, an allocation taken away) is kept as
-the first problem, and raised where the goal is waited for: an exception in a callback would only reach a log.
+The scheduler calls it on a thread of its own or inside the caller's call, depending on the engine; the
+measuring thread waits for a goal. The first event that must not happen in a bench (a rejection, an allocation
+taken away) is kept and raised in the wait for the goal: an exception in a callback would only be logged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Goal", "Recorder"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """How much the resource manager must have been told, counted from its registration."""
+    """The number of callbacks that the resource manager must have had since its registration."""
 
     nodes: int = 0
     applications: int = 0
@@ -84,10 +84,10 @@ class Recorder(ResourceManager):
                 self._note(f"node {rejected.nodeID} was rejected: {rejected.reason}")
             self._notify()
 
-    # ---------------------------------------------------------------------- what who measures asks
+    # --------------------------------------------------------------- what the measuring code calls
 
     def has_reached(self, goal: Goal) -> bool:
-        """Return whether at least all of the goal has been told.
+        """Return whether the counts are at least those of the goal.
 
         Raises:
             BenchError: something happened that makes the run worthless.
@@ -108,7 +108,7 @@ class Recorder(ResourceManager):
             return reached
 
     def progress(self) -> Goal:
-        """Return what has been told so far."""
+        """Return the counts so far."""
         with self._changed:
             return Goal(
                 nodes=self._nodes,

@@ -1,5 +1,5 @@
 """Explanations and dry runs for people and programs: their sentences and their documents.
 
-It plays an input up to a moment and writes down what the scheduler answers then. It may import
+It plays an input up to a moment and writes the answers of the scheduler. It may import
 `proxy.simulation`, `proxy.transcripts`, `proxy.scheduler` and the rooms below.
 """

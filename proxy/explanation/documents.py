@@ -55,7 +55,7 @@ def document_of(explanation: Explanation, where: Where) -> Document:
 
 
 def rule_document(rule: RuleOutcome, where: Where) -> Document:
-    """Return the document of what a placement rule said."""
+    """Return the document of a placement rule's answer."""
     place = place_of(rule.position, where)
     return {"number": rule.number, "rule": rule.rule, "why": rule.why, "position": place or None}
 
@@ -77,7 +77,7 @@ def blocker_document(blocker: Blocker, where: Where, now_ns: int) -> Document:
 
 
 def nodes_document(nodes: NodeSummary) -> Document:
-    """Return the document of what the nodes say."""
+    """Return the document of the nodes' answers."""
     nearest: Document | None = None
     if nodes.nearest is not None:
         lacks = quantities_shown({lack.name: lack.missing for lack in nodes.nearest.lacks})

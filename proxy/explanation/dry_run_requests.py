@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["new_application", "new_ask"]
 
 _NAME: Final = "dry-run"
-"""What a new application and a new ask are called."""
+"""The name of a new application and of a new ask."""
 
 
 def new_application(

@@ -1,6 +1,6 @@
-"""An input played up to a moment: a scheduler that stands still, to be asked.
+"""An input played up to a moment: a stopped scheduler that answers questions.
 
-A transcript is replayed, cycle by cycle as it says. Every other input is simulated.
+A transcript is replayed with the cycles that it prescribes. Every other input is simulated.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _FIRST_PARTITION: Final = "partitions[0]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayOptions:
-    """What is played, and up to when.
+    """The input to play, and the moment to stop at.
 
     Attributes:
         input: The file with the work, and how it is read.
-        config_path: The queues that take the place of those of the input; `None` for these.
-        users_path: Users with their groups, asked instead of who is configured; `None` for these.
-        engine: What the scheduler runs on.
-        threads: How many threads that has; `None` for one.
+        config_path: The queues that replace those of the input; `None` keeps those.
+        users_path: Users with their groups, in place of the configured resolvers; `None` keeps those.
+        engine: The engine of the scheduler.
+        threads: How many threads the engine has; `None` for one.
         at_ns: The moment to stop at, from the start; `None` for the end.
         after_line: The line of a transcript to stop after; `None` for the last.
     """
@@ -149,7 +149,7 @@ class _Replayed:
         return PlayedInput(scheduler, elapsed_ns, played, self._where)
 
     def _part(self, line: Line) -> tuple[bool, Line | None]:
-        """Return whether a line ends before the moment does, and what of it is to be played."""
+        """Return whether a line ends by the moment, and the part of it to play."""
         at_ns = self._options.at_ns
         if at_ns is None or line.verb != "advance":
             return True, line
@@ -195,12 +195,12 @@ def _simulated(options: PlayOptions, core: SchedulerCore, given: GivenQueues | N
 
 
 def _place_finder(options: PlayOptions) -> Where:
-    """Return what finds a setting: in the given configuration, or in the scenario that it was made from."""
+    """Return the function that finds a setting: in the given configuration, or in its scenario."""
     path = options.input.path
     if options.config_path is not None:
         return lambda position: f"{options.config_path}:{position.line}:{position.column}"
     if kind_of_input(path) is not InputKind.SCENARIO:
-        return lambda _: ""  # The queues were made up for a trace: they stand nowhere.
+        return lambda _: ""  # The queues were generated for a trace: they are in no file.
     positions = read_located_yaml(path).positions
 
     def find(position: Position) -> str:

@@ -67,14 +67,14 @@ def _headline(explanation: Explanation) -> str:
 
 
 def rule_lines(rules: Sequence[RuleOutcome], where: Where) -> Iterator[TextLine]:
-    """Write what each placement rule said."""
+    """Write the answer of each placement rule."""
     for rule in rules:
         place = place_of(rule.position, where)
         yield TextLine(f"rule {rule.number} {rule.rule}: {rule.why}" + (f" ({place})" if place else ""), 1)
 
 
 def blocker_lines(blockers: Iterable[Blocker], where: Where, now_ns: int, depth: int) -> Iterator[TextLine]:
-    """Write what stands in the way, with the numbers and what would have to change."""
+    """Write what blocks, with the numbers and what would have to change."""
     for blocker in blockers:
         place = ""
         if not blocker.lacks and blocker.position is not None:
@@ -87,7 +87,7 @@ def blocker_lines(blockers: Iterable[Blocker], where: Where, now_ns: int, depth:
 
 
 def node_lines(nodes: NodeSummary, depth: int) -> Iterator[TextLine]:
-    """Write what the nodes say."""
+    """Write the answers of the nodes."""
     for tally in nodes.tallies:
         yield TextLine(f"nodes: {tally_line(tally, nodes)}", depth)
     if nodes.with_room:

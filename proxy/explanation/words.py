@@ -1,4 +1,4 @@
-"""A blocker in words: what stands in the way, each number with its place, and what would have to change."""
+"""A blocker as sentences: what blocks, each number with its place, and what would have to change."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = [
 ]
 
 Where: TypeAlias = "Callable[[Position], str]"
-"""Tells where a position of the configuration is to be found; the empty text for nowhere."""
+"""Returns where a position of the configuration is in a file; the empty text if it is in none."""
 
 
 def place_of(position: Position | None, where: Where) -> str:
-    """Return where a setting stands; the empty text for one that stands nowhere."""
+    """Return the place of a setting; the empty text for one that is in no file."""
     return where(position) if position is not None else ""
 
 
 def what_blocks(blocker: Blocker, now_ns: int) -> str:
-    """Say in one line what stands in the way."""
+    """Return one line that says what blocks."""
     detail = f": {blocker.detail}" if blocker.detail else ""
     until = "" if blocker.until_ns is None else f" (until {_in_time(blocker.until_ns - now_ns)})"
     return f"{_sentence(blocker)}{detail}{until}"
@@ -68,7 +68,7 @@ def _sentence(blocker: Blocker) -> str:
 
 
 def lack_line(lack: Lack, where: Where) -> str:
-    """Say what was asked, what is left, the limit and where that stands."""
+    """Return what was asked, what is left, the limit and its place."""
     place = place_of(lack.position, where)
     name = lack.name
     line = (
@@ -82,7 +82,7 @@ def lack_line(lack: Lack, where: Where) -> str:
 
 
 def changes_of(blocker: Blocker, now_ns: int) -> tuple[str, ...]:
-    """Say what would have to change, one sentence for each quantity or one for the blocker."""
+    """Return what would have to change, one sentence for each quantity or one for the blocker."""
     return tuple(_changes(blocker, now_ns))
 
 
@@ -158,7 +158,7 @@ def _in_time(duration_ns: int) -> str:
 
 
 def tally_line(tally: NodeTally, summary: NodeSummary) -> str:
-    """Say how many nodes refuse for one reason."""
+    """Return how many nodes refuse for one reason."""
     types = ", ".join(f"{name} on {count}" for name, count in tally.types)
     more = "" if tally.nodes <= len(tally.examples) else ", ..."
     held = f", held for {', '.join(tally.reserved_for)}" if tally.reserved_for else ""
@@ -168,13 +168,13 @@ def tally_line(tally: NodeTally, summary: NodeSummary) -> str:
 
 
 def miss_line(miss: NearMiss) -> str:
-    """Say which node lacks least, and what."""
+    """Return which node lacks least, and what it lacks."""
     lacks = ", ".join(f"{lack.name} {quantity_text(lack.name, lack.missing)}" for lack in miss.lacks)
     return f"nearest: {miss.node_id} lacks {lacks}"
 
 
 def place_line(place: Place, where: Where) -> str:
-    """Say where something stands in an order, and behind whom."""
+    """Return the place of something in an order, and what is ahead of it."""
     behind = ""
     if place.ahead:
         rest = place.number - 1 - len(place.ahead)

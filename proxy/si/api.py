@@ -1,7 +1,7 @@
-"""The scheduler interface in one process: what a resource manager calls, and what it is called with.
+"""The scheduler interface in one process: the calls of a resource manager, and its callbacks.
 
 The messages are those of `si.v1`. A resource manager registers with a `SchedulerAPI` and hands over its
-`ResourceManagerCallback`; who wants to write only the callbacks that matter extends `ResourceManager`.
+`ResourceManagerCallback`; a program that needs only some callbacks extends `ResourceManager`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SchedulerAPI(Protocol):
     def register_resource_manager(
         self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> si.RegisterResourceManagerResponse:
-        """Make a resource manager known, with its queues; one that is known already starts afresh."""
+        """Register a resource manager with its queues; one that is registered already loses all it had."""
         ...
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
@@ -46,7 +46,7 @@ class SchedulerAPI(Protocol):
         ...
 
     def stop(self) -> None:
-        """End all scheduling; to stop twice is to stop once."""
+        """End all scheduling; a second call does nothing more."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Read the requests of resource managers: from `si.v1` to the messages of the model.
 
-Partition names become full names on the way. What the older generation says and nobody acts upon is refused,
-see `older_generation`; nothing is returned of a request that has such a field. Nothing in a result refers to
-the request: the caller may reuse it.
+Partition names become full names on the way. Fields of the older generation that are not supported are
+refused, see `older_generation`; nothing is returned of a request that has such a field. Nothing in a result
+refers to the request: the caller may reuse it.
 
 Fields are read by name alone, so messages of another program's copy of `si.v1` are as good as our own.
 """
@@ -74,7 +74,7 @@ def releases(request: si.AllocationRequest) -> tuple[Release, ...]:
     A `UUID` is as good as the `allocationKey`, which is what it was given as.
 
     Raises:
-        RequestError: The request has a field of the older generation that nobody acts upon.
+        RequestError: The request has a field of the older generation that is not supported.
     """
     refuse_older_allocations(request)
     rm_id = request.rmID
@@ -152,7 +152,7 @@ class RequestReader:
         Asks of the older generation come first; how long they may run is in `execution_limits`.
 
         Raises:
-            RequestError: The request has a field of the older generation that nobody acts upon.
+            RequestError: The request has a field of the older generation that is not supported.
         """
         refuse_older_allocations(request)
         rm_id = request.rmID

@@ -1,7 +1,7 @@
-"""For whom work counts: what becomes of the asks of an application, for its queue, user and groups.
+"""Accounts: the counts of the asks of each application, for its queue, user and groups.
 
-Where an application is, and whose, is known once the scheduler has placed it. Until then what it has is
-counted apart; an application that is never placed counts as what it asked for.
+The owner of an application is known once the scheduler has placed it. Until then its work is counted
+separately; an application that is never placed counts for the owner that it asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Account", "Accounts", "Owner", "Remarks", "Tally"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Whose work something is: the queue that it is in, the user, and the groups of the user."""
+    """The owner of work: the queue that it is in, the user, and the groups of the user."""
 
     queue: str
     user: str
@@ -55,7 +55,7 @@ class Tally:
     used: dict[str, StepFunction] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
-        """Count all that another one has counted too; that one keeps what it has."""
+        """Add the counts of another tally, which does not change."""
         self.submitted += other.submitted
         self.placed += other.placed
         self.waiting += other.waiting
@@ -90,14 +90,14 @@ class Accounts:
         """Open the account of an application that is submitted, and return it.
 
         Args:
-            asked: The queue that it asks for, and whose it says it is.
+            asked: The queue, user and groups that it asks for.
         """
         account = Account(asked)
         self._open[id(account)] = account
         return account
 
     def assigned(self, account: Account, owner: Owner) -> None:
-        """Count an application from now on, and what it has had, for the owner that it was found to have."""
+        """Count an application, with what it has had until now, for the owner that the scheduler found."""
         if account.is_assigned:
             return
         shared = self._tallies.setdefault(owner, Tally())
@@ -117,12 +117,12 @@ class Accounts:
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """What the scheduler said that is to be told, each text with how often it was said.
+    """Texts of the scheduler for the report, each with its count.
 
     Attributes:
         rejections: Why work was rejected.
         refusals: Why requests and nodes were refused as a whole.
-        surprises: What does not fit the books: a bug of somebody.
+        surprises: Callbacks that do not fit the record: a sign of a bug.
     """
 
     rejections: Counter[str] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""Keep what goes wrong inside a callback, to raise it where somebody hears it."""
+"""A guard that keeps the errors of a callback, to raise them where the simulation handles them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["CallbackGuard"]
 class CallbackGuard(ResourceManager):
     """A callback around another one.
 
-    A scheduler logs what a callback raises and goes on, as it must with the errors of others. In a
-    simulation both sides are ours, and an error of ours must end it. What the predicates raise is an
-    answer, and passes through.
+    A scheduler logs the errors of a callback and goes on, as it must with errors of other programs. In a
+    simulation both sides are ours, and an error must end it. The errors of predicates are answers, and are
+    passed on.
     """
 
     def __init__(self, inner: ResourceManager) -> None:
@@ -28,7 +28,7 @@ class CallbackGuard(ResourceManager):
         self._failure: Exception | None = None
 
     def raise_failure(self) -> None:
-        """Raise what went wrong in a callback since the last time, if something did."""
+        """Raise the first error of a callback since the last call, if there was one."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -59,5 +59,5 @@ class CallbackGuard(ResourceManager):
         """Call, and keep the first failure."""
         try:
             call()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised later
+        except Exception as error:  # noqa: BLE001 - it is raised later
             self._failure = self._failure or error

@@ -1,4 +1,4 @@
-"""What a simulation asks of a scheduler core, and of the side that drives it."""
+"""The interfaces of the two sides of a simulation: a scheduler core, and the resource managers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Core", "Traffic"]
 
 
 class Core(Protocol):
-    """A scheduler on a virtual clock that nobody but its caller moves.
+    """A scheduler on a virtual clock that only its caller moves.
 
     Everything happens on the calling thread: the callbacks of resource managers arrive inside the API's
     methods, `run_until_idle` and `advance_to`. Only predicates may be asked by several threads at once, if it
@@ -21,11 +21,11 @@ class Core(Protocol):
 
     @property
     def api(self) -> SchedulerAPI:
-        """The door for resource managers."""
+        """The interface for resource managers."""
         ...
 
     def now_ns(self) -> int:
-        """Return the virtual time; where it starts is the core's business."""
+        """Return the virtual time; each core chooses where it starts."""
         ...
 
     def run_until_idle(self) -> int:
@@ -71,15 +71,15 @@ class Traffic(Protocol):
         ...
 
     def deliver(self, now_ns: int) -> None:
-        """Let happen what is due; what it makes to send is kept for `send`."""
+        """Process the events that are due; the requests that follow are kept for `send`."""
         ...
 
     def has_to_send(self) -> bool:
-        """Return whether something is kept for the core."""
+        """Return whether there are requests for `send`."""
         ...
 
     def send(self) -> None:
-        """Tell the core what was kept; callbacks may come from inside and keep more."""
+        """Send the requests that were kept; callbacks may come from inside and add more."""
         ...
 
     def is_anything_open(self) -> bool:

@@ -1,4 +1,4 @@
-"""Drive a simulation: jump from moment to moment of virtual time, and let the core come to rest at each.
+"""Drive a simulation: jump from moment to moment of virtual time, and run the core until idle at each.
 
 A moment is an event of the traffic (something is submitted or ends) or a deadline of the core (a timer of
 its own). When the traffic has no events left, the simulation goes on for as long as the core's timers
@@ -35,19 +35,19 @@ class SimulationError(LicorneError):
 
 
 class Progress(Protocol):
-    """Who is told how far a simulation is."""
+    """Gets the progress of a simulation."""
 
     def advanced(self, done: int, total: int, now_ns: int) -> None:
-        """Take the state of affairs; called once for each moment."""
+        """Take the progress; called once for each moment."""
         ...
 
 
 @final
 class NoProgress:
-    """Tell nobody."""
+    """Discards the progress."""
 
     def advanced(self, done: int, total: int, now_ns: int) -> None:
-        """Let it pass."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class Driver:
     """One run of a simulation.
 
     Args:
-        core: The scheduler; its clock may stand anywhere.
+        core: The scheduler; its clock may have any time.
         traffic: The side of the resource managers.
-        books: What the traffic writes into.
-        progress: Who is told.
+        record: The record that the traffic writes.
+        progress: Gets the progress.
         stopwatch: Real time in seconds, from any start.
-        is_interrupted: Tells whether to stop before the next moment.
+        is_interrupted: Returns whether to stop before the next moment.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Driver:
         return RunResult(self._decisions, self._stopwatch() - started)
 
     def _visit(self, moment_ns: int) -> None:
-        """Go to a moment, let happen what is due, and let everything come to rest."""
+        """Go to a moment, process what is due, and run until idle."""
         before_ns = self._core.now_ns()
         self._core.advance_to(self._origin_ns + moment_ns)
         if self._core.now_ns() > before_ns:
@@ -126,7 +126,7 @@ class Driver:
         self._run_until_idle()
 
     def _run_until_idle(self) -> None:
-        """Let core and traffic answer each other until neither has anything to say."""
+        """Let core and traffic answer each other until neither has anything to send."""
         while True:
             self._rounds_at_this_moment += 1
             assert self._rounds_at_this_moment < _ROUNDS_AT_ONE_MOMENT_MAX, (

@@ -1,4 +1,4 @@
-"""What a simulated resource manager has to do and when: submissions, known from the start, and ends."""
+"""The event queue of a simulated resource manager: submissions, known from the start, and ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["EventQueue"]
 
 @final
 class EventQueue:
-    """The agenda of one workload; equal times keep the order of the workload, and of the placements."""
+    """The events of one workload; equal times keep the order of the workload, and of the placements."""
 
     def __init__(self, workload: Workload) -> None:
         self._submissions = _submissions(workload)
@@ -23,7 +23,7 @@ class EventQueue:
         self._serial = count()
 
     def next_ns(self) -> int | None:
-        """Return when the next thing is due, `None` if there is nothing."""
+        """Return when the next event is due, `None` if there is none."""
         moments_ns = [self._ends[0][0]] if self._ends else []
         if self._submissions_done < len(self._submissions):
             moments_ns.append(self._submissions[self._submissions_done][0])

@@ -1,4 +1,4 @@
-"""A queue configuration that is given beside the input: whether it fits is known before anything runs."""
+"""A queue configuration that is given besides the input; it is checked before anything runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GivenQueues:
     config: SchedulerConfig
 
     def check_partitions(self, wanted: Collection[str] = (PARTITION,)) -> None:
-        """Refuse a configuration with none of the partitions that nodes come to.
+        """Refuse a configuration that has none of the partitions of the nodes.
 
         Args:
             wanted: These partitions; by default the one of all workloads that are no transcripts.
@@ -50,7 +50,7 @@ class GivenQueues:
             raise InputError(self.path, f"{message}{known}{did_you_mean(name, there)}")
 
     def notes(self, node_types: Collection[str]) -> tuple[InputNote, ...]:
-        """Return what is allowed and probably not meant, given what the nodes have."""
+        """Return warnings: what is allowed and probably a mistake, given the resources of the nodes."""
         warnings = inspect(self.text, str(self.path), node_types=node_types).warnings
         return tuple(InputNote(1, str(warning)) for warning in warnings)
 
@@ -60,7 +60,7 @@ def read_queues(path: Path) -> GivenQueues:
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: It is no configuration; all that is wrong is told.
+        ConfigurationError: It is no configuration; the error has all problems.
     """
     text = read_text(path)
     return GivenQueues(path, text, load(text, source=str(path)))
@@ -72,7 +72,7 @@ def node_types_in(lines: Iterable[Line]) -> set[str]:
 
 
 def partitions_in(lines: Iterable[Line]) -> set[str]:
-    """Return the partitions that the nodes of a transcript come to."""
+    """Return the partitions of the nodes of a transcript."""
     return {
         short_partition_name(node.attributes.get(NODE_PARTITION, "") or PARTITION) for node in _nodes(lines)
     }

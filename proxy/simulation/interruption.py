@@ -1,4 +1,4 @@
-"""Ctrl-C during a simulation: it stops at the next moment, with books that agree; a second one ends it."""
+"""Ctrl-C during a simulation: it stops at the next moment, with a consistent record; a second one ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["interruption_noted", "never"]
 
 
 def never() -> bool:
-    """Return false: nobody interrupts."""
+    """Return false: there is no interrupt."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""What is kept to be told to the scheduler, and the telling of it."""
+"""Requests of a resource manager that are kept until they are sent to the scheduler."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class PendingRequests:
         self._asks.append(ask)
 
     def add_release(self, release: si.AllocationRelease) -> None:
-        """Keep a release; it is copied, so that it may come right out of a callback's message."""
+        """Keep a release; it is copied, so that it may be part of a callback's message."""
         kept = si.AllocationRelease()
         kept.CopyFrom(release)
         self._releases.append(kept)
 
     def is_empty(self) -> bool:
-        """Return whether there is nothing to tell."""
+        """Return whether there is nothing to send."""
         return not (self._releases or self._applications or self._asks)
 
     def send(self) -> None:
-        """Tell of releases, then of applications, then of asks: one request for each that has any.
+        """Send releases, then applications, then asks: one request for each kind that has any.
 
-        What callbacks add meanwhile is told with what comes later in this order, or the next time.
+        What callbacks add meanwhile is sent with a later kind in this order, or the next time.
         """
         if self._releases:
             releases = si.AllocationReleasesRequest(allocationsToRelease=self._releases)

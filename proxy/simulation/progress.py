@@ -42,7 +42,7 @@ def progress_on(stream: TextIO, description: str) -> Iterator[ProgressListener]:
 
 @final
 class TerminalProgress:
-    """Moves a bar when there is a difference to see."""
+    """Moves a bar when the difference is visible."""
 
     def __init__(self, bar: Progress, description: str) -> None:
         self._bar = bar

@@ -1,7 +1,7 @@
-"""The books of a simulated resource manager: what became of every ask, and what was in use when.
+"""The record of a simulated resource manager: what became of every ask, and what was in use when.
 
-The books know asks by their allocation key and follow each from its submission to its end. They are the
-resource manager's own view: the scheduler is never asked for a figure in them, only for whom work counts.
+The record has asks by their allocation key and follows each from its submission to its end. It is the
+resource manager's own view: no figure in it comes from the scheduler, only the owner of each application.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AskEntry:
     """One ask that waits or runs, and the account of its application.
 
     `is_placeholder` marks a placeholder of a gang: it uses resources and counts as no work.
-    `is_recovered` marks an allocation that the resource manager brought along: nobody waited for it.
+    `is_recovered` marks an allocation that the resource manager already had: it did not wait.
     `is_repeated` marks work that is asked for again under a new key, `was_placed` such work that has
     been on a node before. `asked_at_ns` is when the work was asked for the first time.
     """
@@ -42,7 +42,7 @@ class AskEntry:
 
 @final
 class SimulationRecord:
-    """The books of one simulation."""
+    """The record of one simulation."""
 
     def __init__(self) -> None:
         self.accounts: Final = Accounts()
@@ -76,7 +76,7 @@ class SimulationRecord:
 
     @property
     def last_change_ns(self) -> int:
-        """When something was last written into the books."""
+        """When the record was last changed."""
         return self._last_change_ns
 
     def is_anything_open(self) -> bool:
@@ -184,5 +184,5 @@ class SimulationRecord:
             used.setdefault(name, StepFunction()).change(at_ns, sign * quantity)
 
     def _touch(self, at_ns: int) -> None:
-        """Remember that something happened."""
+        """Note the time of a change."""
         self._last_change_ns = at_ns

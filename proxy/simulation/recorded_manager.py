@@ -1,8 +1,8 @@
-"""One resource manager of a transcript: what it said, what it was told, and the books about it.
+"""One resource manager of a transcript, with a record of its requests and callbacks.
 
-What it says goes into the books when it says it, so a release that the scheduler wants counts when it is
-confirmed. An allocation that the resource manager releases by itself counts as completed, one that leaves
-its node in any other way as withdrawn.
+Requests are recorded when they are sent, so a release that the scheduler wants counts when it is confirmed.
+An allocation that the resource manager releases by itself counts as completed, one that leaves its node in
+any other way as withdrawn.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _NEW_NODE_ACTIONS: Final = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRA
 
 @final
 class RecordedManager(PlayedManager):
-    """The callback of one resource manager, with the books about it.
+    """The callback of one resource manager; it writes the record.
 
     Args:
-        rm_id: Its id; keys in the books carry it, since another resource manager may use the same keys.
-        rules: How it behaves.
-        books: What it writes into.
+        rm_id: Its id; keys in the record begin with it, since another resource manager may use the same keys.
+        rules: Its behaviour.
+        record: The record that it writes.
         now_ns: The virtual time from the start.
-        find: Tells where an application of a resource manager was placed, and whose it is.
+        find: Returns where an application of a resource manager was placed, and its user.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RecordedManager(PlayedManager):
         self._nodes: dict[str, dict[str, int]] = {}
         self._offered_nodes: dict[str, dict[str, int]] = {}
 
-    # --------------------------------------------------------------------------- what it says
+    # ------------------------------------------------------------------------------- requests
 
     def note_node_request(self, request: si.NodeRequest) -> None:
         """Write what becomes of nodes; new ones count when they are accepted."""
@@ -86,7 +86,7 @@ class RecordedManager(PlayedManager):
                     self._record.given_up(self._record.taken_back(key, self._now_ns()))
 
     def note_allocation_request(self, request: si.AllocationRequest) -> list[str]:
-        """Write asks and releases; return the keys in the books that are new."""
+        """Write asks and releases; return the keys in the record that are new."""
         new_keys = []
         for allocation in (*map(_as_allocation, request.asks), *request.allocations):
             key = self._key(allocation.allocationKey)
@@ -113,7 +113,7 @@ class RecordedManager(PlayedManager):
                 self._ends(one, release.terminationType)
 
     def note_refused_request(self, keys: list[str], reason: str) -> None:
-        """Write that the scheduler did not take a request with new asks at all."""
+        """Write that the scheduler refused a request with new asks as a whole."""
         for key in keys:
             if key in self._record.waiting:
                 self._record.rejected(key, self._now_ns(), reason)
@@ -128,7 +128,7 @@ class RecordedManager(PlayedManager):
         for node_id in list(self._nodes):
             self._node_gone(node_id)
 
-    # ------------------------------------------------------------------------ what it is told
+    # ------------------------------------------------------------------------------ callbacks
 
     def update_node(self, response: si.NodeResponse) -> None:
         """Write the capacity of accepted nodes."""
@@ -162,7 +162,7 @@ class RecordedManager(PlayedManager):
     # ----------------------------------------------------------------------------------- inside
 
     def _key(self, key: str) -> str:
-        """Return the key in the books."""
+        """Return the key in the record."""
         return f"{self.rm_id}/{key}"
 
     def _keys_of(self, application_id: str | None) -> list[str]:
@@ -175,7 +175,7 @@ class RecordedManager(PlayedManager):
         ]
 
     def _entry(self, allocation: si.Allocation, resources: dict[str, int]) -> AskEntry:
-        """Return the entry of an ask, or of an allocation that it brings along."""
+        """Return the entry of an ask, or of an allocation that it already has."""
         return AskEntry(
             account=self._account(allocation.applicationID),
             application_id=allocation.applicationID,
@@ -186,7 +186,7 @@ class RecordedManager(PlayedManager):
         )
 
     def _account(self, application_id: str) -> Account:
-        """Return the account of an application, one of nobody if it was never submitted."""
+        """Return the account of an application, one without an owner if it was never submitted."""
         account = self._accounts.get(application_id)
         if account is None:
             nobody = self._record.accounts.opened(Owner(queue="", user=""))
@@ -218,7 +218,7 @@ class RecordedManager(PlayedManager):
 
 
 def _as_allocation(ask: si.AllocationAsk) -> si.Allocation:
-    """Return an ask of the older generation as the current one says it, as far as books are concerned."""
+    """Return an ask of the older generation as one of the current, as far as the record needs it."""
     return si.Allocation(
         allocationKey=ask.allocationKey,
         applicationID=ask.applicationID,

@@ -1,4 +1,4 @@
-"""What a simulation found, as frozen values and as one JSON document.
+"""The results of a simulation, as frozen values and as one JSON document.
 
 The document (`document_of`) has these keys; times are whole nanoseconds of virtual time, shares are in
 thousandths of the cluster's capacity:
@@ -10,7 +10,7 @@ thousandths of the cluster's capacity:
 | `nodes` | number of nodes |
 | `capacity` | what all nodes have at the end, by resource type |
 | `end_ns` | when the last thing happened |
-| `interrupted` | whether somebody stopped it before its end |
+| `interrupted` | whether it was stopped before its end |
 | `decisions` | scheduling cycles that gave a result |
 | `wall_seconds`, `decisions_per_second` | real time; the only values that differ from run to run |
 | `total` | a tally, see below |
@@ -18,7 +18,7 @@ thousandths of the cluster's capacity:
 | `users`, `groups` | likewise for each `user` and `group`; work of a user in several groups counts in each |
 | `rejections` | why work was rejected, as a list of `{"count", "text"}` |
 | `refusals` | likewise why requests and nodes were refused as a whole |
-| `surprises` | likewise what the scheduler said that does not fit the books: a bug of somebody |
+| `surprises` | likewise callbacks of the scheduler that do not fit the record: a sign of a bug |
 | `notes` | likewise what was skipped, changed or ignored in the input |
 
 A tally has `submitted`, `placed` (got a node at least once), `waiting` and `running` (at the end),
@@ -134,7 +134,7 @@ def build_report(
     nodes: int,
     notes: tuple[InputNote, ...],
 ) -> SimulationReport:
-    """Draw up the report of a simulation that has ended."""
+    """Make the report of a simulation that has ended."""
     tallies = record.accounts.tallies()
     end_ns = record.last_change_ns
 

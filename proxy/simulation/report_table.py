@@ -49,15 +49,15 @@ _COUNTS: Final = (
     "preempted",
 )
 _RARE: Final = frozenset({"waiting", "running", "rejected", "withdrawn", "preempted"})
-"""Counts that are zero in many simulations: a column of zeros tells nobody anything."""
+"""Counts that are zero in many simulations: a column of zeros says nothing."""
 
 
 def print_report(report: SimulationReport, console: Console, *, plain: bool = False) -> None:
     """Print the whole report.
 
     Args:
-        report: What was found.
-        console: Where it goes.
+        report: The report.
+        console: The console to print to.
         plain: For programs: without a chart, and with all users and groups.
     """
     console.print(_headline(report), soft_wrap=plain)
@@ -139,7 +139,7 @@ def _headline(report: SimulationReport) -> Text:
 
 
 def _largest(tallies: Mapping[str, TallyReport]) -> Mapping[str, TallyReport]:
-    """Return those with the most work, as many as somebody looks at, by name."""
+    """Return the tallies with the most work, as many as a reader looks at, by name."""
     if len(tallies) <= _ROWS_MAX:
         return tallies
     names = sorted(tallies, key=lambda name: (-tallies[name].submitted, name))[:_ROWS_MAX]

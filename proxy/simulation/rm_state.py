@@ -1,4 +1,4 @@
-"""What a simulated resource manager remembers about its applications and their work."""
+"""The state of a simulated resource manager: its applications and their work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ApplicationPhase", "SubmittedApplication", "Work"]
 
 
 class ApplicationPhase(Enum):
-    """How far an application is in the eyes of its resource manager."""
+    """The phase of an application, as its resource manager sees it."""
 
     SUBMITTED = auto()
     """The scheduler has not answered yet: nothing may be asked for."""

@@ -17,7 +17,7 @@ __all__ = ["SchedulerCore"]
 
 @final
 class SchedulerCore:
-    """A stepped scheduler; a `Core`. A resolver is asked for groups instead of who is configured.
+    """A stepped scheduler; a `Core`. A resolver that is given replaces the configured ones.
 
     Raises:
         LicorneError: The engine cannot have so many threads.
@@ -30,12 +30,12 @@ class SchedulerCore:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The scheduler itself, to be looked at."""
+        """The scheduler itself, for questions."""
         return self._scheduler
 
     @property
     def api(self) -> SchedulerAPI:
-        """The door for resource managers."""
+        """The interface for resource managers."""
         return self._scheduler
 
     def now_ns(self) -> int:

@@ -52,7 +52,7 @@ def node_request(rm_id: str, nodes: Iterable[SimulatedNode]) -> si.NodeRequest:
 
 
 def new_application_message(application: SimulatedApplication) -> si.AddApplicationRequest:
-    """Return the submission of an application; that of a gang tells the size of all its placeholders."""
+    """Return the submission of an application; that of a gang has the size of all its placeholders."""
     message = si.AddApplicationRequest(
         applicationID=application.application_id,
         queueName=application.queue,

@@ -1,4 +1,4 @@
-"""A resource manager that lives on virtual time: it submits a workload and does what the scheduler says.
+"""A resource manager on virtual time: it submits a workload and does what the scheduler says.
 
 An application is submitted at its time, and its asks follow once it is accepted. A placed task runs for
 its duration and is then released with `STOPPED_BY_RM`. What the scheduler wants back (a preempted task, a
@@ -7,7 +7,7 @@ queue is asked for again at once under a new key, `key-r1`, and starts from the 
 
 A gang asks for its placeholders first, `key-ph`, and for its tasks when it runs or was given up as a gang.
 
-Callbacks only write the books and put into the outbox; `send` empties it.
+Callbacks only write the record and add to the outbox; `send` empties the outbox.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class SimulatedRM(ResourceManager):
 
     Args:
         workload: What it submits.
-        core: The scheduler it registers with; virtual time starts where the core's clock stands.
-        books: What it writes into.
+        core: The scheduler it registers with; virtual time starts at the time of the core's clock.
+        record: The record that it writes.
         configuration: The queue YAML.
     """
 
@@ -87,7 +87,7 @@ class SimulatedRM(ResourceManager):
         return self._event_queue.next_ns()
 
     def deliver(self, now_ns: int) -> None:
-        """End the tasks whose time is over, then submit what is due: the room is free before it is wanted."""
+        """End the tasks whose time is over, then submit what is due: ended tasks free their room first."""
         while (key := self._event_queue.pop_end(now_ns)) is not None:
             self._end(key, now_ns)
         while (submission := self._event_queue.pop_submission(now_ns)) is not None:
@@ -99,16 +99,16 @@ class SimulatedRM(ResourceManager):
                 self._submit_task(application, task, now_ns)
 
     def has_to_send(self) -> bool:
-        """Return whether something is kept for the core; raise what went wrong in a callback."""
+        """Return whether there are requests to send; raise the error of a callback."""
         self._guard.raise_failure()
         return not self._outbox.is_empty()
 
     def send(self) -> None:
-        """Tell the core what was kept."""
+        """Send the requests that were kept."""
         self._outbox.send()
 
     def is_anything_open(self) -> bool:
-        """Return whether something waits that a timer of the core could bring on."""
+        """Return whether something waits that a timer of the core could change."""
         return self._record.is_anything_open()
 
     def progress(self) -> tuple[int, int]:
@@ -154,7 +154,7 @@ class SimulatedRM(ResourceManager):
         return self._core.now_ns() - self._origin_ns
 
     def _submit_task(self, application: SimulatedApplication, task: SimulatedTask, now_ns: int) -> None:
-        """Write every piece of a task into the books, and ask for it or hold it back."""
+        """Write every piece of a task into the record, and ask for it or hold it back."""
         entry = AskEntry(
             account=self._applications[application.application_id].account,
             application_id=application.application_id,
@@ -238,7 +238,7 @@ class SimulatedRM(ResourceManager):
         del self._work[key]
 
     def _placed(self, key: str) -> None:
-        """Start a task; a placeholder only stands."""
+        """Start a task; a placeholder does not run."""
         if key not in self._record.waiting:
             self._record.remarks.surprises["placement of something that does not wait"] += 1
             return

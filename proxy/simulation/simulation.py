@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["CoreFactory", "simulate"]
 
 CoreFactory: TypeAlias = "Callable[[EngineName], Core]"
-"""Opens a core with the engine of that name; its clock may stand anywhere."""
+"""Opens a core with the engine of that name; its clock may have any time."""
 
 
 def simulate(
@@ -50,11 +50,11 @@ def simulate(
         work: What is simulated.
         open_core: Opens the scheduler; it is closed at the end, whatever happens.
         engine: The name of its engine.
-        configuration: The queue YAML; `None` for the one that the input brings along.
-        progress: Who is told how far it is.
+        configuration: The queue YAML; `None` for the one of the input.
+        progress: Gets the progress.
         stopwatch: Real time in seconds, from any start.
-        is_interrupted: Tells whether to stop, with a report of what is known so far.
-        configuration_notes: What is to be told about that queue YAML.
+        is_interrupted: Returns whether to stop, with a report of what is known so far.
+        configuration_notes: The notes about that queue YAML for the report.
 
     Raises:
         LicorneError: The scheduler refuses the configuration.
@@ -78,7 +78,7 @@ def simulate(
 
 
 def _notes(work: Workload | Transcript) -> tuple[InputNote, ...]:
-    """Return what the report has to say about the input."""
+    """Return the notes of the report about the input."""
     if isinstance(work, Transcript):
         return ()
     notes = (

@@ -1,7 +1,7 @@
-"""Play a transcript in a simulation: every line at its time, with books kept.
+"""Play a transcript in a simulation: every line at its time, with a record.
 
-Unlike a replay, which runs as many scheduling cycles as the transcript says, a simulation lets the
-scheduler come to rest at every line that says `schedule`, and before time moves on.
+Unlike a replay, which runs as many scheduling cycles as the transcript says, a simulation runs the scheduler
+until idle at every line that says `schedule`, and before time moves on.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class TranscriptTraffic:
     """All resource managers of a transcript; a `Traffic`.
 
     Args:
-        transcript: What they say.
-        core: The scheduler; virtual time starts where its clock stands.
-        books: What is written into.
-        configuration: The queue YAML that takes the place of that of every registration, `None` for none.
+        transcript: Their requests.
+        core: The scheduler; virtual time starts at the time of its clock.
+        record: The record that is written.
+        configuration: The queue YAML that replaces that of every registration; `None` keeps those.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TranscriptTraffic:
         )
 
     def start(self) -> None:
-        """Do nothing: the registration stands in the transcript."""
+        """Do nothing: the registration is in the transcript."""
 
     def next_event_ns(self) -> int | None:
         """Return when the next line is due; after the last one, the end of the transcript."""
@@ -56,7 +56,7 @@ class TranscriptTraffic:
         return self._transcript.end_ns if self._now_ns() < self._transcript.end_ns else None
 
     def deliver(self, now_ns: int) -> None:
-        """Say the lines that are due, up to the next one that has the scheduler come to rest."""
+        """Play the lines that are due, up to the next one that runs the scheduler until idle."""
         steps = self._transcript.steps
         while self._steps_done < len(steps) and steps[self._steps_done].at_ns <= now_ns:
             step = steps[self._steps_done]
@@ -70,7 +70,7 @@ class TranscriptTraffic:
                 self._record.remarks.refusals[f"line {step.line.number}, {step.line.verb}: {error}"] += 1
 
     def has_to_send(self) -> bool:
-        """Return whether a release is to be confirmed; raise what went wrong in a callback."""
+        """Return whether a release is to be confirmed; raise the error of a callback."""
         for guard in self._guards:
             guard.raise_failure()
         return bool(self._player.releases_to_confirm())
@@ -85,7 +85,7 @@ class TranscriptTraffic:
         return False
 
     def progress(self) -> tuple[int, int]:
-        """Return the lines that were said, of all."""
+        """Return how many lines were played, and how many there are."""
         return self._steps_done, len(self._transcript.steps)
 
     def _now_ns(self) -> int:

@@ -16,7 +16,7 @@ __all__ = ["StepFunction", "permille", "permille_by_interval", "sum_of"]
 class StepFunction:
     """A quantity that changes at moments of virtual time and starts at zero.
 
-    Several changes at one moment are one step: only what stands at its end counts.
+    Several changes at one moment are one step: only the value at its end counts.
     """
 
     __slots__ = ("_moments_ns", "_values")
@@ -27,7 +27,7 @@ class StepFunction:
 
     @property
     def value(self) -> int:
-        """What it is after the last change."""
+        """The value after the last change."""
         return self._values[-1]
 
     @property

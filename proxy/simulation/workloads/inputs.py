@@ -1,4 +1,4 @@
-"""Load what is to be simulated, whatever kind of file it is."""
+"""Load the input of a simulation, from any kind of file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS_OF_A_JOB: Final = 18
 
 
 class InputKind(Enum):
-    """What a file can be."""
+    """The kinds of input files."""
 
     OPENB = "openb pods"
     SWF = "standard workload format"
@@ -48,8 +48,8 @@ class InputOptions:
     Attributes:
         path: The file with the work.
         nodes_path: The nodes of an openb trace, or the machines of a log; `None` for none.
-        own_times: Whether the pods of an openb trace come by their own times, instead of being packed.
-        seed: What durations of a scenario are drawn with.
+        own_times: Whether the pods of an openb trace come at their own times, instead of being packed.
+        seed: The seed with which durations of a scenario are drawn.
     """
 
     path: Path
@@ -85,17 +85,17 @@ def load_input(options: InputOptions) -> Workload | Transcript:
 
 
 def kind_of_input(path: Path) -> InputKind:
-    """Return what a file is: by its suffix, else by its first line that is no comment.
+    """Return the kind of a file: by its suffix, else by its first line that is no comment.
 
     Raises:
-        InputError: The file cannot be read, or is nothing that is known.
+        InputError: The file cannot be read, or is of no known kind.
     """
     kind = _SUFFIXES.get(path.suffix.lower())
     return kind if kind is not None else _kind_of_text(path, read_text(path))
 
 
 def _kind_of_text(path: Path, text: str) -> InputKind:
-    """Return what a text is."""
+    """Return the kind of a text."""
     lines = (line.strip() for line in text.split("\n"))
     first = next((line for line in lines if line and line[0] not in ";#"), "")
     if first.startswith("{"):

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 __all__ = ["POD_COLUMNS", "OpenbMode", "read_openb"]
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu")
-"""What a file of nodes must have; the `model` of their devices becomes an attribute where it stands there."""
+"""The columns that a file of nodes must have; if it has the `model` of devices, that becomes an attribute."""
 
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "qos")
-"""What a file of pods must have; `gpu_spec` is counted where it stands there, and all else is passed over."""
+"""The columns that a file of pods must have; if it has `gpu_spec`, that is counted; others are ignored."""
 
 TIME_COLUMNS: Final = ("creation_time", "deletion_time")
-"""What it must have besides where pods have their own times; `scheduled_time` counts where it is there."""
+"""The further columns that pods with their own times need; if it has `scheduled_time`, that is used, too."""
 
 _BYTES_IN_MIB: Final = 2**20
 _MILLI: Final = 1000
@@ -61,7 +61,7 @@ class OpenbMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One record of a CSV file and where it stands."""
+    """One record of a CSV file, with its place."""
 
     path: Path
     line: int

@@ -1,4 +1,4 @@
-"""A queue configuration for a workload that brings none: one leaf for every queue it names."""
+"""A queue configuration for a workload that has none: one leaf for every queue it names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def configuration_for(
     Args:
         queue_paths: Full paths, each starting with `root.`; order and repetitions do not matter.
         node_sort_policy: `fair` or `binpacking`.
-        resource_weights: What each resource type counts when nodes are sorted; the default when absent.
+        resource_weights: The weight of each resource type when nodes are sorted; the default when absent.
     """
     tree: _Tree = {}
     for path in sorted(set(queue_paths)):

@@ -42,11 +42,11 @@ def read_scenario(path: Path, seed: int = 1) -> Workload:
 
     Args:
         path: The YAML file.
-        seed: What durations between two bounds are drawn with; the same seed draws the same.
+        seed: The seed with which durations between two bounds are drawn; the same seed draws the same.
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: Something in it is wrong; everything that is wrong is told, with its place.
+        ConfigurationError: Something in it is wrong; the error has all problems, with their places.
     """
     located = read_located_yaml(path)
     document = _validated(located)
@@ -74,7 +74,7 @@ def _validated(located: LocatedYaml) -> ScenarioDocument:
 
 
 def _finding(detail: ErrorDetails, located: LocatedYaml) -> RuleFinding:
-    """Put one error in words, at its place."""
+    """Return one error as a finding, at its place."""
     way = detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
@@ -111,7 +111,7 @@ def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterato
 
 
 def _repeated(located: LocatedYaml, section: str, key: str, names: list[str]) -> Iterator[RuleFinding]:
-    """Yield the names that stand twice in a section."""
+    """Yield the names that a section has twice."""
     for index, name in enumerate(names):
         if name in names[:index]:
             yield located.finding([section, index, key], f"the {key} {name!r} stands there twice")
@@ -128,9 +128,9 @@ def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Itera
 
 
 def _configuration(document: ScenarioDocument, located: LocatedYaml) -> tuple[str, tuple[InputNote, ...]]:
-    """Return the queue YAML, and what is allowed in it and probably not meant.
+    """Return the queue YAML, and warnings about it.
 
-    It is what the scenario says, else one leaf for each queue that is used. It is checked here, where the
+    It is that of the scenario, else one leaf for each queue that is used. It is checked here, where the
     places of the scenario are known.
     """
     value = located.value

@@ -1,4 +1,4 @@
-"""A hand-written scenario as it stands in its YAML file: one strict model for each mapping.
+"""A hand-written scenario as it is in its YAML file: one strict model for each mapping.
 
 name: a day                      # optional, else the name of the file
 nodes:
@@ -139,7 +139,7 @@ _Priority: TypeAlias = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
 class _ScenarioMapping(BaseModel):
-    """What all mappings of a scenario have in common."""
+    """The base of all mappings of a scenario."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -178,7 +178,7 @@ class ApplicationsDocument(_ScenarioMapping):
 
 
 class ScenarioDocument(_ScenarioMapping):
-    """The whole file; the parts of the queue configuration are checked by those who know them."""
+    """The whole file; the reader of queue configurations checks those parts."""
 
     name: str = ""
     nodes: Annotated[list[NodesDocument], Field(min_length=1)]

@@ -1,4 +1,4 @@
-"""What is wrong with a value of a scenario, in words: those of pydantic are for programmers."""
+"""Texts of errors about values of a scenario: those of pydantic are for programmers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHOWN_MAX: Final = 60
 
 
 def text_of(detail: ErrorDetails) -> str:
-    """Return what is wanted in place of a value, and what stands there."""
+    """Return the expected kind of a value, and the value that is there."""
     value = detail["input"]
     wanted = _WANTED.get(detail["type"], "something else is wanted here").format(**detail.get("ctx", {}))
     needs_quotes = detail["type"] == "string_type" and isinstance(value, bool | int | float)
@@ -33,7 +33,7 @@ def text_of(detail: ErrorDetails) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as it stands in the file, or what it is."""
+    """Return a value as it is in the file, or its kind."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -64,7 +64,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class _Reading:
-    """What is needed to turn jobs into applications, and the notes taken on the way."""
+    """The data that turns jobs into applications, and the notes about them."""
 
     log: SwfLog
     start_ns: int
@@ -117,7 +117,7 @@ def read_swf(path: Path, machines_path: Path | None = None) -> Workload:
 
 
 def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Path, tuple[Machine, ...]]:
-    """Return the machines, and the file they are from: the one that was named, the one beside, or the log."""
+    """Return the machines and their file: the one that was named, the one next to the log, or the log."""
     beside = path.with_name(path.name + MACHINES_SUFFIX)
     if machines_path is not None or beside.exists():
         named = machines_path or beside
@@ -209,7 +209,7 @@ def _processors(job: SwfJob, reading: _Reading) -> int:
 
 
 def _requested_chunks(job: SwfJob, processors: int, reading: _Reading) -> list[_Chunk]:
-    """Return the parts that the text of the request tells, none where it tells nothing usable."""
+    """Return the parts in the text of the request, none if they are not usable."""
     if not job.request:
         return []
     chunks, ignored = _parse_request(job.request)
