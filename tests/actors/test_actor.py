@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from loguru import Record
 
-pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 
 
 class Diary(PooledActor):
@@ -179,7 +179,7 @@ def test_a_sturdy_actor_survives_a_failing_on_failure(failures: Reported) -> Non
 
 
 def test_an_asked_failure_is_the_askers_affair(failures: Reported) -> None:
-    """It is answered, not reported, and kills nobody."""
+    """It is answered, not reported, and no actor stops."""
     dispatcher, reported = failures
     entries: list[str] = []
     ref = dispatcher.start(Diary, entries)
@@ -232,7 +232,7 @@ def test_a_system_exit_reaches_the_asker_and_stops_all_actors_of_the_dispatcher(
 
 
 def test_a_told_system_exit_stops_all_actors_as_well(failures: Reported) -> None:
-    """There is nobody to raise it in."""
+    """There is no caller to raise it in."""
 
     def leave(_: Diary) -> None:
         raise SystemExit

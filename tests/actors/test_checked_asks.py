@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Clerk(PooledActor):
-    """Does what it is told or asked, and goes on after an error."""
+    """Does what a message says, and goes on after an error."""
 
     survives_failures: ClassVar[bool] = True
 
@@ -80,7 +80,7 @@ class Below(Clerk):
 
 
 def lock_ask_lock(stepped: Dispatcher) -> None:
-    """Ask a clerk under a lock; it wants the same lock when it is told to, alone."""
+    """Ask a clerk under a lock; a message has it take the same lock."""
     clerk, lock = stepped.start(Clerk), Lock("books")
     with unit("asker"), lock:
         clerk.call(Clerk.answer)
@@ -98,7 +98,7 @@ def asks_both_ways(stepped: Dispatcher) -> None:
 
 
 def locks_of_an_asked_clerk(stepped: Dispatcher) -> None:
-    """A clerk takes a lock for an asker that holds another one; somebody else takes both the other way."""
+    """A clerk takes a lock for an asker that holds another one; a thread takes both in the other order."""
     clerk, books, desk = stepped.start(Clerk), Lock("books"), Lock("desk")
     with unit("asker"), books:
         clerk.call(Clerk.take, desk)
@@ -137,14 +137,14 @@ def one_actor_does_both(pooled: Dispatcher) -> None:
 
 
 def asks_one_by_one(pooled: Dispatcher) -> None:
-    """To ask many, and to sleep, holds up nobody but who waits for this actor."""
+    """To ask many, and to sleep, delays only threads that wait for this actor."""
     above, clerks = pooled.start(Above), [pooled.start(Below) for _ in range(5)]
     above.call(Clerk.ask, *clerks)
     above.call(Clerk.sleep)
 
 
 def tells_upwards(pooled: Dispatcher) -> None:
-    """Who tells waits for nobody."""
+    """A tell does not wait."""
     above, below = pooled.start(Above), pooled.start(Below)
     above.call(Clerk.ask, below)
     below.call(Clerk.tell, above)
@@ -167,7 +167,7 @@ def before_the_actor_was_made(pooled: Dispatcher) -> None:
     ids=lambda f: f.__name__,
 )
 def test_what_actors_may_do_is_not_reported(safe: Callable[[Dispatcher], None]) -> None:
-    """A closed path is explained at the most."""
+    """A cycle is explained at the most."""
     with session(on=RECORD) as opened, Dispatcher(workers=2) as pooled:
         safe(pooled)
 
@@ -283,7 +283,7 @@ def test_it_is_found_within_100_milliseconds() -> None:
 
 
 def test_actors_of_pykka_and_of_ours_that_ask_each_other_are_broken() -> None:
-    """Who closes the circle gets the error, if it is Pykka's, and the other asks are answered."""
+    """The ask that closes the cycle gets the error, if it is Pykka's, and the other asks are answered."""
     with session(on=LEAVE_ALONE) as opened, Dispatcher(workers=1) as pooled:
         plain, clerk = pykka_clerks.Clerk.start(), pooled.start(Clerk)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from licorne.actors.reference import AnyRef, PooledRef
 
-pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 
 
 class Asker(PooledActor):
@@ -128,7 +128,7 @@ def test_tells_go_everywhere(checked: Dispatcher) -> None:
 
 
 def test_the_outside_may_ask_everyone(checked: Dispatcher) -> None:
-    """A thread that runs no actor holds nobody up."""
+    """A thread that runs no actor blocks no other thread."""
     for actor_class in (Partition, Application, Node, Asker):
         assert "answer" == checked.start(actor_class).call(Asker.answer)
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from licorne.actors.future import PooledFuture
     from licorne.actors.reference import AnyRef, PooledRef
 
-pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 
 
 class Plain(PooledActor):
-    """Does what it is told."""
+    """Does what its messages say."""
 
     def __init__(self, ended: list[int] | None = None, number: int = 0) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def test_shutdown_stops_the_last_started_first_after_its_mail(workers: int) -> N
 
 
 class Upper(Plain):
-    """Asks a lower one when it is told to."""
+    """Asks a lower one when a message says so."""
 
     rank = 1
 
@@ -75,7 +75,7 @@ class Lower(Plain):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_who_asks_ends_before_whom_it_asks(workers: int) -> None:
-    """Whoever was started first: so nobody meets the end of another in the middle of its work."""
+    """In any order of starts: so no actor finds another one stopped in the middle of its work."""
     ended: list[int] = []
     dispatcher = Dispatcher(workers=workers)
     upper = dispatcher.start(Upper, ended, 1)

@@ -155,7 +155,7 @@ def test_direct_references_are_the_objects(direct: DirectEngine) -> None:
 
 
 def test_direct_messages_are_calls(direct: DirectEngine) -> None:
-    """What is told is done."""
+    """What is sent is done."""
     site = Site(direct)
     site.add_node()
 
@@ -214,7 +214,7 @@ def test_an_engine_can_check_the_direction_of_asks() -> None:
 
 
 def test_a_stepped_partition_does_at_once_what_it_is_told(stepping: ActorsEngine) -> None:
-    """And nothing besides: it places only when it is told to."""
+    """And nothing besides: it places only when it is stepped."""
     site = Site(stepping)
     site.add_node()
     site.submit()
@@ -228,7 +228,7 @@ def test_a_stepped_partition_does_at_once_what_it_is_told(stepping: ActorsEngine
 
 
 def test_an_exception_of_a_stepped_partition_comes_out(stepping: ActorsEngine) -> None:
-    """The one who told it has asked, in truth."""
+    """The caller waits for it, as in an ask."""
     site = Site(stepping)
 
     with pytest.raises(TypeError):
@@ -239,7 +239,7 @@ def test_an_exception_of_a_stepped_partition_comes_out(stepping: ActorsEngine) -
 
 
 def test_an_automatic_partition_works_after_what_it_was_told(automatic: ActorsEngine) -> None:
-    """Nobody has to tell it to schedule; whoever told it went on before it began."""
+    """No message has to start scheduling; the caller went on before it began."""
     site = Site(automatic)
     site.add_node()
     site.submit()
@@ -287,7 +287,7 @@ def test_messages_get_their_turn_between_slices_of_work(automatic: ActorsEngine)
 
 
 def test_an_automatic_partition_places_nothing_for_a_congested_manager(automatic: ActorsEngine) -> None:
-    """It answers, and goes on when it is told to look again."""
+    """It answers, and goes on when it gets the message to retry."""
     site = Site(automatic)
     site.congested = True
     site.add_node()
@@ -337,7 +337,7 @@ def test_a_message_that_nobody_wants_any_more_delays_no_flush(automatic: ActorsE
 
 
 def test_partitions_of_an_automatic_engine_work_on_its_threads() -> None:
-    """None of them is the one that told them."""
+    """None of them is the caller."""
     engine = ActorsEngine()
     site = Site(engine)
     threads: list[str] = []

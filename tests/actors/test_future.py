@@ -16,7 +16,7 @@ from licorne.actors.future import PooledFuture
 if TYPE_CHECKING:
     from licorne.actors.dispatcher import Dispatcher
 
-pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 
 
 class Echo(PooledActor):
@@ -100,7 +100,7 @@ def test_a_second_answer_is_refused() -> None:
 
 
 def test_a_deadline_that_has_passed_raises_and_leaves_no_waiter_behind() -> None:
-    """Many waits in vain for one future do not pile up in it."""
+    """Many waits for one future that time out do not pile up in it."""
     promise = PooledFuture[int]()
 
     for timeout in (0, 0.001):
@@ -123,7 +123,7 @@ def test_a_waiter_with_a_deadline_gets_an_answer_in_time() -> None:
 
 
 def test_getting_runs_the_actor_on_the_waiting_thread(stepped: Dispatcher) -> None:
-    """A thread that waits for an actor nobody runs, runs it itself."""
+    """A thread that waits for an actor that no thread runs, runs it itself."""
     ref = stepped.start(Echo)
     first = ref.proxy().echo(1)
     second = ref.proxy().echo(2)

@@ -49,13 +49,13 @@ IDENTITY: Final[dict[type, dict[str, object]]] = {
 """What never changes about each entity of the tests, and may be read without asking."""
 
 HARMLESS: Final = {Cluster: "partitions", Partition: "next_retry_ns", Application: "facts", Node: "facts"}
-"""A method of each class that needs no arguments and asks nobody."""
+"""A method of each class that needs no arguments and asks no actor."""
 
 each_class = pytest.mark.parametrize("entity_class", RANKS, ids=lambda entity_class: entity_class.__name__)
 
 
 def a_partition() -> Partition:
-    """Return a partition whose announcements nobody hears."""
+    """Return a partition whose announcements are discarded."""
     host = PartitionHost(
         now_ns=lambda: EPOCH_2000_NS,
         call_at=lambda *_: None,
@@ -109,7 +109,7 @@ def checked() -> Iterator[Dispatcher]:
 
 @each_class
 def test_a_handle_has_all_marked_methods_and_no_others(entity_class: type, stepped: Dispatcher) -> None:
-    """What is not marked is nobody's business outside the actor."""
+    """A method without a mark does not exist outside the actor."""
     handle = adopt(an_entity(entity_class), stepped)
 
     public = {name for name in dir(handle) if not name.startswith("_")}
@@ -190,7 +190,7 @@ def test_an_exception_comes_out_and_the_actor_goes_on(*, check_direction: bool) 
 def test_a_told_method_that_raises_is_reported_and_the_actor_goes_on(
     failures: tuple[Dispatcher, list[Failure]],
 ) -> None:
-    """Nobody waits for it, so the dispatcher hears of it."""
+    """No caller waits for it, so the dispatcher reports it."""
     dispatcher, reported = failures
     handle = adopt(a_node(), dispatcher)
     reference_of(handle).send(nonsense)
@@ -252,7 +252,7 @@ def test_threads_that_ask_at_once_take_turns(pooled: Dispatcher) -> None:
 
 
 def test_a_handle_of_a_stopped_actor_raises(stepped: Dispatcher) -> None:
-    """Whoever keeps one too long is told."""
+    """A caller that keeps one too long gets an error."""
     handle = adopt(a_node(), stepped)
     reference_of(handle).stop()
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from licorne.actors.failure import DeadLetter
     from licorne.actors.reference import AnyRef, PooledRef
 
-pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 
 MODULES = (actor_module, dispatcher_module, future_module, mailbox, pool, reference, waiting)
 CHANCES = (0.01, 0.02, 0.05)
@@ -136,7 +136,7 @@ def test_messages_of_one_actor_never_overlap_and_none_is_lost(
 def test_tells_that_come_while_the_actor_is_asked_inline_are_not_stranded(
     seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever gives the actor up sees the mail; none waits for a message that never comes."""
+    """The thread that gives the actor up sees its messages; no thread waits for ever."""
 
     def call(ref: PooledRef[Counter], name: str) -> None:
         for serial in range(4):
@@ -161,7 +161,7 @@ def test_tells_that_come_while_the_actor_is_asked_inline_are_not_stranded(
 def test_crossing_asks_down_a_line_all_end(
     seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three levels asked from three threads at once, entered at every level: nobody waits for ever."""
+    """Three levels asked from three threads at once, entered at every level: no thread waits for ever."""
 
     def ask(top: PooledRef[Counter], below: list[PooledRef[Counter]], name: str) -> None:
         for serial in range(2):
@@ -286,7 +286,7 @@ def test_messages_that_race_with_a_stop_are_handled_or_answered(
 def test_two_stops_at_once_both_end_and_on_stop_runs_once(
     seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever comes second is told that the actor was being stopped, or that it was dead."""
+    """The second caller learns that the actor was being stopped, or had stopped."""
 
     class Mortal(PooledActor):
         deaths = 0

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from licorne.actors.reference import PooledRef
 
-pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 
 SHARED: dict[type, tuple[str, ...]] = {
     Mailbox: ("_owner", "_idle", "_queued", "_waits"),

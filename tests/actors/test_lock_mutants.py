@@ -113,6 +113,6 @@ def test_to_take_what_is_held_can_deadlock_and_is_no_mutant_of_a_re_entrant_lock
 
 
 def test_an_exchange_needs_guards_that_make_their_locks_as_they_do_now() -> None:
-    """Otherwise nothing would be exchanged, and nobody would know."""
+    """Otherwise nothing would be exchanged, without a sign."""
     with pytest.raises(AssertionError, match="in some other way"):
         exchanged("class Guard: ...", "partition", "node")

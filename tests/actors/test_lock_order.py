@@ -34,7 +34,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "threads.md"
 
 
 def test_every_declared_nesting_is_made() -> None:
-    """What is declared and never done would let through what nobody means."""
+    """A declared edge that never occurs would allow what is not intended."""
     with session(LOCK_ORDER) as checked:
         for engine in ENGINES:
             end_a_partition_with_a_reservation(engine)
@@ -79,7 +79,7 @@ def reload_while_something_runs(engine: EngineName, *, share_partitions: bool = 
 
 
 def reload_while_no_worker_has_time() -> None:
-    """The thread that asks a partition does then what the partition was told before: it places an ask."""
+    """The thread that asks a partition then handles the partition's earlier messages: it places an ask."""
     listener = Listener()
     with running("actors") as scheduler:
         begin(scheduler, listener)
@@ -125,7 +125,7 @@ def test_what_an_application_has_reserved_is_freed_when_its_partition_ends(engin
 
 
 def test_the_page_shows_the_declaration_as_it_describes_itself() -> None:
-    """Whoever changes it draws it again."""
+    """A change of it needs a new drawing."""
     (shown,) = re.findall(r"<!-- order -->\n(.*?)\n<!-- end -->", PAGE.read_text("utf-8"), re.DOTALL)
 
     assert LOCK_ORDER.describe() == shown

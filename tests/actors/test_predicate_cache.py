@@ -18,7 +18,7 @@ RESULT, NOTHING = CycleOutcome.RESULT, CycleOutcome.NOTHING
 
 
 class Lock:
-    """Lets go of nothing, and lets the test do what others do meanwhile."""
+    """Releases nothing, and lets the test do what other threads do meanwhile."""
 
     def __init__(self) -> None:
         self.meanwhile: Callable[[], None] | None = None
@@ -111,7 +111,7 @@ def test_asks_of_a_cycle_under_way_are_judged_elsewhere_for_the_others() -> None
 
 
 def test_a_cycle_in_vain_leaves_its_answers_to_those_under_way() -> None:
-    """So that the last one of them knows all, and nobody is asked twice."""
+    """So that the last one of them knows all, and no question is asked twice."""
     scene = Scene()
     first = scene.break_off("a")
     scene.run("b")

@@ -209,7 +209,7 @@ def test_a_timer_may_close_the_clock(timers: Timers) -> None:
 
 
 def test_a_timer_that_is_centuries_away_does_not_stop_the_clock(timers: Timers) -> None:
-    """A thread cannot be told to sleep so long; what is due before it still comes."""
+    """A thread cannot sleep so long; what is due before it still comes."""
     timers.call_on(200_000, "far")
     timers.call_on(2, "near")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from licorne.actors.future import PooledFuture
     from licorne.actors.reference import PooledRef
 
-pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 
 
 class Account(PooledActor):
@@ -69,7 +69,7 @@ def test_an_ask_of_a_pykka_message_runs_inline_as_well(pooled: Dispatcher) -> No
 
 
 def test_a_call_means_the_override(pooled: Dispatcher) -> None:
-    """`ref.call(Base.method)` is `actor.method()`, not `Base.method(actor)`, inline and by mail."""
+    """`ref.call(Base.method)` is `actor.method()`, not `Base.method(actor)`, inline and queued."""
     ref: PooledRef[DoubleAccount] = pooled.start(DoubleAccount)
 
     assert 2 == ref.call(Account.add, 1)
@@ -96,7 +96,7 @@ def test_the_method_table_holds_overrides_and_inherited_methods_only() -> None:
 
 
 def test_a_call_to_an_actor_with_mail_comes_after_it(stepped: Dispatcher) -> None:
-    """An ask does not overtake what the same sender told before."""
+    """An ask does not overtake an earlier tell of the same sender."""
     ref = stepped.start(Account)
     ref.send(Account.add, 1)
 
@@ -114,7 +114,7 @@ def test_a_send_returns_before_it_is_handled(stepped: Dispatcher) -> None:
 
 
 def test_an_exception_reaches_the_asker_and_the_actor_goes_on(pooled: Dispatcher) -> None:
-    """Inline, by mail and through a proxy."""
+    """Inline, queued and through a proxy."""
     ref = pooled.start(Account)
 
     with pytest.raises(KeyError, match="account"):

@@ -149,7 +149,7 @@ def test_a_link_is_congested_from_the_bound_on(manager: Manager, monkeypatch: py
 
 
 def test_a_congestion_ends_when_half_is_delivered(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not at once, lest it begin again at once; whoever waits for it is told, once."""
+    """Not at once, lest it begin again at once; `on_congestion_end` is called, once."""
     monkeypatch.setattr(rm_link, "BACKLOG_MAX", 1000)
     gate = Gate(manager)
     manager.tell(*names(1000))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from licorne.actors.failure import DeadLetter
     from licorne.actors.reference import PooledRef
 
-pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in circles, on purpose
+pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 
 HANG_SECONDS = 300
 """A thread that has not ended after this time hangs; the stacks of all threads are shown."""
@@ -263,7 +263,7 @@ class Race:
 
 
 def test_asks_and_tells_that_race_with_stops_are_all_accounted_for(load: Load) -> None:
-    """Each is answered, refused, handled or a dead letter; nobody hangs, and `on_stop` runs once."""
+    """Each is answered, refused, handled or a dead letter; no thread hangs, and `on_stop` runs once."""
     ends: list[int] = []
     rounds = 30 * load.scale
     for number in range(rounds):
@@ -414,7 +414,7 @@ def test_nested_asks_with_deadlines_get_stand_ins(load: Load) -> None:
 
 
 def test_sturdy_actors_outlive_all_failures(load: Load) -> None:
-    """Among told messages every failure is reported, and every other message handled, in order."""
+    """Among messages sent by tell every failure is reported, and all others are handled, in order."""
 
     class Sturdy(Serial):
         survives_failures: ClassVar[bool] = True
@@ -443,7 +443,7 @@ def test_sturdy_actors_outlive_all_failures(load: Load) -> None:
 
 
 def test_ten_thousand_actors_start_work_and_stop_without_a_thread_each(load: Load) -> None:
-    """They are told and asked from three threads at once, and then all are gone."""
+    """They get tells and asks from three threads at once, and then all are gone."""
     count = 10_000
     threads_before = threading.active_count()
     refs = [load.dispatcher.start(Serial) for _ in range(count)]

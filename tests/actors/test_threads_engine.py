@@ -76,7 +76,7 @@ def test_a_call_has_done_what_it_asks_when_it_returns() -> None:
 
 
 def test_no_lock_is_held_while_the_manager_judges() -> None:
-    """The partition's is let go of, and nothing else is held then."""
+    """The partition's lock is released, and no other is held then."""
     predicate_listener = PredicateListener()
     seen: list[tuple[str, ...]] = []
     predicate_listener.react = lambda text: seen.append(held()) if text.startswith("asked") else None

@@ -53,7 +53,7 @@ def test_waiting_for_a_running_thread_is_no_cycle() -> None:
 
 
 def test_waiting_for_an_actor_nobody_runs_is_no_cycle() -> None:
-    """Somebody will run it."""
+    """Another thread will run it."""
     graph = WaitGraph()
     graph.add(a_wait(Answer("mine", ME), thread=1))
 
@@ -102,7 +102,7 @@ def test_an_answer_that_is_there_already_is_no_cycle() -> None:
 
 
 def test_a_wait_that_was_removed_is_no_link() -> None:
-    """A thread that woke up waits for nobody."""
+    """A thread that woke up waits no longer."""
     graph = WaitGraph()
     wait = a_wait(Answer("mine", ME), thread=1)
     graph.add(wait)
@@ -134,5 +134,5 @@ def test_a_sleeper_wakes_although_it_was_woken_before_it_slept() -> None:
 
 
 def test_a_sleep_ends_at_its_deadline() -> None:
-    """Nobody wakes it, and it says so."""
+    """It is not woken, and returns so."""
     assert not a_wait(Answer("node", None)).sleep(0.001)

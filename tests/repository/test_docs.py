@@ -83,7 +83,7 @@ def exists(name: str) -> bool:
     [("application states", application_states), ("object states", object_states)],
 )
 def test_the_architecture_shows_the_states_that_the_table_has(name: str, draw: Callable[[], str]) -> None:
-    """Whoever changes a table draws its diagram again."""
+    """A change of a table needs a new diagram."""
     assert draw() == diagram(ARCHITECTURE.read_text(encoding="utf-8"), name)
 
 

@@ -64,7 +64,7 @@ def test_the_tutorial_has_programs_on_both_engines() -> None:
 
 
 def test_a_program_is_read_with_the_output_behind_it() -> None:
-    """Output that stands elsewhere belongs to nobody, and other languages are no programs."""
+    """Output elsewhere belongs to no program, and other languages are no programs."""
     with_output = "```python\na\n```\n\n```text\nb\n```\n"
     without = "```sh\nc\n```\n\n```python\nd\n```\nwords\n\n```text\ne\n```\n"
     page = f"{with_output}\nwords\n\n{without}"

@@ -280,7 +280,7 @@ def test_the_wheel_installs_and_every_module_of_it_imports(wheel: Path, tmp_path
 
 
 def test_an_import_starts_no_thread_and_configures_no_logging(tmp_path: Path) -> None:
-    """Whoever embeds the scheduler has a logging of their own."""
+    """A program that embeds the scheduler has a logging of its own."""
     output, errors = run_python(_LOOK_AROUND, tmp_path)
     found = json.loads(output)
 

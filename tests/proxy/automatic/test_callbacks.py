@@ -1,4 +1,4 @@
-"""What a resource manager is told: on one thread, in order, and whatever it does with it."""
+"""The callbacks of a resource manager: on one thread, in order, whatever they do."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_becomes_of_an_application_comes_in_order(scheduler: Scheduler, lis
 
 
 def test_a_slow_callback_does_not_stall_another_manager(scheduler: Scheduler, listener: Listener) -> None:
-    """Nor the caller, nor the scheduling of its own asks: only what it is told has to wait."""
+    """Nor the caller, nor the scheduling of its own asks: only its callbacks wait."""
     slow, gate = Listener(), Gate("placed")
     begin(scheduler, slow, rm_id="slow")
     begin(scheduler, listener)
@@ -70,7 +70,7 @@ def test_a_slow_callback_does_not_stall_another_manager(scheduler: Scheduler, li
 def test_a_callback_that_raises_stops_nothing(
     scheduler: Scheduler, listener: Listener, complaints: list[str], error: type[BaseException]
 ) -> None:
-    """The error is logged, and the next thing is told."""
+    """The error is logged, and the next callback comes."""
     begin(scheduler, listener)
 
     def fail(text: str) -> None:

@@ -89,7 +89,7 @@ def test_a_callback_may_register_another_manager(scheduler: Scheduler, listener:
 
 
 def test_a_callback_may_register_its_own_manager_again(scheduler: Scheduler, listener: Listener) -> None:
-    """Its link is told to end while it runs; the new one goes on."""
+    """Its link is asked to end while it runs; the new one goes on."""
     again = Listener()
     listener.react = once("placed ask-0", lambda: scheduler.register("rm", again, configuration=ONE))
     begin(scheduler, listener)
@@ -218,7 +218,7 @@ def test_a_manager_is_called_by_one_thread_at_a_time(scheduler: Scheduler) -> No
 
 
 def register_with_node(scheduler: Scheduler, listener: Listener, node_id: str) -> None:
-    """Register again, and have something to be told."""
+    """Register again, and cause a callback."""
     scheduler.register("rm", listener, configuration=ONE)
     scheduler.update_node(node_request(node_id))
 

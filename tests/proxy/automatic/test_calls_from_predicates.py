@@ -111,7 +111,7 @@ def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(sched
 
 
 def test_a_predicate_may_ask_for_more(scheduler: Scheduler) -> None:
-    """Its partition is told, and takes the ask in after the decision."""
+    """Its partition gets a message, and takes the ask in after the decision."""
     predicate_listener = PredicateListener()
     predicate_listener.react = once(
         "asked to place ask", lambda: scheduler.update_allocation(ask_request("more"))
@@ -124,7 +124,7 @@ def test_a_predicate_may_ask_for_more(scheduler: Scheduler) -> None:
 
 @pytest.mark.parametrize("engine", ["direct", "actors"])
 def test_a_stepped_scheduler_takes_nothing_from_inside_a_predicate(engine: EngineName) -> None:
-    """It does at once what it is told, and it is in the middle of a decision."""
+    """It carries out a request at once, and it is in the middle of a decision."""
     scheduler, predicate_listener, refused = Scheduler(engine=engine, stepped=True), PredicateListener(), []
     scheduler.register("rm", predicate_listener, configuration=ONE)
     scheduler.update_node(node_request("node"))

@@ -1,4 +1,4 @@
-"""A resource manager that is far behind with its callbacks: placing pauses for it, and for nobody else."""
+"""A resource manager that is far behind with its callbacks: placing pauses for it, and for no other."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_placing_pauses_while_the_manager_is_far_behind(congested: tuple[Gate, i
 def test_placing_goes_on_when_the_manager_has_caught_up(
     congested: tuple[Gate, int], scheduler: Scheduler, listener: Listener
 ) -> None:
-    """Nobody has to ask for it again."""
+    """No request is needed for it."""
     gate, _ = congested
     gate.open()
     listener.wait_for_count("placed ", 501)

@@ -1,4 +1,4 @@
-"""A manager that sends more than its partition carries out is slowed down, and holds nobody up."""
+"""A manager that sends more than its partition carries out is slowed down, and delays no other."""
 
 from __future__ import annotations
 

@@ -105,12 +105,12 @@ def test_a_call_that_waits_is_interrupted_and_happens_all_the_same(scheduler: Sc
     gate.open()
     scheduler.stop()
 
-    # On threads nobody waits for a predicate but the scheduling thread, whose end a stop waits for.
+    # On threads only the scheduling thread waits for a predicate, and a stop waits for its end.
     assert (on_actors, True) == (reloaded, stopped)
 
 
 def test_a_second_stop_waits_for_the_first(scheduler: Scheduler, listener: Listener) -> None:
-    """Whoever comes back from one may rely on it that nothing runs any more."""
+    """When it returns, nothing runs any more."""
     gate = Gate("placed")
     listener.react = gate.hold
     begin(scheduler, listener)

@@ -46,7 +46,7 @@ def break_one(scheduler: Scheduler, name: str) -> None:
 def test_a_broken_application_is_put_aside_and_the_others_go_on(
     scheduler: Scheduler, listener: Listener, complaints: list[str]
 ) -> None:
-    """It is reported, in the log and to whoever asks."""
+    """It is reported, in the log and in answers to questions."""
     begin(scheduler, listener, memory=1)
     scheduler.update_allocation(ask_request("huge", memory=10))
     scheduler.update_application(application_request("other"))

@@ -95,7 +95,7 @@ def waiting(scheduler: Scheduler) -> list[ApplicationTimer | str]:
     """Return what waits on the clock for applications, and the partitions that anything waits for."""
     clock = scheduler._clock
     assert isinstance(clock, RealClock)
-    scheduler.validate()  # Each partition does what it was told before it answers.
+    scheduler.validate()  # Each partition handles its earlier messages before it answers.
     with clock._changed:
         due = list(clock._due)
     return [action for *_, action in due if isinstance(action, ApplicationTimer)] + sorted(

@@ -54,7 +54,7 @@ def test_what_is_sent_to_an_unknown_partition_is_answered(scheduler: Scheduler, 
 def test_what_names_an_unknown_application_or_node_is_answered(
     scheduler: Scheduler, listener: Listener
 ) -> None:
-    """An ask is rejected; an update of a node that nobody knows has no answer, and no effect."""
+    """An ask is rejected; an update of a node that is not known has no answer, and no effect."""
     begin(scheduler, listener)
     update = node_request("nowhere")
     update.nodes[0].action = si.NodeInfo.DRAIN_NODE
@@ -99,7 +99,7 @@ def test_an_odd_request_for_a_node_is_answered(
 
 
 def test_what_has_no_name_is_answered(scheduler: Scheduler, listener: Listener) -> None:
-    """Nobody could release it, or take it away: an empty key means all there."""
+    """It could not be released or taken away: an empty key means all there."""
     begin(scheduler, listener)
     foreign = ask_request("", application="", node_id="node-default")
     foreign.allocations[0].allocationTags["foreign"] = "static"

@@ -147,7 +147,7 @@ def test_a_refused_configuration_leaves_everything_as_it_was(
 def test_a_registration_without_an_id_is_refused_in_few_words(
     scheduler: Scheduler, listener: Listener
 ) -> None:
-    """That it failed is said once, whoever finds out why."""
+    """That it failed is reported once, whichever thread finds out why."""
     with pytest.raises(RequestError, match=r"^registration of RM failed: the rmID is empty$"):
         scheduler.register("", listener)
 

@@ -83,7 +83,7 @@ def begin(scheduler: Scheduler, listener: Listener, queues: str, count: int = LE
 
 
 def rest(scheduler: Scheduler) -> None:
-    """Wait until the partition has nothing to do: nothing is placed while nobody asks for anything."""
+    """Wait until the partition has nothing to do: nothing is placed without new requests."""
     partition_of(scheduler).run_until_idle()
 
 
@@ -152,7 +152,7 @@ def test_everything_is_placed_once(scheduler: Scheduler, listener: Listener) -> 
 
 
 def test_threads_place_at_once(monkeypatch: pytest.MonkeyPatch, listener: Listener) -> None:
-    """Two that have placed an ask wait for each other before they let go of the partition."""
+    """Two that have placed an ask wait for each other before they release the partition."""
     meeting = threading.Barrier(2)
     place = Partition.place_concurrently
     meets = iter([False, True, True])
@@ -173,7 +173,7 @@ def test_threads_place_at_once(monkeypatch: pytest.MonkeyPatch, listener: Listen
 
 
 def test_who_is_let_in_waits_for_no_end_of_requests(listener: Listener) -> None:
-    """Where somebody always waits to have the partition alone, threads that share go on alone as well."""
+    """If a writer always waits for the partition, threads that share it run whole cycles as well."""
     ended = threading.Event()
     with running("threads", threads=2, share_partitions=True) as scheduler:
         begin(scheduler, listener, configuration())
@@ -225,7 +225,7 @@ def churn(scheduler: Scheduler, number: int, rounds: int) -> None:
 def test_limits_hold_while_applications_and_nodes_are_killed(
     scheduler: Scheduler, listener: Listener, limits: str, rounds: int
 ) -> None:
-    """Whoever looks sees no queue and no user above its limit, and in the end no room is left unused."""
+    """No snapshot shows a queue or user above its limit, and in the end no room is left unused."""
     scheduler.register("rm", listener, configuration=configuration(limits))
     bodies: list[Callable[[], object]] = [partial(churn, scheduler, number, rounds) for number in range(8)]
     in_threads(*bodies)

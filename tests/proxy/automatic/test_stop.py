@@ -50,7 +50,7 @@ def test_applications_may_come_until_the_stop(scheduler: Scheduler, listener: Li
 def test_what_was_decided_before_the_stop_is_told_before_it_returns(
     scheduler: Scheduler, listener: Listener
 ) -> None:
-    """A placement that nobody hears of would be lost for ever."""
+    """A placement without a callback would be lost for ever."""
     gate = Gate("placed")
     begin(scheduler, listener)
     listener.react = gate.hold

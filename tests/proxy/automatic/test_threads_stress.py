@@ -47,7 +47,7 @@ def test_invariants_hold_while_threads_judge_in_one_partition(
 @pytest.mark.parametrize("rounds", [15, pytest.param(300, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("judged", [False, True])
 def test_the_lock_checker_finds_nothing(rounds: int, judged: bool) -> None:  # noqa: FBT001 - a parameter
-    """Neither an order, nor blocking under a lock, nor a closed path."""
+    """Neither an order, nor blocking under a lock, nor a cycle."""
     with session(LOCK_ORDER) as checked:
         assert stress(rounds, seed=3, judged=judged) > 2
         if judged:

@@ -38,7 +38,7 @@ def test_a_partition_that_ends_meanwhile_is_left_out(scheduler: Scheduler, liste
     partitions = scheduler._cluster.partitions()
     scheduler.update_configuration(configuration_request(ONE))
     if scheduler._engine.__class__.__name__ != "ActorsEngine":
-        return  # Elsewhere one that has ended can still be asked; nobody finds it any more.
+        return  # Elsewhere one that has ended can still be asked, but is not found any more.
     shown: Any = snapshot(partitions)
 
     assert ["default"] == [*shown["queues"]]

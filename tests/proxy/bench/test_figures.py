@@ -37,7 +37,7 @@ def test_figures_come_out_of_json_as_they_went_in(figures: Figures) -> None:
 
 
 def test_figures_are_one_line_of_json() -> None:
-    """Whoever reads a pipe line by line gets all of it."""
+    """A reader of a pipe, line by line, gets all of it."""
     assert "\n" not in figures_to_json(some_figures())
 
 
@@ -76,7 +76,7 @@ def test_the_run_in_the_middle_is_chosen_by_its_ratio() -> None:
 
 
 def test_the_run_in_the_middle_of_two_is_the_slower_one() -> None:
-    """Nobody gets a better figure by an even number of runs."""
+    """An even number of runs gives no better figure."""
     slow, fast = some_figures(pace=1_000.0), some_figures(pace=2_000.0)
 
     assert slow == median_figures([fast, slow])

@@ -202,13 +202,13 @@ def test_no_two_things_of_a_workload_share_a_name(name: str) -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
-    """Who mistypes a name is told what it may have been."""
+    """A mistyped name gets a suggestion."""
     with pytest.raises(UnknownWorkloadError, match=r"unknown workload 'e_fare': did you mean e_fair\?"):
         workload_named("e_fare")
 
 
 def test_a_name_like_no_other_is_answered_with_all_names() -> None:
-    """Who guesses is told what there is."""
+    """A guess gets the list of names."""
     with pytest.raises(
         UnknownWorkloadError, match=r"unknown workload 'quick': there are u500, u1000, .*, g_frag"
     ):

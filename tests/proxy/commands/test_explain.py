@@ -122,7 +122,7 @@ def test_a_replay_stops_at_a_moment(transcript: str, at: str, moment: str) -> No
 
 @pytest.mark.parametrize("engine", ["direct", "actors"])
 def test_a_simulation_stops_at_a_moment(scenario: str, engine: str) -> None:
-    """The setting is told by its place in the scenario."""
+    """The setting is named by its place in the scenario."""
     _, output, _ = run("explain", "app-1", "-i", scenario, "--at", "2m", "--engine", engine)
 
     assert output.startswith("at 2m0s\n")

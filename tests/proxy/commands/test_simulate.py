@@ -115,7 +115,7 @@ def test_a_refused_registration_ends_with_two_and_closes_the_core(tmp_path: Path
 
 
 def _interrupting_core(*seconds: int) -> FakeCore:
-    """Return a core at which somebody presses Ctrl-C at these moments."""
+    """Return a core that is interrupted by Ctrl-C at these moments."""
     core = FakeCore()
     for second in seconds:
         core.at(second * 10**9, lambda: signal.raise_signal(signal.SIGINT))

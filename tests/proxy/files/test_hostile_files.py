@@ -1,4 +1,4 @@
-"""Files that nobody writes by hand: every command refuses them with an ordinary error, or reads on."""
+"""Files that are not written by hand: every command refuses them with an ordinary error, or reads on."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ran(*arguments: str) -> tuple[int, str, str]:
 def test_a_hostile_transcript_is_refused_with_file_and_line(
     command: list[str], name: str, tmp_path: Path
 ) -> None:
-    """In a line that somebody can read, however large the value is."""
+    """In a line of readable length, however large the value is."""
     path = tmp_path / "t.jsonl"
     path.write_bytes(TRANSCRIPTS[name].encode("latin-1"))
 
@@ -116,7 +116,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def test_validate_goes_on_after_a_file_that_cannot_be_read(files: list[str]) -> None:
-    """What cannot be read decides the status, and all the rest is told."""
+    """A file that cannot be read decides the status, and all other errors are printed."""
     gone, latin, bad, good = files
 
     status, output, errors = ran("validate", *files)

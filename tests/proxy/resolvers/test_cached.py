@@ -144,7 +144,7 @@ def test_an_outage_does_not_touch_what_is_in_memory() -> None:
 
 
 def test_an_answer_ends_an_outage() -> None:
-    """As soon as the resolver answers somebody, if only a look-up that began before, others are looked up."""
+    """As soon as the resolver answers any look-up, also one that began before, others are looked up."""
     scene = Scene("bob", "eve", "joe")
     scene.source.is_down = True
 

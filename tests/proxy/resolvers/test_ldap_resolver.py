@@ -66,7 +66,7 @@ def test_a_user_whom_the_directory_does_not_have_is_known_all_the_same(ask: Ask)
 
 @pytest.mark.parametrize("user", ["*", "a*", "*)(uid=ada", "\\2a", "zero\0byte"])
 def test_a_name_is_no_filter(ask: Ask, user: str) -> None:
-    """A star finds nobody, and does not find everybody."""
+    """A star finds no user, rather than all users."""
     assert (user,) == ask(user)
 
 
@@ -81,7 +81,7 @@ def test_two_users_of_one_name_are_told_from_another_by_the_base(ask: Ask) -> No
 
 
 def test_a_name_that_fits_two_users_is_refused(ask: Ask) -> None:
-    """Who is who cannot be told, and the groups of both are too many."""
+    """The two users cannot be distinguished, and the groups of both are too many."""
     with pytest.raises(UserResolutionError, match=r"^user 'twin': ldap://127.*has more than one such user$"):
         ask("twin")
 
@@ -179,7 +179,7 @@ def test_a_certificate_of_a_known_authority_is_good(
 
 
 def test_a_certificate_of_an_unknown_authority_is_refused(ask: Ask, secure: dict[str, str]) -> None:
-    """Nothing has been told to the server by then."""
+    """Nothing has been sent to the server by then."""
     said = refusal(ask, **secure)
 
     assert said.startswith("user 'ada': ldaps://localhost:")

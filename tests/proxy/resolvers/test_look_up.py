@@ -32,7 +32,7 @@ def a_submission(user: str, *groups: str) -> ApplicationSubmission:
 
 
 class LookUps:
-    """Looks up on behalf of an engine that counts how often it is told of a wait."""
+    """Looks up for an engine that counts its waits."""
 
     def __init__(self) -> None:
         self.waits = 0
@@ -61,7 +61,7 @@ def test_who_came_without_groups_is_looked_up() -> None:
 
 
 def test_what_an_rm_says_about_groups_is_not_checked() -> None:
-    """Nobody is asked about a user with groups, nor about no user at all."""
+    """The resolver is not asked about a user with groups, nor about no user at all."""
     source = CountingResolver({"bob": ("dev",)})
 
     assert [None, None] == LookUps().look_up(source, a_submission("bob", "admin"), a_submission(""))
@@ -101,7 +101,7 @@ def test_a_broken_resolver_refuses_the_user_and_nothing_else() -> None:
 
 
 def test_the_engine_is_told_of_the_wait() -> None:
-    """Once a request, and only if there is somebody to look up."""
+    """Once a request, and only if there is a user to look up."""
     look_ups, source = LookUps(), CountingResolver({"bob": ("dev",)})
 
     look_ups.look_up(source, a_submission("bob"), a_submission("zed"))

@@ -33,7 +33,7 @@ def test_who_gets_no_answer_in_time_waits_no_longer() -> None:
 
 
 def test_a_look_up_that_hangs_is_joined_and_not_repeated() -> None:
-    """Whoever asks for a user again whose look-up hangs costs no second thread."""
+    """A second question for a user whose look-up hangs costs no second thread."""
     source = WaitingResolver()
     resolver = TimedResolver(source, timeout_seconds=AT_ONCE)
     for _ in range(3):
@@ -46,7 +46,7 @@ def test_a_look_up_that_hangs_is_joined_and_not_repeated() -> None:
 
 
 def test_look_ups_that_hang_are_limited_in_number() -> None:
-    """When all look-ups hang, nobody else is looked up, and the error says why."""
+    """When all look-ups hang, no other user is looked up, and the error says why."""
     source = WaitingResolver()
     resolver = TimedResolver(source, timeout_seconds=AT_ONCE, look_ups_max=2)
     for user in ("ada", "bob"):

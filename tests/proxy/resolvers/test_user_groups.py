@@ -88,7 +88,7 @@ def stepped(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
 
 @pytest.mark.parametrize("configuration", [ONE, resolving_by(""), resolving_by("nonsense")])
 def test_by_default_a_user_is_in_the_group_of_the_same_name(stepped: Scheduler, configuration: str) -> None:
-    """Nobody is asked, and everybody is known."""
+    """No resolver is asked, and every user is known."""
     scene = Scene(stepped, configuration)
 
     assert ["accepted app"] == scene.submit("app", NOBODY_THERE)
@@ -267,7 +267,7 @@ def test_an_embedder_can_bring_a_resolver(stepped: Scheduler) -> None:
 
 
 def _default_groups(scheduler: Scheduler) -> list[str]:
-    """Return the groups of `bob` where nobody is asked."""
+    """Return the groups of `bob` without a resolver."""
     scene = Scene(scheduler, ONE)
     scene.submit("app", "bob")
     return scene.groups("app")

@@ -39,7 +39,7 @@ TAKEN: Final = ACTIVE_STATES - {S.FAILING}
 
 
 class Manager(ResourceManager):
-    """A resource manager of one application: it notes each answer, and confirms when it is told to."""
+    """A resource manager of one application: it notes each answer, and confirms when the test says so."""
 
     def __init__(self, engine: EngineName) -> None:
         self.scheduler = Scheduler(engine=engine, stepped=True)

@@ -170,7 +170,7 @@ def test_what_is_probably_not_meant_in_the_queues_is_a_warning(
 
 
 def test_a_refused_configuration_warns_of_nothing(scheduler: Scheduler, said: list[str]) -> None:
-    """Its errors are told to the one who sent it."""
+    """Its sender gets the errors."""
     scheduler.register("rm", ResourceManager(), configuration=ONE)
     broken = "partitions: [{name: default, queues: [{name: 'no.dots', properties: {polcy: fair}}]}]"
     with pytest.raises(RequestError, match=r"no\.dots"):
@@ -181,7 +181,7 @@ def test_a_refused_configuration_warns_of_nothing(scheduler: Scheduler, said: li
 
 
 def test_rules_that_cannot_be_used_are_logged_at_registration(scheduler: Scheduler, said: list[str]) -> None:
-    """The partition works with the default rule, and somebody should know."""
+    """The partition works with the default rule, and the log says so."""
     rules = ONE.replace("{name: default,", "{name: default, placementrules: [{name: usr}],")
     scheduler.register("rm", ResourceManager(), configuration=rules)
 
@@ -266,7 +266,7 @@ def test_one_scheduler_does_not_silence_another(said: list[str]) -> None:
 
 
 def test_what_managers_share_has_the_level_of_the_one_that_wants_to_hear_most(scheduler: Scheduler) -> None:
-    """Whoever else wants to hear nothing of it."""
+    """Also if another RM wants to log nothing."""
     levels = []
     for rm_id, level in (("a", "error"), ("b", "debug"), ("b", "warn")):
         extra = {"log.level": level}

@@ -111,7 +111,7 @@ def test_a_registration_again_ends_everything_and_starts_afresh(
 
 
 def test_a_callback_may_register_again(scheduler: Scheduler, listener: Listener) -> None:
-    """It is on the stack of the one that delivers, and nobody waits for it."""
+    """It is on the stack of the delivering call, and no thread waits for it."""
     again = Listener()
 
     def react(text: str) -> None:

@@ -60,7 +60,7 @@ def test_a_resource_manager_answers_seven_calls() -> None:
 
 
 def test_the_convenient_resource_manager_has_every_callback() -> None:
-    """Whoever extends it has nothing left to write; the type checker agrees at this very assignment."""
+    """A class that extends it has nothing left to write; the type checker agrees at this very assignment."""
     callback: ResourceManagerCallback = ResourceManager()
 
     assert _methods(type(callback)) == _methods(ResourceManagerCallback)

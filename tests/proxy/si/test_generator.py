@@ -65,7 +65,7 @@ def test_the_committed_types_declare_what_the_source_says(regenerated: Path) -> 
 
 @pytest.mark.parametrize("name", ["si_pb2.py", "si_pb2.pyi"])
 def test_the_code_names_neither_a_version_nor_the_default_pool(regenerated: Path, name: str) -> None:
-    """The code binds nobody to the protobuf of its making, and takes no name in the whole process."""
+    """The code works with other versions of protobuf, and takes no name in the whole process."""
     code = (regenerated / name).read_text(encoding="utf-8")
 
     assert "runtime_version" not in code

@@ -1,4 +1,4 @@
-"""What a resource manager of the older generation is told."""
+"""The callbacks of a resource manager of the older generation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALL: list[Announcement] = [
 
 
 class Ear(ResourceManager):
-    """Keeps what it is told."""
+    """Keeps its callbacks."""
 
     def __init__(self) -> None:
         self.heard: list[si.AllocationResponse | si.ApplicationResponse] = []

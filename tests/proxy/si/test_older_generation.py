@@ -1,4 +1,4 @@
-"""Asks of the older generation are read; what else it says that nobody acts upon is refused by name."""
+"""Asks of the older generation are read; its other fields that are not supported are refused by name."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ INT64: Final = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 
 
 class _Recorder(ResourceManager):
-    """A resource manager that remembers what it was told, and by which call."""
+    """A resource manager that records its callbacks."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Message]] = []

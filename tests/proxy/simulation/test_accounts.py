@@ -51,7 +51,7 @@ def test_all_that_an_application_had_counts_where_it_is_placed() -> None:
 
 
 def test_an_owner_of_several_applications_has_one_tally() -> None:
-    """Whatever they asked for; to settle twice is to settle once."""
+    """Whatever they asked for; a second assignment does nothing."""
     record = SimulationRecord()
     for number, asked in enumerate((ASKED, REAL)):
         account = record.accounts.opened(asked)

@@ -122,7 +122,7 @@ def test_a_gang_that_never_has_room_is_given_up_and_starts_what_fits() -> None:
 
 
 def test_a_queue_that_does_not_exist_rejects_its_applications() -> None:
-    """Every task is accounted for, and the reason is told."""
+    """Every task is accounted for, and the reason is reported."""
     queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: other}]}]}]"
     report = _simulated(replace(a_workload(an_application(a_task(pieces=4))), default_configuration=queues))
 

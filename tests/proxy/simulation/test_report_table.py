@@ -165,7 +165,7 @@ def test_of_very_many_users_a_person_sees_those_with_the_most_work() -> None:
 
 
 def test_one_of_something_is_singular() -> None:
-    """Also the reasons, which are told with how often."""
+    """Also the reasons, each with its count."""
     lines = _printed(run(FakeCore(), an_application(), nodes=(a_node(),)))
 
     assert "my work: 3 nodes, 1 task, 1 queue, 1m of virtual time, engine direct" == lines[0]
@@ -204,7 +204,7 @@ def test_names_are_no_markup() -> None:
     ],
 )
 def test_durations_are_written_in_their_two_largest_units(nanoseconds: int, expected: str) -> None:
-    """Nobody wants the seconds of a week."""
+    """The seconds of a week do not matter."""
     assert expected == format_duration(nanoseconds)
 
 

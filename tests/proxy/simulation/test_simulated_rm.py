@@ -80,7 +80,7 @@ def test_a_task_without_a_duration_runs_to_the_end() -> None:
 
 
 def test_work_that_ends_makes_room_for_what_is_submitted_at_the_same_moment() -> None:
-    """A release is told before new asks are."""
+    """A release is sent before new asks are."""
     record = run(FakeCore(), an_application(a_task("t1", cores=10), a_task("t2", cores=10, at=60)))
 
     assert [0, 0] == _tally(record).waits_ns
@@ -102,7 +102,7 @@ def test_what_does_not_fit_waits_to_the_end() -> None:
 
 
 def test_tasks_of_a_rejected_application_are_rejected() -> None:
-    """Also those that would come later; the reason is told without the name."""
+    """Also those that would come later; the reason is reported without the name."""
     core = FakeCore(refused_queues={"root.q"})
     record = run(core, an_application(a_task("t", pieces=2), a_task("late", at=9), name="app-7"))
 
@@ -145,7 +145,7 @@ def test_an_ask_that_the_scheduler_takes_back_is_asked_for_again() -> None:
 
 
 def test_a_task_that_lost_its_node_is_asked_for_again_without_a_confirmation() -> None:
-    """The scheduler only told of it."""
+    """The scheduler only reported it."""
     core = FakeCore()
     core.at(20 * SECOND, lambda: core.lose("t"))
     tally = _tally(run(core, an_application()))

@@ -119,7 +119,7 @@ def test_releases_are_confirmed_unless_the_transcript_does_it(tmp_path: Path) ->
 
 
 def test_a_removed_application_withdraws_what_waits(tmp_path: Path) -> None:
-    """What runs is told by the scheduler."""
+    """The scheduler reports what runs."""
     removal = {"application": {"rmID": "rm", "remove": [{"applicationID": "a"}]}}
     tally = _tally(_play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, removal))
 

@@ -5,9 +5,9 @@ line of a transcript and goes to a scheduler on `direct` and to one on `actors`.
 
 * `validate()` finds every invariant of the design kept, on both;
 * the documents of the snapshot agree with each other, and are the same on both;
-* both have told the RM the same, byte for byte;
+* both have sent the RM the same callbacks, byte for byte;
 * the RM's own book agrees: nothing placed twice, nothing announced after its end, every ask waiting, placed
-  or answered, every wanted release confirmed or still counted, every state as it was told;
+  or answered, every wanted release confirmed or still counted, every state as it was reported;
 * nothing has grown above its maximum but by the RM's own doing.
 
 At the end nothing may be left. A sequence that fails is printed as a transcript, for `tests/found`.
@@ -392,7 +392,7 @@ class AnySequence(RuleBasedStateMachine):
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 TestAnySequence = AnySequence.TestCase
-# The same examples on every run: a test that fails by chance tells nobody which change broke it. New
+# The same examples on every run: a test that fails by chance does not show which change broke it. New
 # examples are for the soak, which keeps what it finds in `.hypothesis` until it is mended.
 TestAnySequence.settings = settings(
     _COMMON, derandomize=True, database=None, max_examples=10, stateful_step_count=30

@@ -69,7 +69,7 @@ def test_engines_agree_on_many_random_transcripts(seed: int) -> None:
     "seed", [*range(6), *[pytest.param(n, marks=pytest.mark.soak) for n in range(6, 200)]]
 )
 def test_several_threads_decide_what_one_does(seed: int) -> None:
-    """Three managers with one partition or more each, worked for at once; what they are told is in order."""
+    """Three managers with one partition or more each, worked for at once; their callbacks are in order."""
     text = "\n".join(instrumented([random_transcript(3 * seed + number) for number in range(3)]))
 
     assert output_of(text, "direct") == output_of(text, "threads", threads=3)

@@ -1,4 +1,4 @@
-"""Messages of `si.v1` from JSON that somebody wrote by hand."""
+"""Messages of `si.v1` from JSON that was written by hand."""
 
 from __future__ import annotations
 

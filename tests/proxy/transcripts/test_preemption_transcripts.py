@@ -17,7 +17,7 @@ KINDS: Final = ("to run ask", "to run daemon set ask", "to enforce new max quota
     "seed", [*SEEDS, *[pytest.param(seed, marks=pytest.mark.soak) for seed in SOAK_SEEDS]]
 )
 def test_engines_agree_where_much_is_preempted(seed: int) -> None:
-    """Byte for byte; and whatever is placed or ended, the RM was told once."""
+    """Byte for byte; and for all that is placed or ended, the RM had one callback."""
     lines = preemption_transcript(seed)
     with Witness() as witness:
         witness.watch(lines)

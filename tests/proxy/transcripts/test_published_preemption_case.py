@@ -133,7 +133,7 @@ def test_nothing_is_preempted_before_the_delay(manager: JobManager) -> None:
 
 
 def test_the_published_case_does_not_go_round_in_circles(manager: JobManager) -> None:
-    """Victims are asked for again and again, and preemption has come to rest: nobody takes turns."""
+    """Victims are asked for again and again, and preemption has ended: asks do not take turns."""
     for _, act, _, _ in STEPS:
         act(manager)
         manager.wait(TWO_MINUTES)

@@ -138,7 +138,7 @@ class Rehearsal:
         if self._switches_left > 0:
             self.pass_on()
         else:
-            self._over.set()  # and nobody has the turn ever again
+            self._over.set()  # and no thread has the turn ever again
         player.turn.acquire()
 
 

@@ -1,7 +1,7 @@
 """Which mutants of the locks can deadlock, and why: judged by hand, since no tool should judge itself.
 
-A mutant can deadlock if in some schedule a thread waits for ever: for itself, in a circle, for a lock that
-nobody lets go of any more, or for a wake-up that is lost. All others race, raise an error at once, or
+A mutant can deadlock if in some schedule a thread waits for ever: for itself, in a deadlock, for a lock that
+is never released, or for a wake-up that is lost. All others race, raise an error at once, or
 change nothing.
 """
 

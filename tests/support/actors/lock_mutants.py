@@ -1,7 +1,7 @@
 """Mutants of how the engine `threads` takes its locks: each has one acquisition swapped, moved or dropped.
 
-An acquisition is an item of a `with`, or a call that takes or lets go. Each operator makes at most one mutant
-of each. Two acquisitions that nest stand in different functions here, so that no operator exchanges them;
+An acquisition is an item of a `with`, or a call that acquires or releases. Each operator makes at most one
+mutant of each. Two acquisitions that nest stand in different functions here, so that no operator exchanges them;
 `exchanged` does that where they run. Which mutants can deadlock is judged in `lock_mutant_table`.
 """
 
@@ -38,7 +38,7 @@ NESTED: Final = (
     *(("partition", inner) for inner in ("queue", "application", "node", "limits", "node-order", "counts")),
 )
 MAKING: Final = ("RWLock(self.lock_class, key=key)", 'RWLock(lock_class, key=getattr(self, "path", None))')
-"""How the locks are made of entities, and of what is woven."""
+"""How the locks of entities, and of instrumented objects, are made."""
 _LOCK: Final = re.compile(r"(_changed|_registering|_guard|\block\.(write|read)\(\).*)$")
 _CALL: Final = re.compile(r"\block\.(acquire|release)_(read|write)\(\)$")
 _Block = list[ast.stmt]
@@ -158,7 +158,7 @@ def _walk(node: ast.AST, function: str) -> Iterator[tuple[str, _Block, int]]:
 
 
 def _lock_of(statement: ast.AST) -> str:
-    """Return the text of the lock that a statement takes or lets go of, nothing if it does not."""
+    """Return the text of the lock that a statement takes or releases, nothing if it does neither."""
     if isinstance(statement, ast.With):
         return next((ast.unparse(item) for item in statement.items if _is_lock(item)), "")
     if isinstance(statement, ast.Expr) and _CALL.search(ast.unparse(statement)):
@@ -174,7 +174,7 @@ def _is_lock(item: ast.withitem) -> bool:
 
 
 def _drop(block: _Block, index: int) -> bool:
-    """Do not take the lock; do not let go of it."""
+    """Do not take the lock; do not release it."""
     statement = block[index]
     if not isinstance(statement, ast.With):
         block[index] = ast.Pass()
@@ -213,7 +213,7 @@ def _upgrade(block: _Block, index: int) -> bool:
 
 
 def _exchange(block: _Block, index: int) -> bool:
-    """Exchange a lock and its neighbour; take where one lets go, and let go where one takes."""
+    """Exchange a lock and its neighbour; exchange acquire and release as well."""
     statement = block[index]
     if isinstance(statement, ast.With):
         statement.items.reverse()
@@ -251,7 +251,7 @@ def _always(mode: str) -> Callable[[_Block, int], bool]:
 
 
 def _take_earlier(block: _Block, index: int) -> bool:
-    """Hold the lock also during what comes before in the block; let go of it one step earlier."""
+    """Hold the lock also during what comes before in the block; release it one step earlier."""
     statement = block[index]
     if isinstance(statement, ast.Expr):
         return _swap(block, index - 1)
@@ -289,7 +289,7 @@ def _hold_longer(block: _Block, index: int) -> bool:
 
 
 def _take_later(block: _Block, index: int) -> bool:
-    """Take the lock only after the first step under it; let go of it one step later."""
+    """Take the lock only after the first step under it; release it one step later."""
     statement = block[index]
     if isinstance(statement, ast.Expr):
         return _swap(block, index)
@@ -300,7 +300,7 @@ def _take_later(block: _Block, index: int) -> bool:
 
 
 def _hold_shorter(block: _Block, index: int) -> bool:
-    """Let go of the lock before the last step under it."""
+    """Release the lock before the last step under it."""
     statement = block[index]
     if not isinstance(statement, ast.With) or len(statement.body) < 2:
         return False

@@ -58,9 +58,9 @@ class Outcome:
 
     mutant: Mutant
     killed_by: str
-    """A test, or what else told; empty if it survived."""
+    """A test, or what else failed; empty if it survived."""
     checked: bool
-    """Whether only the lock checker told."""
+    """Whether only the lock checker failed."""
 
     def line(self) -> str:
         """Say it in one line."""

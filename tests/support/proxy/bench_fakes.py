@@ -24,7 +24,7 @@ _TEN_UNITS: Final = Size(100, 10)
 
 
 class FakeClock:
-    """Time that passes only where it is told to."""
+    """Time that passes only when a test says so."""
 
     def __init__(self) -> None:
         self.now_seconds = 0.0

@@ -18,11 +18,11 @@ WAIT_SECONDS: Final = 10
 
 
 _MOMENT_SECONDS: Final = 0.002
-"""How long somebody waits who does without what is waited for."""
+"""How long a wait takes at most."""
 
 
 class Listener(ResourceManager):
-    """Remembers what it is told as short texts, and lets a test wait for them.
+    """Keeps its callbacks as short texts, and lets a test wait for them.
 
     Attributes:
         heard: the texts, in order.
@@ -69,17 +69,17 @@ class Listener(ResourceManager):
             self.react(text)
 
     def wait_for(self, *texts: str) -> None:
-        """Wait until it has been told all of these."""
+        """Wait until it has all of these texts."""
         told = self.hears(lambda: set(texts) <= set(self.heard))
         assert told, f"never told {sorted(set(texts) - set(self.heard))}, but {self.heard[-20:]}"
 
     def wait_for_count(self, start: str, count: int) -> None:
-        """Wait until it has been told so many texts that start so."""
+        """Wait until it has so many texts that start so."""
         told = self.hears(lambda: len(self.all(start)) >= count)
         assert told, f"told {len(self.all(start))} of {count} times {start!r}"
 
     def hears(self, enough: Callable[[], bool], seconds: float = WAIT_SECONDS) -> bool:
-        """Wait until it has been told enough; return whether that happened in time."""
+        """Wait until it has enough; return whether that happened in time."""
         with self._changed:
             return self._changed.wait_for(enough, seconds)
 

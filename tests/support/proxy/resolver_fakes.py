@@ -1,4 +1,4 @@
-"""Resolvers and clocks for tests: they count, wait and fail when they are told to."""
+"""Resolvers and clocks for tests: they count, wait and fail when a test says so."""
 
 from __future__ import annotations
 

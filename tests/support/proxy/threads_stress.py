@@ -41,7 +41,7 @@ def stress(rounds: int, seed: int, *, judged: bool = False, threads: int = 4) ->
     """Load a scheduler with two partitions, see `load`.
 
     Returns:
-        How many placements the RM was told of.
+        How many placements the RM had callbacks for.
     """
     listener = PredicateListener() if judged else Listener()
     load(listener, PARTITIONS, rounds, seed, threads=threads)

@@ -1,4 +1,4 @@
-"""A resource manager's own book: what it said, what it was told, and what must be so because of it.
+"""A check of the contract between a resource manager and a scheduler, from its requests and callbacks.
 
 The book knows nothing of the scheduler but its messages. Whatever the scheduler shows in its documents has
 to agree with it.
@@ -25,7 +25,7 @@ Entry: TypeAlias = tuple[str, str]
 """An application and a key of it."""
 
 CONFIRMED: Final = ("TIMEOUT", "PREEMPTED_BY_SCHEDULER", "PLACEHOLDER_REPLACED")
-"""Ends that the RM is asked for and confirms; the others it is only told of."""
+"""Ends that the RM is asked for and confirms; all others are only reported."""
 _OVER: Final = ("Completed", "Failed", "Rejected", "Expired")
 _PARTITION_ENDS: Final = "PartitionRemoved"
 _REPLACING: Final = "replacing allocationKey: "

@@ -110,7 +110,7 @@ def limits(
 
 @st.composite
 def _name_lists(draw: DrawFn, names: tuple[str, ...]) -> list[list[str]]:
-    """Draw who is limited together: nobody twice, and everyone else last."""
+    """Draw the users that are limited together: none twice, and all others last."""
     chosen = draw(st.lists(st.sampled_from(names), unique=True, max_size=3))
     together = draw(st.booleans())
     lists = [chosen] if together and chosen else [[name] for name in chosen]

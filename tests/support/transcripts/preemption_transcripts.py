@@ -1,6 +1,6 @@
 """Random transcripts in which much is preempted: for a guarantee, for a required node, and for a quota.
 
-Queues are nested and owed something, fences and offsets stand between them, nodes are full, and now and then
+Queues are nested and have guarantees, fences and offsets stand between them, nodes are full, and now and then
 all maxima are lowered. A seed gives the same transcript on every machine.
 """
 
@@ -50,7 +50,7 @@ class _PreemptionTranscript:
         self._keys: list[tuple[str, str]] = []
         self._nodes = self.dice.randint(2, 4)
         self._of_one_size = self.dice.random() < 0.7
-        """Then a full cluster has no room left on any node, and nobody reserves one."""
+        """Then a full cluster has no room left on any node, and no ask reserves one."""
         self._shape = self.dice.getrandbits(32)
         """The queues are the same after each reload, but for their maxima."""
 

@@ -1,4 +1,4 @@
-"""What the documents of a snapshot must say of each other, whoever wrote them.
+"""What the documents of a snapshot must say of each other, from any scheduler.
 
 The same sums as `validate()` knows, but from what a client sees alone: a document that forgets or counts
 twice what the model has right is found here. A sum is computed of the parts that are no sums themselves, and

@@ -105,7 +105,7 @@ def test_what_only_one_side_has_placed_is_found(placed: tuple[str, ...], found: 
 
 
 def test_a_lost_ask_is_found() -> None:
-    """It neither waits nor is placed, and nobody was told."""
+    """It neither waits nor is placed, and no callback was made."""
     with pytest.raises(ContractError, match="neither wait"):
         a_book("k").check(documents())
 

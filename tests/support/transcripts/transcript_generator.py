@@ -1,7 +1,7 @@
 """Random transcripts: everything that a resource manager may say, in any order, sane or not.
 
 A seed gives the same transcript on every machine. A transcript is blind: it was not made with a scheduler
-at hand. So it confirms releases that nobody asked for, and some that the scheduler did ask for, late or
+at hand. So it confirms releases that were not asked for, and some that the scheduler did ask for, late or
 twice; it changes nodes that are gone, and names keys that have ended.
 """
 
@@ -279,7 +279,7 @@ def _borrow_key(manager: RandomManager) -> None:
 
 
 def _name_foreign(manager: RandomManager) -> None:
-    """Tell of an allocation that somebody else made, or that it ended."""
+    """Report an allocation that was made elsewhere, or its end."""
     rng = manager.rng
     nobody = Task("", rng.choice(manager.partitions))
     if manager.foreign and manager.chance(0.3):

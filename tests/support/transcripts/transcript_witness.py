@@ -67,7 +67,7 @@ def make_replay(
 
 
 class Witness:
-    """Replays line by line on a stepped scheduler, and remembers what the RM has been told."""
+    """Replays line by line on a stepped scheduler, and keeps the RM's callbacks."""
 
     def __init__(self, engine: EngineName = "direct") -> None:
         self.output: list[str] = []

@@ -88,7 +88,7 @@ def test_a_wrong_pod_is_named_with_its_line(tmp_path: Path, old: str, new: str, 
 
 
 def test_times_that_are_not_in_order_are_refused_where_they_count(tmp_path: Path) -> None:
-    """Where pods are packed, nobody looks at them."""
+    """They are not read where pods are packed."""
     pods = _PODS.replace("100,160,110", "100,160,200")
 
     assert 2 == len(_read(tmp_path, pods).applications)

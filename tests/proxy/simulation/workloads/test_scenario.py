@@ -224,7 +224,7 @@ def test_names_must_differ(tmp_path: Path) -> None:
 
 
 def test_a_queue_cannot_be_a_leaf_and_a_parent(tmp_path: Path) -> None:
-    """It is told at the application that makes it a leaf."""
+    """The error is at the application that makes it a leaf."""
     one = "  - {name: x, queue: root.batch, user: u, tasks: [{resources: {vcore: 1}}]}\n"
 
     problems = _problems(tmp_path, _SCENARIO + one)

@@ -143,7 +143,7 @@ def test_a_job_that_cannot_be_run_is_skipped_and_counted(tmp_path: Path, job: st
     ],
 )
 def test_a_job_that_is_taken_otherwise_is_counted(tmp_path: Path, job: str, note: str) -> None:
-    """The rules of this reader are told wherever they were used."""
+    """The notes have the rules of this reader that were used."""
     workload = _read(tmp_path, job)
 
     assert (1, (InputNote(1, note),)) == (len(workload.applications), workload.notes)
