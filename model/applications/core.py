@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from ..resources.comparisons import is_zero
-from ..resources.priorities import INT32_MIN
+from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY
 from . import gang
 from .effects import Answer, ApplicationFacts, TimerKind

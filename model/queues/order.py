@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..configuration.queue_properties import SortPolicy
-from ..resources.priorities import INT32_MIN
+from ..resources.quantities import INT32_MIN
 from ..resources.resource import strictly_greater_than_zero
 from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList

@@ -14,7 +14,7 @@ from ..configuration.queue_properties import PriorityPolicy, QueueProperties, ev
 from ..marks import reads, writes
 from ..resources.combinations import prune
 from ..resources.comparisons import is_zero
-from ..resources.priorities import INT32_MAX, INT32_MIN
+from ..resources.quantities import INT32_MAX, INT32_MIN
 from ..resources.resource import (
     EMPTY,
     add,

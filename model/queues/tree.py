@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 
 from ..configuration.access_control import AccessControlList
 from ..configuration.queue_properties import inherit
-from ..resources.priorities import INT32_MIN
+from ..resources.quantities import INT32_MIN
 from ..resources.resource import strictly_greater_than_zero
 from ..values.object_state import ObjectEvent, ObjectState
 from .order import child_key

@@ -1,4 +1,4 @@
-"""Quantities: exact integers, and the texts they are written as.
+"""Quantities and priorities: exact integers, their bounds, and the texts that quantities are written as.
 
 A quantity crosses the scheduler interface as a signed 64-bit integer, so what comes from outside is within
 that range. What is summed up inside is exact and may leave it; a document shows such a sum as the border of
@@ -14,6 +14,8 @@ from typing import Final
 from ..errors import LicorneError
 
 __all__ = [
+    "INT32_MAX",
+    "INT32_MIN",
     "INT64_MAX",
     "INT64_MIN",
     "QuantityError",
@@ -21,6 +23,11 @@ __all__ = [
     "parse_vcore",
     "saturate",
 ]
+
+INT32_MIN: Final = -(2**31)
+"""The lowest priority; also that of a queue or an application in which nothing waits."""
+INT32_MAX: Final = 2**31 - 1
+"""The highest priority: priorities are signed 32-bit numbers, as on the wire."""
 
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1

@@ -9,7 +9,7 @@ from support.model.driven_application import DrivenApplication
 from licorne.model.applications.effects import TimerKind
 from licorne.model.applications.state import ApplicationState
 from licorne.model.applications.views import application_view
-from licorne.model.resources.priorities import INT32_MIN
+from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.values.messages import TerminationType
 
 FIVE = a_resource(memory=5)

@@ -13,7 +13,7 @@ from support.model.builders import TEN, a_queue_tree, a_resource
 from support.model.entries import a_leaf, an_entry, facts_of
 
 from licorne.model.queues.order import ApplicationOrder, ChildOrder, child_key
-from licorne.model.resources.priorities import INT32_MIN
+from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.resources.shares import shares
 

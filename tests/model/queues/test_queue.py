@@ -9,8 +9,7 @@ from support.model.entries import a_leaf, an_entry, facts_of
 from licorne.model.configuration.queue_properties import SortPolicy
 from licorne.model.errors import LicorneError
 from licorne.model.queues.queue import Queue
-from licorne.model.resources.priorities import INT32_MAX, INT32_MIN
-from licorne.model.resources.quantities import INT64_MAX
+from licorne.model.resources.quantities import INT32_MAX, INT32_MIN, INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.object_state import ObjectEvent, ObjectState
 

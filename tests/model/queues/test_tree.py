@@ -9,7 +9,7 @@ from support.model.entries import an_entry, facts_of
 from licorne.model.configuration.queue_properties import PriorityPolicy, SortPolicy
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import RECOVERY_QUEUE, QueueTree
-from licorne.model.resources.priorities import INT32_MIN
+from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.values.object_state import ObjectState
 
 TEMPLATE = """

@@ -8,7 +8,7 @@ from licorne.model.applications.effects import ApplicationFacts
 from licorne.model.applications.state import ApplicationState
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
-from licorne.model.resources.priorities import INT32_MIN
+from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
 
 __all__ = ["a_leaf", "an_entry", "facts_of"]
