@@ -1,7 +1,7 @@
 """Carrying out a preemption: mark the victims, count them, ask the RM to end them, and remember why.
 
-To mark is to check again: an allocation that has gone since it was chosen, or that the RM has been asked
-to end, cannot be marked. Then nothing at all happens, and whoever decided may decide again.
+To mark is to check again: an allocation that has ended since it was chosen, or that the RM has been asked
+to end, cannot be marked. Then nothing at all happens, and the caller may decide again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def release_all(state: PartitionState, victims: Sequence[Victim], text: str) -> 
 
 
 def release_by_application(state: PartitionState, victims: Sequence[Victim], text: str) -> None:
-    """Do the same with one message to the RM for each application."""
+    """Count marked victims as being preempted, and ask the RM to end them with one message an application."""
     ordered = sorted(victims, key=lambda victim: victim.entry.application_id)
     for _, group in groupby(ordered, key=lambda victim: victim.entry.application_id):
         release_all(state, list(group), text)
@@ -79,7 +79,7 @@ def victim_record(victim: Victim, reason: str) -> VictimRecord:
 
 
 def remember(state: PartitionState, record: PreemptionRecord) -> None:
-    """Keep a record to be explained, and note whether it is a round of a loop."""
+    """Keep a record for explanations, and note whether the preemption repeats an earlier one."""
     loop = loop_of(record, state.preemptions, lambda earlier: _still_waits(state, earlier))
     state.preemptions.add(replace(record, loop=loop) if loop else record)
 
@@ -91,7 +91,7 @@ def _still_waits(state: PartitionState, record: PreemptionRecord) -> bool:
 
 
 def still_going(state: PartitionState, record: PreemptionRecord) -> bool:
-    """Return whether any victim of a preemption has not gone yet."""
+    """Return whether any victim of a preemption has not ended yet."""
     for victim in record.victims:
         entry = state.entries.get(victim.application_id)
         if entry is not None and entry.application.allocations.get(victim.allocation_key) is not None:

@@ -1,8 +1,8 @@
-"""Room that is spoken for: what asks are going to use that have preempted and still wait.
+"""Committed resources: what asks are going to use that have preempted and still wait.
 
-While its victims go an ask uses nothing, and yet its queue is owed nothing more on its behalf. Who looks at
-guarantees and maxima meanwhile has to count it: otherwise two asks of one queue would both preempt for what
-the queue is owed once, and the second one would find the queue full.
+While its victims end an ask uses nothing, and yet its queue is entitled to nothing more on its behalf. A
+check of guarantees and maxima has to count it meanwhile: otherwise two asks of one queue would both preempt
+for what the queue is entitled to once, and the second one would find the queue full.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class CommittedResources:
         self._by_path = by_path
 
     def use_of(self, queue: Queue) -> Resource:
-        """Return what a queue will use when all that is being preempted is gone and those asks are placed."""
+        """Return what a queue will use once what is preempted has ended and those asks are placed."""
         used = subtract_only_existing(queue.allocated, queue.preempting)
         committed = self._by_path.get(queue.path)
         return used if committed is None else add(used, committed)
 
     def most_of(self, queue: Queue) -> Resource:
-        """Return what a queue uses now or will use then, for each type whichever is more."""
+        """Return the larger of what a queue uses now and what it will use then, type by type."""
         if queue.path not in self._by_path:
             return queue.allocated
         return component_wise_max(queue.allocated, self.use_of(queue))
 
     def leaves_room(self, leaf: Queue, resource: Resource) -> bool:
-        """Return whether a leaf and those above it have room for a resource beside what is spoken for."""
+        """Return whether a leaf and those above it have room for a resource beyond what is committed."""
         for level in leaf.above:
             most, maximum = self.most_of(level), level.maximum or EMPTY
             if any(name in maximum and most.get(name) + resource[name] > maximum[name] for name in resource):
@@ -57,10 +57,10 @@ NOTHING_COMMITTED: Final = CommittedResources({})
 
 
 def committed_resources(state: PartitionState, allocation_key: str) -> CommittedResources:
-    """Add up what is spoken for by all asks but one.
+    """Add up what is committed to all asks but one.
 
-    An ask is forgotten when its victims are gone: it goes before all others then, and is placed at once; or
-    something else stands in its way, and its queue is owed as much as before.
+    An ask is forgotten when its victims have ended: it goes before all others then, and is placed at once; or
+    something else stands in its way, and its queue is entitled to as much as before.
     """
     by_path: dict[str, Resource] = {}
     for key, application_id in list(state.preemption_claims.items()):

@@ -1,10 +1,10 @@
-"""Finds preemptions that go round in a circle.
+"""The detector of preemptions that repeat each other without progress.
 
-A preemption *came to nothing* when its victims are gone and its ask still waits, because somebody else was
-admitted to the room, or when its ask was placed and was then a victim itself. A preemption is a *loop* when
+A preemption *came to nothing* when its victims have ended and its ask still waits, because another ask was
+placed in the room, or when its ask was placed and was then a victim itself. A preemption is a *loop* when
 it takes from an application, for a queue, what an earlier one took from the same application for the same
-queue and which came to nothing: the RM has asked for the victim again, the scheduler has admitted it
-again, and everything is where it was.
+queue and which came to nothing: the RM has asked for the victim again, the scheduler has placed it
+again, and the state is the same as before.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def loop_of(
     log: PreemptionLog,
     still_waits: Callable[[PreemptionRecord], bool],
 ) -> str:
-    """Say why a preemption that is about to be remembered is a loop; the empty text if it is none.
+    """Return why a preemption that is about to be remembered is a loop, the empty text if it is none.
 
     Args:
         record: The new preemption.
         log: Those before it.
-        still_waits: Tells of an earlier one whether its ask waits although its victims are gone.
+        still_waits: Says of an earlier one whether its ask waits although its victims have ended.
     """
     if record.cause is PreemptionCause.QUOTA:
         return ""
@@ -62,7 +62,7 @@ def _came_to_nothing(
     since: dict[str, PreemptionRecord],
     still_waits: Callable[[PreemptionRecord], bool],
 ) -> str:
-    """Say how an earlier preemption came to nothing; `since` has the victims of the later ones."""
+    """Return how an earlier preemption came to nothing; `since` has the victims of the later ones."""
     later = since.get(earlier.allocation_key)
     if later is not None:
         if f"{later.queue_path}.".startswith(f"{earlier.queue_path}."):

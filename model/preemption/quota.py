@@ -1,10 +1,10 @@
-"""Enforcing a maximum that was lowered: what is above it goes, as far as it is above the guarantees.
+"""Enforcing a maximum that was lowered: what is above it ends, as far as it is above the guarantees.
 
-What a parent has to give back is shared out among its children in proportion to what each uses above its
-guarantee, down to the leaves. In a leaf the willing go first and originators last; what would give back
-more than the leaf's share is passed over. So a queue may stay a little above its maximum, and never falls
-below it. Guarantees count only for the types of which it uses more than its maximum: of another type that
-is short of its guarantee victims may have some.
+What a parent has to give back is divided among its children in proportion to what each uses above its
+guarantee, down to the leaves. In a leaf the willing go first and originators last; a victim that would give
+back more than the leaf's share is skipped. So a queue may stay a little above its maximum, and never falls
+below it. Guarantees count only for the types of which it uses more than its maximum: victims may use some of
+another type that is short of its guarantee.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]
 def preempt_over_quota(state: PartitionState) -> None:
     """Enforce every maximum whose time is due; to be called every second.
 
-    While a queue is enforced those below it are left alone, until the next call.
+    A queue below one whose maximum is enforced is skipped until the next call.
     """
     if state.quota_preemption_enabled:
         _visit(state, state.tree.root, state.now_ns())
@@ -100,7 +100,7 @@ def _excess(queue: Queue) -> Resource:
 
 
 def _above_guarantees(queue: Queue) -> Resource:
-    """Return what may go before this queue or one above it falls below its guarantee, for its types."""
+    """Return what may end before this queue or one above it falls below its guarantee, for its types."""
     above: dict[str, int] = {}
     for level in queue.above:
         used = _used(level)
@@ -111,14 +111,14 @@ def _above_guarantees(queue: Queue) -> Resource:
 
 
 def _capped(resource: Resource, cap: Resource) -> Resource:
-    """Return what is positive of a resource, and no more of each type than the cap names."""
+    """Return the positive quantities of a resource, and no more of each type than the cap names."""
     return _positive(
         Resource({name: min(quantity, cap.get(name, quantity)) for name, quantity in resource.items()})
     )
 
 
 def shared_out(queue: Queue, target: Resource) -> list[tuple[Queue, Resource]]:
-    """Share out what a queue has to give back; return what each leaf below it has to."""
+    """Divide what a queue has to give back; return the part of each leaf below it."""
     if not target:
         return []
     if queue.is_leaf:
@@ -147,13 +147,13 @@ def choose_for_quota(
     maximum: Resource,
     above_guarantees: Resource,
 ) -> tuple[Victim, ...]:
-    """Decide which allocations of a leaf go.
+    """Choose the victims of a leaf.
 
     Args:
         candidates: Those that may be chosen.
-        target: What the leaf has to give back; nothing goes that gives back more of any of these types.
+        target: What the leaf has to give back; no victim gives back more of any of these types.
         maximum: The maximum that is enforced; sizes are measured with it.
-        above_guarantees: What may go, for the types above the maximum that anything is guaranteed of.
+        above_guarantees: What may end, for the types above the maximum that have a guarantee.
     """
     chosen: list[Victim] = []
     left = target

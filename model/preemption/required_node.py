@@ -1,7 +1,7 @@
 """Preemption for an ask that can run on one node only, such as a member of a daemon set.
 
-The node is reserved for the ask already. Everything on it may have to go that does not itself depend on
-the node and whose priority is no higher: queues, guarantees, fences and switches mean nothing here. What
+The node is reserved for the ask already. Everything on it may become a victim that does not itself depend on
+the node and whose priority is no higher: queues, guarantees, fences and switches do not count here. What
 foreign allocations use stays used.
 """
 
@@ -37,7 +37,7 @@ def choose_for_required_node(
     available: Resource,
     candidates: Sequence[Victim],
 ) -> tuple[Victim, ...] | None:
-    """Decide which allocations of a node must go so that the ask fits there.
+    """Choose the victims on a node without which the ask does not fit there.
 
     Args:
         ask: What is to run on the node.
@@ -66,11 +66,11 @@ def choose_for_required_node(
 def preempt_for_required_node(
     state: PartitionState, entry: ApplicationEntry, record: AskRecord, node: NodeEntry
 ) -> bool:
-    """Make room on the node that an ask must run on; return whether victims were asked to go.
+    """Make room on the node that an ask must run on; return whether the RM was asked to end victims.
 
-    The caller has seen that the ask is within all quotas and that the node has no room. What others of its
-    queues have preempted for counts against it. An ask that has preempted before waits until its victims are
-    gone; only if their room went to another ask of this node may it preempt again.
+    The caller has checked that the ask is within all quotas and that the node has no room. What is committed
+    to others of its queues counts against it. An ask that has preempted before waits until its victims have
+    ended; only if their room went to another ask of this node may it preempt again.
     """
     ask = record.ask
     if record.preemption_triggered:
@@ -95,7 +95,7 @@ def preempt_for_required_node(
 
 
 def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
-    """Return the allocations on a node that may be chosen; marking them finds those on their way out."""
+    """Return the allocations on a node that may be chosen; marking them finds those that are ending."""
     found = []
     for allocation in node.node.facts().allocations:
         entry = state.entries.get(allocation.ask.application_id)

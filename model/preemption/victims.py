@@ -1,8 +1,8 @@
-"""Victims: allocations that may have to go for something else, and the orders in which they go.
+"""Victims: allocations that may have to end for something else, and the orders in which they are chosen.
 
 All orders are total: where the rules leave a tie, the allocation key decides, so that the same state gives
 the same victims. Willing allocations (their policy allows it) go before those that opted out, and
-originators, which take their whole application with them, go last.
+originators, with which their whole application ends, go last.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ VictimOrder: TypeAlias = "tuple[int | str | tuple[float, ...], ...]"
 
 
 class Reluctance(IntEnum):
-    """How much speaks against an allocation as a victim; the lowest goes first."""
+    """The objection to an allocation as a victim; the lowest goes first."""
 
     WILLING = 0
     OPTED_OUT = 1
@@ -49,7 +49,7 @@ class Reluctance(IntEnum):
 
 
 class Victim(NamedTuple):
-    """An allocation that may have to go, as it was when preemption looked: a value."""
+    """An allocation that may have to end, as it was when the candidates were collected: a value."""
 
     allocation: Allocation
     entry: ApplicationEntry
@@ -75,12 +75,12 @@ class Victim(NamedTuple):
 
     @property
     def is_free(self) -> bool:
-        """Whether it may still be chosen: it is not on its way out, and is not bound to its node."""
+        """Whether it may still be chosen: it is not ending, and is not bound to its node."""
         return not (self.preempted or self.released or self.allocation.ask.required_node)
 
     @property
     def reluctance(self) -> Reluctance:
-        """What speaks against it, an originator before all."""
+        """The objection to it; that it is an originator counts more than that it opted out."""
         ask = self.allocation.ask
         if ask.originator:
             return Reluctance.ORIGINATOR
@@ -101,7 +101,7 @@ def given_back(victims: Iterable[Victim]) -> Resource:
 
 
 class Need(NamedTuple):
-    """A room that has to be large enough."""
+    """An amount of room that has to be large enough."""
 
     given: Resource
     """What it has without any of the victims."""
@@ -110,21 +110,21 @@ class Need(NamedTuple):
     """Only victims on this node give room back; without it all do."""
 
     def room_with(self, have: Resource, victim: Victim, *, gone: bool) -> Resource:
-        """Return the room once a victim goes, or if it does not go after all."""
+        """Return the room once a victim ends, or if it is spared."""
         if self.node_id and victim.allocation.node_id != self.node_id:
             return have
         return add(have, victim.resource) if gone else subtract(have, victim.resource)
 
 
 def needed_only(victims: Sequence[Victim], *needs: Need) -> tuple[Victim, ...]:
-    """Leave out every victim without whom the others are enough, the last in the order first.
+    """Leave out every victim without which the others are enough, the last in the order first.
 
     Args:
-        victims: Victims who are enough for all needs, in the order they were chosen in.
+        victims: Victims that are enough for all needs, in the order they were chosen in.
         needs: What has to have room.
 
     Returns:
-        Victims who are enough, and no smaller part of whom is: more victims never give less.
+        Victims that are enough, and no smaller part of which is: more victims never give less.
     """
     rooms = [need.given for need in needs]
     for victim in victims:
@@ -144,20 +144,20 @@ def needed_only(victims: Sequence[Victim], *needs: Need) -> tuple[Victim, ...]:
 
 
 def required_node_order(victim: Victim) -> VictimOrder:
-    """Order by reluctance, priority (lowest first), age (youngest first) and size (smallest first)."""
+    """Return the place by reluctance, then the lowest priority, the youngest age, the smallest size."""
     ask = victim.allocation.ask
     size = sum(ask.resource.values())
     return (victim.reluctance, ask.priority, -ask.created_at_ns, size, ask.allocation_key)
 
 
 def queue_order(victim: Victim) -> VictimOrder:
-    """Order for a queue below its guarantee: the willing first, then non-originators, then the youngest."""
+    """Return the place for a queue below its guarantee: willing, then non-originators, then the youngest."""
     ask = victim.allocation.ask
     return (not ask.allow_preempt_self, ask.originator, -ask.created_at_ns, ask.allocation_key)
 
 
 def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOrder:
-    """Order for a queue above its maximum: by reluctance, then by how well they serve the target.
+    """Return the place for a queue above its maximum: by reluctance, then by how well it serves the target.
 
     Args:
         victim: The allocation.
@@ -180,7 +180,7 @@ def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOr
 
 
 def described(victim: Victim) -> str:
-    """Say in words what the orders look at."""
+    """Return in words what the orders depend on."""
     ask = victim.allocation.ask
     words = {
         Reluctance.WILLING: "it allows preemption",

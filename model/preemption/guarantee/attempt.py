@@ -1,9 +1,8 @@
-"""Preemption for a queue that is owed its guarantee: the attempt, from the first check to the last act.
+"""Preemption for a queue below its guarantee: the attempt, from the first check to the last act.
 
-The parts are in modules by subject: `queue_preemption_attempts` (how often), `queue_preemption_pool` (whom),
-`queue_preemption_guarantees` (the arithmetic), `queue_preemption_nodes` (where),
-`queue_preemption_judgement` (the RM's say) and `queue_preemption_selection` (the decision). What is decided
-there changes nothing; it is carried out here, all or nothing.
+The parts are in modules by subject: `model.state.preemption_attempts` (how often), `candidate_victims`
+(whom), `ledger` (the arithmetic), `candidate_nodes` and `node_solver` (where), `node_choice` (the RM's
+predicates) and `decision`. What is decided there changes nothing; it is carried out here, all or nothing.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ def preempt_for_queue(
     nodes_tried: bool,
     attempts: AttemptBudget,
 ) -> NodeEntry | None:
-    """Ask the RM to end what stands in the way of an ask whose queue is owed its guarantee.
+    """Ask the RM to end what stands in the way of an ask whose queue is entitled to more.
 
     Args:
         state: The partition.
         entry: The application of the ask.
         candidate: The ask; the caller has found neither room nor, with `nodes_tried`, a node to reserve.
-        nodes_tried: The queues have room for the ask, and every node has been tried in vain.
-        attempts: What this visit of the leaf may still spend; says when to look again after a refusal.
+        nodes_tried: The queues have room for the ask, and every node has been tried without result.
+        attempts: What this visit of the leaf may still spend; takes the time of the next try after a refusal.
 
     Returns:
         The node to reserve for the ask, `None` if nothing was preempted.
@@ -91,7 +90,7 @@ def _refusal(
     *,
     nodes_tried: bool,
 ) -> str:
-    """Say why no attempt is made now; the empty text if one is to be made. Cheap: most asks end here."""
+    """Return why no attempt is made now, the empty text if one is to be made. Cheap: most asks end here."""
     ask = candidate.ask
     if not ask.allow_preempt_other or ask.required_node:
         attempts.refused_to_ns = EVER_NS
@@ -119,7 +118,7 @@ def _refusal(
 
 
 def _tried_for_ns(entry: ApplicationEntry, candidate: Candidate, now_ns: int) -> int | None:
-    """Return up to which age an attempt in vain stands for others: those that are due as well."""
+    """Return up to which creation time a failed attempt holds for others: those that are due as well."""
     if candidate.reserved_node:
         return None
     return now_ns - entry.queue.settings.preemption_delay_ns
@@ -130,8 +129,9 @@ def _may_try_again(
 ) -> bool:
     """Return whether an ask may preempt a second time.
 
-    Its victims must be gone, and what they gave back as well: the node that they were to free for it, or the
-    room of a queue that had enough at the time. With both it only waits for the RM's predicates to agree.
+    Its victims must have ended, and what they gave back must be used by others: the node that they were to
+    free for it, or the room of a queue that had enough at the time. With both the ask only waits for the RM's
+    predicates to agree.
     """
     before = state.preemptions.last_for(candidate.ask.allocation_key, entry.application_id)
     if before is None:
@@ -165,7 +165,7 @@ def _attempt(
     *,
     nodes_tried: bool,
 ) -> NodeEntry | NoPreemption:
-    """Decide and carry it out; return the node to reserve, or why nothing was preempted."""
+    """Decide, and carry out the decision; return the node to reserve, or why nothing was preempted."""
     facts_of = QueueFactsOf(entry.queue, committed_resources(state, candidate.ask.allocation_key))
     if not may_be_entitled(facts_of(entry.queue), candidate.ask):
         return NoPreemption.GUARANTEE

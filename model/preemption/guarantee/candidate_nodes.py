@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["STALE_AFTER_NS", "PreemptibleReservations", "find_candidate_nodes", "preemptible_reservations"]
 
 STALE_AFTER_NS: Final = (2 * 60 * 60 + 2) * 1_000_000_000
-"""How old a reserved ask must be before one of higher priority may take its node over, whatever it is owed
-itself: twice the time a reservation waits, and the time until it is made."""
+"""How old a reserved ask must be before one of higher priority may take its node over, whatever its own queue
+is entitled to: twice the time a reservation waits, and the time until it is made."""
 
 PreemptibleReservations = dict[str, "tuple[ApplicationEntry, str]"]
 """By node: the application and the allocation key of the reservation that may be dropped."""
@@ -33,10 +33,10 @@ PreemptibleReservations = dict[str, "tuple[ApplicationEntry, str]"]
 def preemptible_reservations(
     state: PartitionState, ask: Ask, committed: CommittedResources
 ) -> PreemptibleReservations:
-    """Find the reservations that yield to an ask whose queue is owed room.
+    """Find the reservations that may be dropped for an ask whose queue is entitled to more.
 
-    Only ordinary ones do: those of asks that nothing is owed to and whose priority is no higher, and those of
-    lower priority that have waited for more than two hours.
+    Only ordinary ones may: those of asks whose queue is entitled to nothing and whose priority is no higher,
+    and those of lower priority that have waited for more than two hours.
     """
     found: PreemptibleReservations = {}
     if not state.reservations:
@@ -57,7 +57,7 @@ def preemptible_reservations(
 
 
 class _Entitlement:
-    """What a leaf is owed, worked out when it is first asked for."""
+    """What a leaf is entitled to, computed when it is first asked for."""
 
     def __init__(self, leaf: Queue, committed: CommittedResources) -> None:
         self._leaf = leaf
@@ -82,9 +82,9 @@ def find_candidate_nodes(
     nodes_tried: bool,
     preemptible: PreemptibleReservations,
 ) -> tuple[CandidateNode, ...]:
-    """Return the nodes that are large enough for the ask and that nobody has reserved who keeps them.
+    """Return the nodes that are large enough for the ask and without a reservation that must be kept.
 
-    Only those matter that hold victims or, where nodes have not been tried yet, that have room already.
+    Only nodes count that hold victims or, where nodes have not been tried yet, that have room already.
     """
     with_victims = dict.fromkeys(victim.allocation.node_id for victim in candidates.victims)
     nodes: Iterable[NodeEntry | None] = (

@@ -1,8 +1,8 @@
-"""Who may become a victim of a queue that is owed its guarantee: the fence, and the pool inside it.
+"""What may be preempted for a queue below its guarantee: the fence, and the candidates inside it.
 
 Preemption looks for victims below the *fence root*: from the ask's leaf upwards the first queue that is a
 preemption fence, or that has no room for the ask under its own maximum and those above it (what is
-outside it would not help), or the root. On the way up and down the priority of the ask is translated, queue
+outside it would not help), or the root. On the way up and down the priority of the ask is converted, queue
 by queue, into what it counts as there.
 """
 
@@ -56,7 +56,7 @@ def fence_root(
 def _has_room(queue: Queue, ask: Ask, committed: CommittedResources) -> bool:
     """Return whether a queue could take the ask as well, by its own maximum and those above.
 
-    A type that the ask does not name has no say: a queue may be above a maximum that was lowered for it.
+    A type that the ask does not name does not count: a queue may be above a maximum that was lowered for it.
     """
     with_ask = add(committed.most_of(queue), ask.resource)
     relevant = Resource({name: with_ask[name] for name in ask.resource})

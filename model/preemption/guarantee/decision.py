@@ -1,12 +1,12 @@
-"""The decision for an ask whose queue is owed its guarantee: a node, and who has to go, or why nobody.
+"""The decision for an ask whose queue is below its guarantee: a node and the victims, or why there are none.
 
-A plan holds what follows, and each is looked at here once more before it leaves:
+A plan satisfies the following, and each point is checked here once more before the plan is returned:
 
-* The ask fits the node once the victims on it are gone. The node is reserved for the ask, so that what it
+* The ask fits the node once the victims on it have ended. The node is reserved for the ask, so that what it
   has available now counts.
 * Every queue that had no room for the ask gets back at least what the ask takes. What such a queue has
-  left counts for nothing: nobody holds it for the ask, and whoever is admitted to it in the meantime
-  would leave the ask without room and its victims gone for nothing. The root is another matter: what
+  left counts for nothing: it is not held for the ask, and another ask that is placed in the meantime
+  would leave this one without room and its victims ended for nothing. The root is different: what
   the whole cluster has left includes what the reserved node has, and that is held.
 * The ask's queue is within its guarantee with the ask, and none of the victims' falls from above its own to
   below it. Only the types that are asked for count.
@@ -36,9 +36,9 @@ __all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_o
 
 
 class NoPreemption(Enum):
-    """Why nothing is preempted for an ask; the ask is looked at again 15 seconds later.
+    """Why nothing is preempted for an ask; it is tried again 15 seconds later.
 
-    The second part of a value tells whether every ask of the shape would fail likewise.
+    The second part of a value says whether every ask of the shape would fail likewise.
     """
 
     GUARANTEE = ("Preemption queue guarantees check failed", True)
@@ -61,22 +61,22 @@ class NoPreemption(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionView:
-    """All that the decision looks at, as it was at one moment."""
+    """All that the decision depends on, as it was at one moment."""
 
     ask: Ask
     leaf: QueueFacts
     lack: Resource
-    """What must come back to the queues above the ask, see `lack_of_queues`."""
+    """What the queues above the ask must get back, see `lack_of_queues`."""
     candidates: CandidateVictims
     candidate_nodes: tuple[CandidateNode, ...]
     """The nodes that may be reserved for the ask."""
     nodes_tried: bool
-    """The nodes with room have been tried in vain."""
+    """The nodes with room have been tried without result."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreemptionPlan:
-    """The node for the ask, and who has to go."""
+    """The node for the ask, and the victims."""
 
     node_id: str
     for_node: tuple[Victim, ...]
@@ -93,7 +93,7 @@ class PreemptionPlan:
 
 
 def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]]) -> Resource:
-    """Return what has to come back to the queues from the ask's leaf up, for the types that are short.
+    """Return what the queues from the ask's leaf up have to get back, for the types that are short.
 
     Args:
         ask: The ask.
@@ -114,14 +114,14 @@ def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]])
 
 
 def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPlan | NoPreemption:
-    """Decide where the ask is to run and who has to go for it."""
+    """Decide where the ask is to run and what is preempted for it."""
     if not (
         view.candidates.victims and may_be_entitled(view.leaf, view.ask) and _is_entitled_if_all_go(view)
     ):
         return NoPreemption.GUARANTEE
     solver = NodeSolver(view.ask, view.leaf, view.candidates, nodes_tried=view.nodes_tried)
     solutions = solver.solutions(view.candidate_nodes)
-    if not view.lack:  # Otherwise it depends on who goes in addition.
+    if not view.lack:  # Otherwise it depends on the further victims.
         solutions = (each for each in solutions if _keeps_guarantees(view, each.victims[: each.needed]))
     node = choose_node(view.ask.allocation_key, solutions, predicates)
     if isinstance(node, NoNode):
@@ -136,9 +136,10 @@ def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPla
 
 
 def may_be_entitled(leaf: QueueFacts, ask: Ask) -> bool:
-    """Tell without a look at any allocation whether anything can be owed to an ask, whoever goes.
+    """Return whether the ask's queue can be entitled to it at all, whatever is preempted.
 
-    To a queue without a guarantee nothing is owed; and what the ask's own leaf uses does not become less.
+    No allocation is examined. A queue without a guarantee is entitled to nothing; and what the ask's own leaf
+    uses does not become less.
     """
     ledger = ProjectedUsage(leaf)
     own = ledger.own_remaining(leaf)
@@ -148,7 +149,7 @@ def may_be_entitled(leaf: QueueFacts, ask: Ask) -> bool:
 
 
 def _is_entitled_if_all_go(view: PreemptionView) -> bool:
-    """Return whether the ask's queue can be within its guarantee with the ask, whoever goes."""
+    """Return whether the ask's queue can be within its guarantee with the ask if all candidates end."""
     ledger = ProjectedUsage(view.leaf)
     asked = view.ask.resource
     if covers(ledger.remaining(view.leaf), asked, asked):
@@ -171,7 +172,7 @@ def _asked_is_within(ledger: ProjectedUsage, view: PreemptionView) -> bool:
 
 
 def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | None:
-    """Choose who goes in addition so that the queues have room; `None` if that is not to be had."""
+    """Choose further victims so that the queues have room; `None` if no choice gives enough."""
     on_node = (*node.needed, *node.demanded)
     given = given_back(on_node)
     if fits(given, view.lack):
@@ -211,10 +212,10 @@ def _without_needless(
     for_queue: tuple[Victim, ...],
     predicates: Predicates | None,
 ) -> PreemptionPlan:
-    """Leave out every victim without whom node and queues would have room all the same.
+    """Leave out every victim without which node and queues would have room all the same.
 
-    Who goes for a queue may be on the node as well, and spare a victim there. Where the RM has a say it has
-    agreed to others on the node: it is asked again, and if it does not agree the spared ones go after all.
+    A victim for a queue may be on the node as well, and spare another one there. With predicates the RM has
+    agreed to a different set on the node: it is asked again, and if it does not agree nothing is spared.
     """
     if node.demanded:
         return PreemptionPlan(node.node_id, node.needed, node.demanded, _needed(view, node, (), for_queue))
@@ -233,9 +234,9 @@ def _needed(
     for_node: tuple[Victim, ...],
     for_queue: tuple[Victim, ...],
 ) -> tuple[Victim, ...]:
-    """Return those of the given victims without any of whom node or queues would lack room.
+    """Return those of the given victims without any of which node or queues would lack room.
 
-    All others that the node was judged with go in any case. The last in the order are spared first.
+    All others of the node's choice end in any case. The last in the order are spared first.
     """
     available = next(
         candidate.available for candidate in view.candidate_nodes if candidate.node_id == node.node_id
@@ -268,7 +269,7 @@ def _agrees(
 
 
 def _keeps_guarantees(view: PreemptionView, victims: Sequence[Victim]) -> bool:
-    """Look at the guarantees once more, with the ask in and all victims out."""
+    """Return whether all guarantees hold with the ask placed and all victims ended."""
     ledger = ProjectedUsage(view.leaf)
     for victim in victims:
         facts = view.candidates.facts[victim.queue.path]

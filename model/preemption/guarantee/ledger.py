@@ -1,12 +1,12 @@
 """The arithmetic of guarantees, on a copy of the queues that may be changed at will.
 
-`QueueFacts` are what preemption needs to know of a queue, frozen when it looks. A `ProjectedUsage` lies on
-top of them, to be thrown away: what would be used if this went and that came. Many share the same facts, so
-that each node can be tried on a fresh one at the cost of an empty dict.
+`QueueFacts` are what preemption needs to know of a queue, as values. A `ProjectedUsage` is a temporary layer
+on top of them: what would be used if some allocations ended and others were placed. Many layers share the
+same facts, so that each node can be tried with a new one at the cost of an empty dict.
 
 What counts as used is what is allocated less what is being preempted already. A guarantee holds for its
 own types alone: of any other type nothing is guaranteed, and nothing is limited. Only types that are asked
-for are judged, and a quantity of zero asks for nothing.
+for are checked, and a quantity of zero asks for nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "covers", "is_within"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueFacts:
-    """A queue as it was when preemption looked, with those above it."""
+    """A queue as it was when its facts were taken, with those above it."""
 
     path: str
     parent: QueueFacts | None
@@ -99,7 +99,7 @@ def _part_asked_for(resource: Resource, asked: Resource) -> Iterator[tuple[str, 
 
 
 def _protectors(queue: QueueFacts) -> Iterator[QueueFacts]:
-    """Walk from a leaf up to the queues that the ask is in, which are none of them."""
+    """Walk from a leaf up to the first queue that the ask is in, which is not included."""
     level: QueueFacts | None = queue
     while level is not None and not level.above_ask:
         yield level
@@ -108,7 +108,7 @@ def _protectors(queue: QueueFacts) -> Iterator[QueueFacts]:
 
 @final
 class ProjectedUsage:
-    """What queues would use if some allocations went and others came; for one ask, to be thrown away."""
+    """What queues would use if some allocations ended and others were placed; temporary, for one ask."""
 
     def __init__(self, ask_leaf: QueueFacts) -> None:
         self.ask_leaf = ask_leaf
@@ -121,14 +121,14 @@ class ProjectedUsage:
         return queue.used if less is None else subtract(queue.used, less)
 
     def take(self, queue: QueueFacts, resource: Resource) -> None:
-        """Let a resource go from a leaf and all above it."""
+        """Subtract a resource from a leaf and all above it."""
         level: QueueFacts | None = queue
         while level is not None:
             self._less[level.path] = add(self._less.get(level.path), resource)
             level = level.parent
 
     def put(self, queue: QueueFacts, resource: Resource) -> None:
-        """Let a resource come to a leaf and all above it."""
+        """Add a resource to a leaf and all above it."""
         level: QueueFacts | None = queue
         while level is not None:
             self._less[level.path] = subtract(self._less.get(level.path, EMPTY), resource)
@@ -145,9 +145,9 @@ class ProjectedUsage:
     def remaining(self, queue: QueueFacts) -> Resource | None:
         """Return what a queue has left of its guarantee and of those above; `None` if nothing is guaranteed.
 
-        The ask's own leaf stands for itself where it has a guarantee, and is bound by those above only in
-        types that its own does not name. The queues above such a leaf bind nobody: what they share out is
-        shared out again by the guarantees below them.
+        Where the ask's own leaf has a guarantee, that one counts, and those above only for types that it does
+        not name. The guarantees above such a leaf limit no other queue: what they give is divided by the
+        guarantees below them.
         """
         above = self.remaining(queue.parent) if queue.parent is not None else None
         own = self.own_remaining(queue)
@@ -181,7 +181,7 @@ class ProjectedUsage:
         """Return whether a leaf may lose a resource to an ask.
 
         It must lose some of a type that it has to give, and keep its guarantees. A type of which it uses no
-        more than its guarantee gives nothing, and forbids nothing.
+        more than its guarantee gives nothing, and prevents nothing.
         """
         gives = any(resource.get(name) > 0 for name in self.gives(queue, asked))
         return gives and self.keeps_guarantees(queue, resource, asked)
@@ -189,8 +189,9 @@ class ProjectedUsage:
     def keeps_guarantees(self, queue: QueueFacts, resource: Resource, asked: Resource) -> bool:
         """Return whether no type asked for would fall from above a guarantee to below it.
 
-        Judged are the leaf and those above it that the ask is not in. Whether one is above is what the facts
-        say, so it does not matter in which order several go, nor whether one of them is spared in the end.
+        The leaf is checked, and those above it that the ask is not in. Whether a queue is above its guarantee
+        is what the facts say, so the order of several victims does not matter, nor whether one is spared in
+        the end.
         """
         for level in _protectors(queue):
             less = self._less.get(level.path, EMPTY)

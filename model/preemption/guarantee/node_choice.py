@@ -1,4 +1,4 @@
-"""Which node it is to be: the RM's predicates judge the solutions, and the mildest one is taken."""
+"""The choice of the node: the RM's predicates are asked about the solutions, and the mildest one is taken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node"]
 
 SOLUTIONS_PER_BATCH: Final = 10
-"""So many solutions are compared; the next ones are looked at only if none of these is mild."""
+"""So many solutions are compared; the next ones are evaluated only if none of these is mild."""
 
 
 class NoNode(Enum):
@@ -27,17 +27,17 @@ class NoNode(Enum):
 
 
 class NodeChoice(NamedTuple):
-    """A node that the RM agrees to, and who has to go there."""
+    """A node that the RM agrees to, and the victims on it."""
 
     node_id: str
     needed: tuple[Victim, ...]
-    """Those without whom the node has no room."""
+    """Those without which the node has no room."""
     demanded: tuple[Victim, ...]
     """Those that the RM's predicates want gone as well."""
 
     @property
     def severity(self) -> tuple[bool, bool, int]:
-        """How hard it is: whether it takes allocations that opted out, or originators, and how many."""
+        """Whether any victim opted out of preemption, whether any is an originator, and their number."""
         asks = [victim.allocation.ask for victim in (*self.needed, *self.demanded)]
         return (
             not all(ask.allow_preempt_self for ask in asks),
@@ -47,7 +47,7 @@ class NodeChoice(NamedTuple):
 
     @property
     def is_mild(self) -> bool:
-        """Whether it takes neither originators nor what opted out."""
+        """Whether no victim is an originator or opted out."""
         return self.severity[:2] == (False, False)
 
 
@@ -58,7 +58,7 @@ def choose_node(
 ) -> NodeChoice | NoNode:
     """Return the mildest solution that the RM agrees to, of equals the first.
 
-    The solutions come with the fewest victims first. They are judged in batches: a batch with a mild
+    The solutions come with the fewest victims first. They are evaluated in batches: a batch with a mild
     solution is the last one.
     """
     best: NodeChoice | None = None

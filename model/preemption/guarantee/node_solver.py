@@ -1,8 +1,8 @@
-"""Where the room could be: for each node, which victims on it would make it fit the ask.
+"""Which nodes could have room: for each candidate, which victims on it would make the ask fit.
 
-A solution lists the victims that are needed, each of them, and behind them spare ones that the RM's
-predicates may ask for in addition. Solutions come in order of how many victims they need, then of their
-node's id, and no more of them are worked out than are looked at.
+A solution lists the victims that are all needed, and behind them spare ones that the RM's predicates may
+ask for in addition. Solutions come in order of how many victims they need, then of their node's id, and
+each is computed only when the caller asks for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CandidateNode(NamedTuple):
 
 
 class NodeSolution(NamedTuple):
-    """A node that fits the ask once the first `needed` of the victims are gone."""
+    """A node that fits the ask once the first `needed` of the victims have ended."""
 
     needed: int
     node_id: str
@@ -49,7 +49,7 @@ class NodeSolution(NamedTuple):
 
 @final
 class NodeSolver:
-    """Works out the solutions for one ask."""
+    """Computes the solutions for one ask."""
 
     def __init__(
         self, ask: Ask, ask_leaf: QueueFacts, candidates: CandidateVictims, *, nodes_tried: bool
@@ -82,7 +82,7 @@ class NodeSolver:
     def _fewest(self, candidate: CandidateNode) -> int | None:
         """Return how many victims a node needs at least, `None` if it is of no use; cheap."""
         if fits(candidate.available, self._ask.resource):
-            # With room on the node it is the queue that has none: nodes that were tried in vain stay so.
+            # With room on the node the queue has none: a node that was tried without result stays so.
             return None if self._nodes_tried else 0
         victims = self._on_node.get(candidate.node_id, ())
         fewest = 1
@@ -113,8 +113,8 @@ class NodeSolver:
     def _useful(self, candidate: CandidateNode) -> list[Victim]:
         """Return the victims on a node: first those that reduce what it lacks, in order, then the others.
 
-        What goes is counted to the ask's queue, as if it took it over: as soon as that would lift the queue
-        above its guarantee no further victim is looked at.
+        What victims give back is counted for the ask's queue, as if it used it: as soon as the queue would be
+        above its guarantee, no further victim is added.
         """
         asked = self._ask.resource
         ledger = ProjectedUsage(self._ask_leaf)
@@ -141,7 +141,7 @@ class NodeSolver:
         return head + tail
 
     def _keeping_guarantees(self, victims: list[Victim]) -> list[Victim]:
-        """Return those of the victims that may go one after the other without harm to a guarantee."""
+        """Return those of the victims that may end one after the other and leave all guarantees kept."""
         ledger = ProjectedUsage(self._ask_leaf)
         kept = []
         for victim in victims:

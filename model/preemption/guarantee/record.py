@@ -1,4 +1,4 @@
-"""The record of a preemption for a guarantee: whose guarantee it is, and why each victim."""
+"""The record of a preemption for a guarantee: which guarantee it serves, and why each victim was chosen."""
 
 from __future__ import annotations
 
