@@ -1,4 +1,4 @@
-"""What a partition does with the answer of an application: order, timers and the RM follow it."""
+"""What a partition does with the answer of an application: its order, its timers, messages to the RM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TERMINATED = (ApplicationState.COMPLETED, ApplicationState.FAILED)
 
 
 def apply(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
-    """Bring order, timers and the RM up to date with what an application answered."""
+    """Bring order and timers up to date with what an application answered, and report it to the RM."""
     entry.facts = answer.facts
     queue = entry.queue
     if answer.effects:
@@ -68,7 +68,7 @@ def _entered(state: PartitionState, entry: ApplicationEntry, effect: StateEntere
 
 
 def announce_state(state: PartitionState, application_id: str, effect: StateEntered) -> None:
-    """Tell the RM of a state that an application has entered."""
+    """Report to the RM a state that an application has entered."""
     state.host.announce(ApplicationChanged(application_id, effect.entered.value, effect.time_ns, effect.text))
 
 
@@ -96,10 +96,10 @@ def _retire(state: PartitionState, entry: ApplicationEntry) -> None:
 
 
 def _give_place_back(state: PartitionState, entry: ApplicationEntry) -> None:
-    """Let another application of the user start in the place of one that is Completing and has nothing left.
+    """Count an application no longer as running for its user that is Completing and has nothing left.
 
-    It ended with an allocation, or with the withdrawal of an ask. Placeholders keep its place: they use the
-    user's quota.
+    Another one of the user may start then. It ended with an allocation, or with the withdrawal of an ask.
+    While it has placeholders it still counts: they use the user's quota.
     """
     if is_zero(entry.facts.allocated) and is_zero(entry.facts.placeholder_allocated):
         path = entry.queue.path

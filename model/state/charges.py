@@ -34,7 +34,7 @@ def user_headroom(state: PartitionState, entry: ApplicationEntry) -> Resource | 
 
 
 def may_start(state: PartitionState, entry: ApplicationEntry) -> bool:
-    """Return whether the numbers of running applications of its user and group let an application start."""
+    """Return whether the limits on running applications of its user and group let an application start."""
     if entry.user_is_listed and not state.limits.is_limited:
         return True
     return state.limits.can_run(entry.queue.path, entry.application_id, entry.user)
@@ -48,7 +48,7 @@ def count_placed(state: PartitionState, entry: ApplicationEntry, allocation: All
 
 
 def count_ended(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
-    """Take the removed allocations of an answer off the queues, the user and the counters."""
+    """Count the removed allocations of an answer no longer for the queues, the user and the counters."""
     last = len(answer.allocations) - 1
     for position, allocation in enumerate(answer.allocations):
         uncount(state, entry, allocation, ended=answer.ended and position == last)
@@ -58,7 +58,7 @@ def count_ended(state: PartitionState, entry: ApplicationEntry, answer: Answer) 
 
 
 def uncount(state: PartitionState, entry: ApplicationEntry, allocation: Allocation, *, ended: bool) -> None:
-    """Take an allocation off its queues, its user and the counters."""
+    """Count an allocation no longer for its queues, its user and the counters."""
     resource = allocation.ask.resource
     queue_quota.release_charge(entry.queue, resource)
     state.limits.decrease(
@@ -69,7 +69,7 @@ def uncount(state: PartitionState, entry: ApplicationEntry, allocation: Allocati
 
 
 def leave_node(state: PartitionState, allocation: Allocation) -> None:
-    """Take an allocation off its node, if the node is known."""
+    """Remove an allocation from its node, if the node is known."""
     node = state.nodes.get(allocation.node_id)
     if node is not None:
         state.nodes.give(node, node.node.remove(allocation.ask.allocation_key))

@@ -1,8 +1,8 @@
-"""What is due when: the timers of a clock, in order, without those that were cancelled.
+"""The timers of a clock in the order in which they are due, without those that were cancelled.
 
 Timers are in a heap. One that is cancelled stays there until it comes to the front, or until more than half
-of the heap is cancelled, which is then made anew. So the heap never holds more than twice what waits, and to
-cancel is not to search.
+of the heap is cancelled, which is then rebuilt. So the heap never holds more than twice what waits, and
+cancelling needs no search.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class DueTimers:
         return self._heap[0] is timer
 
     def cancel(self, partition: str, key: TimerKey) -> None:
-        """Have what waits under a key of a partition not come; nothing may wait there."""
+        """Cancel what waits under a key of a partition, if anything does."""
         self._cancelled.update(self._waiting.pop((partition, key), ()))
         if 2 * len(self._cancelled) > len(self._heap):
             self._keep(list(self))
 
     def forget(self, partition: str) -> None:
-        """Have nothing come that waits for a partition."""
+        """Cancel all timers of a partition."""
         self._keep([timer for timer in self if timer[2] != partition])
         self._waiting = {key: numbers for key, numbers in self._waiting.items() if key[0] != partition}
 

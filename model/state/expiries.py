@@ -1,6 +1,6 @@
-"""Applications that have ended are kept to be looked at, until they expire.
+"""Applications that have ended are kept for explanations, until they expire.
 
-There may be millions of them, for days. So the clock has one timer a partition: for who expires first.
+There may be millions of them, for days. So the clock has one timer a partition: for the first to expire.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Expiries:
         self._host = host
         self._due = DueTimers()
         self._watched_ns: int | None = None
-        """When the clock calls next."""
+        """The time of the timer that is set."""
 
     def __len__(self) -> int:
         return len(self._due)
@@ -43,7 +43,7 @@ class Expiries:
         self._watch()
 
     def forget(self, serial: int) -> None:
-        """Let an application go that has not expired; it may have none to expire."""
+        """Drop an application that has not expired; it need not be here."""
         self._due.cancel("", (serial, TimerKind.STATE))
 
     def take_due(self, now_ns: int) -> Iterator[ApplicationTimer]:
@@ -56,7 +56,7 @@ class Expiries:
         self._watch()
 
     def _watch(self) -> None:
-        """Have the clock call when the first one expires."""
+        """Set the timer for the first one to expire."""
         due_ns = self._due.next_due_ns()
         if due_ns is not None and (self._watched_ns is None or due_ns < self._watched_ns):
             self._watched_ns = due_ns
@@ -65,7 +65,7 @@ class Expiries:
 
 
 def expire_due(state: PartitionState) -> None:
-    """Forget the applications that expire now, and tell the RM."""
+    """Forget the applications that expire now, and report it to the RM."""
     for timer in state.expiries.take_due(state.now_ns()):
         _expire(state, timer)
 

@@ -1,6 +1,6 @@
-"""What a partition is given from outside: time, the RM's ears and judgement, and an engine's handles.
+"""The host of a partition: time and timers, messages to the RM, the RM's predicates, an engine's handles.
 
-The model starts nothing and knows no clock of its own. An engine makes these once for each partition.
+The model starts nothing and has no clock of its own. An engine makes one host for each partition.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ApplicationTimer:
 
     application_id: str
     serial: int
-    """Tells applications apart that had the same id one after the other."""
+    """Distinguishes applications that had the same id one after the other."""
     kind: TimerKind
     generation: int
 
@@ -56,7 +56,7 @@ class RetryAsks:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """It is time to tell the RM of asks that wait for room in the cluster."""
+    """It is time to report to the RM the asks that wait for room in the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def timer_key(action: TimerAction) -> TimerKey:
 
 
 class Predicates(Protocol):
-    """The RM's judgement whether an ask may run on a node."""
+    """The RM's decision whether an ask may run on a node."""
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Return why the node is refused, `None` if it is not. `allocate` is false for a reservation."""
@@ -93,68 +93,68 @@ class Predicates(Protocol):
         victim_keys: tuple[str, ...],
         start_index: int,
     ) -> int | None:
-        """Return the last victim that must go before the ask may run there, `None` if none of them helps."""
+        """Return the index of the last victim that must end for the ask to run there, or `None`."""
 
 
 def _cancel_nothing(_: TimerKey) -> None:
-    """Let timers come: what they are for has gone, and they do nothing."""
+    """Cancel nothing: a timer whose object is gone does nothing when it is due."""
 
 
 def _drop_summary(_: Document) -> None:
-    """Let a summary pass."""
+    """Drop a summary."""
 
 
 T = TypeVar("T")
 
 
 class Instrument(Protocol):
-    """What an engine makes of the classes of whose objects a partition is made."""
+    """What an engine makes of the classes that a partition consists of."""
 
     def __call__(self, kind: type[T], /) -> type[T]:
-        """Return the class to make objects with, in the place of `kind`."""
+        """Return the class whose objects are made in the place of those of `kind`."""
 
 
 def _unchanged(kind: type[T], /) -> type[T]:
-    """Make objects of the very class."""
+    """Return the class itself."""
     return kind
 
 
 def _no_keys() -> Collection[str]:
-    """Name no ask."""
+    """Return no keys."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionHost:
-    """All that a partition is given."""
+    """All that a partition gets from outside."""
 
     now_ns: Callable[[], int]
     """Nanoseconds since 1970."""
     call_at: Callable[[int, TimerAction], None]
     """Have `Partition.on_timer` called with the action at that time."""
     announce: Callable[[Announcement], None]
-    """Tell the RM; in order, and never while the partition waits for it."""
+    """Queue a message for the RM; in order, and the partition never waits for it."""
     flush: Callable[[], None]
-    """Have the RM hear what was announced; called at the end of a turn."""
+    """Have the announced messages delivered; called at the end of a turn."""
     is_congested: Callable[[], bool]
     """Whether the RM is so far behind that nothing more should be placed for it."""
     predicates: Predicates | None
     """`None`: the RM takes every node."""
     keys_of_others: Callable[[], Collection[str]] = _no_keys
-    """The keys of asks about which another cycle is asking the RM: this one passes over them. Passing over is
-    no refusal, and leaves nothing behind."""
+    """The keys of asks about which another cycle is asking the RM: this one skips them. Skipping is no
+    refusal, and changes nothing."""
     adopt_node: Callable[[Node], Node]
     """Make a handle of a node."""
     adopt_application: Callable[[Application], Application]
     """Make a handle of an application."""
     release: Callable[[object], None]
-    """Let the handle of a node or application go that nobody will use again."""
+    """Release the handle of a node or application that is not used again."""
     reservations_on: bool = True
     """False: no node is reserved but for asks that require it."""
     instrument: Instrument = _unchanged
     """The class of queues, limits, node order and counts: itself, or one whose marked methods are guarded, so
     that several threads may place asks in one partition (`licorne.model.scheduling.concurrent_placing`)."""
     cancel: Callable[[TimerKey], None] = _cancel_nothing
-    """Have what waits under a key, see `timer_key`, not come. What is on its way already may still come."""
+    """Cancel what waits under a key, see `timer_key`. A timer that is being delivered may still come."""
     summarise: Callable[[Document], None] = _drop_summary
-    """Tell operators what an application has used, once it has ended."""
+    """Report to operators what an application has used, once it has ended."""

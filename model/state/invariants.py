@@ -29,7 +29,7 @@ def validate_partition(state: PartitionState) -> None:
 
 
 def _validate_nodes(state: PartitionState) -> None:
-    """Each allocation of an application is on its node, and each node holds nothing else."""
+    """Assert that each allocation of an application is on its node, and that each node holds nothing else."""
     held: dict[str, dict[str, str]] = {}
     moving: dict[str, set[str]] = {}
     for entry in state.entries.values():
@@ -59,7 +59,7 @@ def _validate_nodes(state: PartitionState) -> None:
 
 
 def _validate_queues(state: PartitionState) -> None:
-    """A queue uses and waits for the sum of its children or of its applications."""
+    """Assert that a queue uses and waits for the sum of its children or of its applications."""
     for queue in state.tree:
         facts = [entry.facts for entry in _entries(queue)]
         children = list(queue.children.values())
@@ -89,7 +89,7 @@ def _validate_running(queue: Queue) -> None:
 
 
 def _validate_users(state: PartitionState) -> None:
-    """A user uses the sum of all that runs for that user."""
+    """Assert that a user uses the sum of all that runs for that user."""
     usage: dict[str, Resource] = {}
     for entry in (*state.entries.values(), *state.quarantine.applications.values()):
         own = add(entry.facts.allocated, entry.facts.placeholder_allocated)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["KeyClaims"]
 
 _BOUND_MIN: Final = 4096
-"""From how many keys on it is looked which of them are used; then again at twice as many as are."""
+"""At how many keys unused ones are searched for; then again at twice as many as are used."""
 
 
 @final
@@ -27,7 +27,7 @@ class KeyClaims:
         self._bound = _BOUND_MIN
 
     def claim(self, allocation_key: str, application_id: str) -> None:
-        """Note whose key it is; now and then, forget the keys that nobody uses any more."""
+        """Note whose key it is; at times, forget the keys that no application uses any more."""
         self._claimants[allocation_key] = application_id
         if len(self._claimants) > self._bound:
             self._forget_unused()

@@ -1,7 +1,7 @@
-"""What a partition owns, and who belongs to it.
+"""What a partition owns, and which applications belong to it.
 
-Queue tree, node order, seats of applications, user limits and counters belong together: each change of an
-application comes back as an `Answer`, and `licorne.model.state.applying.apply` brings all of them up to date.
+Queue tree, node order, entries of applications, user limits and counters belong together: each change of an
+application returns an `Answer`, and `licorne.model.state.applying.apply` brings all of them up to date.
 What is placed is counted by `licorne.model.state.charges`.
 """
 
@@ -45,7 +45,7 @@ __all__ = ["PartitionState", "RejectedApplication"]
 
 
 class RejectedApplication(NamedTuple):
-    """A rejected application, and what the placement rules had to say of it, if they were asked."""
+    """A rejected application, and the outcomes of the placement rules, if they were asked."""
 
     serial: int
     application: Application
@@ -93,7 +93,7 @@ class PartitionState:
         self.quarantine = Quarantine()
         self.notes = RefusalNotes(kept=host.predicates is not None)
         self.preemption_claims: dict[str, str] = {}
-        """Keys of asks whose victims go for a guarantee, and their applications; see `preemption_claims`."""
+        """Keys of asks whose victims end for a guarantee, and their applications, see `preemption.claims`."""
         self._serial = 0
 
     # -------------------------------------------------------------------------------------- settings
@@ -115,7 +115,7 @@ class PartitionState:
     # ---------------------------------------------------------------------------------- applications
 
     def add_entry(self, application: Application, handle: Application, queue: Queue) -> ApplicationEntry:
-        """Give a new application its seat in a leaf."""
+        """Add the entry of a new application to a leaf."""
         entry = ApplicationEntry(handle, application.application_id, application.user, queue, handle.facts())
         self._serial += 1
         self.serials[entry.application_id] = self._serial
@@ -125,7 +125,7 @@ class PartitionState:
         return entry
 
     def remove_entry(self, entry: ApplicationEntry) -> None:
-        """Take a seat away; the application has nothing left that is counted."""
+        """Remove an entry; the application has nothing left that is counted."""
         queue = entry.queue
         self.limits.decrease(queue.path, entry.application_id, entry.user, EMPTY, remove_application=True)
         del self.entries[entry.application_id]
@@ -139,7 +139,7 @@ class PartitionState:
             self.timers.clean_later()
 
     def forget(self, entry: ApplicationEntry, serial: int) -> None:
-        """Let go of an application that the RM has removed."""
+        """Drop an application that the RM has removed."""
         if entry.application_id in self.entries:
             if entry.facts.state is ApplicationState.RUNNING:
                 for level in entry.queue.above:
@@ -157,7 +157,7 @@ class PartitionState:
         reason: str,
         rules: tuple[RuleOutcome, ...],
     ) -> None:
-        """Keep a rejected application to be looked at until it expires."""
+        """Keep a rejected application for explanations until it expires."""
         name = application.application_id
         before = self.rejected.get(name)
         if before is not None:
@@ -179,7 +179,7 @@ class PartitionState:
     # --------------------------------------------------------------------------------------- changes
 
     def reorder(self) -> None:
-        """Bring all orders up to date with a configuration, and have every leaf looked at again."""
+        """Bring all orders up to date with a configuration, and have every leaf visited again."""
         self.tree.limits_changed()
         for queue in self.tree:
             queue.entries.rebuild()

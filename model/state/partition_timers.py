@@ -1,4 +1,4 @@
-"""What a partition has its clock call it for: the timers of its applications, and its own."""
+"""The timers of a partition: those of its applications, and its own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CLEANING_INTERVAL_NS: Final = 10 * 1_000_000_000
 QUOTA_CHECK_INTERVAL_NS: Final = 1_000_000_000
 """How long a queue that is due for quota preemption, and without result, waits for the next try."""
 INSPECTION_DELAY_NS: Final = 1_000_000_000
-"""How long asks wait before an autoscaler hears of them."""
+"""How long asks wait before they are reported to an autoscaler."""
 
 
 @final
 class PartitionTimers:
-    """The timers of one partition. Owned by the partition; each of its own waits once, for the first time."""
+    """The timers of one partition. Owned by the partition; each of its own is set once, for the earliest."""
 
     __slots__ = ("_due_ns", "_host", "_since_ns")
 
@@ -30,20 +30,20 @@ class PartitionTimers:
         self._host = host
         self._since_ns = since_ns
         self._due_ns: dict[type[TimerAction], int] = {}
-        """When the partition's own come."""
+        """When the partition's own timers are due."""
 
     def start(self, due_ns: int, timer: ApplicationTimer) -> None:
-        """Start a timer of an application, in the place of the one of its kind."""
+        """Start a timer of an application; it replaces one of the same kind."""
         self._host.cancel(timer_key(timer))
         self._host.call_at(due_ns, timer)
 
     def stop_all(self, serial: int) -> None:
-        """Have no timer come any more of an application that is gone."""
+        """Cancel all timers of an application that is gone."""
         for kind in TimerKind:
             self._host.cancel((serial, kind))
 
     def clean_later(self) -> None:
-        """Have queues that may be empty looked at, at the next turn of the cleaner."""
+        """Have queues removed that are empty, at the next turn of the cleaner."""
         turns = (self._host.now_ns() - self._since_ns) // CLEANING_INTERVAL_NS + 1
         self._have(QueueCleaning(), self._since_ns + turns * CLEANING_INTERVAL_NS)
 
@@ -58,11 +58,11 @@ class PartitionTimers:
             self._have(RetryAsks(), due_ns)
 
     def inspect_later(self) -> None:
-        """Have the RM told of asks that wait for room in the cluster."""
+        """Have the asks that wait for room in the cluster reported to the RM."""
         self._have(Inspection(), self._host.now_ns() + INSPECTION_DELAY_NS)
 
     def came(self, action: TimerAction) -> None:
-        """Note that one of the partition's own waits no longer."""
+        """Note that one of the partition's own timers has come."""
         self._due_ns.pop(type(action), None)
 
     def _have(self, action: TimerAction, due_ns: int) -> None:

@@ -60,7 +60,7 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
 def finish_placing(
     state: PartitionState, entry: ApplicationEntry, allocation: Allocation, answer: Answer
 ) -> None:
-    """Count an ask as placed that queues, user, node and application have taken, and tell the RM."""
+    """Count an ask as placed that queues, user, node and application have accepted; report it to the RM."""
     entry.remove_pending(allocation.ask)
     state.placed.count(allocation.ask)
     if answer.reservations:
@@ -70,7 +70,7 @@ def finish_placing(
 
 
 def count_accepted(entry: ApplicationEntry) -> None:
-    """Count an application that does not run yet for the maxima of its queues: it holds something now."""
+    """Count an application that does not run yet for the maxima of its queues: it has an allocation now."""
     if entry.facts.state is ApplicationState.ACCEPTED:
         for level in entry.queue.above:
             level.count_accepted(entry.application_id)
@@ -98,7 +98,7 @@ def reserve(
 
 
 def cancel_ordinary_reservations(state: PartitionState, node: NodeEntry) -> None:
-    """Free a node of the reservations that must yield to an ask that can run nowhere else."""
+    """Drop the reservations of a node that an ask has precedence over which can run nowhere else."""
     if not node.reserved:
         return
     keys = node.node.facts().reservations

@@ -1,10 +1,9 @@
 """How often preemption is tried: bounds that keep a backlog that preemption cannot help from costing much.
 
-An ask is looked at again 15 seconds after it was looked at in vain, and a visit of a leaf makes ten
-attempts at most. Asks of equal size and priority in one leaf fail for the same reason, unless it is the
-RM's predicates: one of them stands for the others until something has changed, and for a second even then.
-A walk over a backlog passes over those that another one stands for, but for the few that have an answer of
-their own.
+An ask is tried again 15 seconds after a failed attempt, and a visit of a leaf makes ten attempts at most.
+Asks of equal size and priority in one leaf fail for the same reason, unless that is the RM's predicates: the
+result of one holds for the others until something has changed, and for a second even then. A walk over a
+backlog skips the asks that share a result, except the few that have an answer of their own.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ ATTEMPTS_MAX: Final = 10
 
 
 FAILED_ATTEMPTS_MAX: Final = 256
-"""Shapes that are remembered as tried in vain; at the bound the oldest is forgotten, and tried again."""
+"""How many failed shapes are remembered; at the bound the oldest is forgotten, and tried again."""
 
 
 _CHANGED_INTERVAL_NS: Final = 1_000_000_000
-"""How long a fruitless attempt stands for other asks although something has changed since."""
+"""How long a failed attempt holds for other asks although something has changed since."""
 
 ChangeStamp: TypeAlias = tuple[int, int, int]
 """Counters of the partition: equal ones mean that nothing has changed in between."""
@@ -42,12 +41,12 @@ class AttemptShape(NamedTuple):
     priority: int
     nodes_tried: bool
     reserved_node: str
-    """An ask with a node of its own stands for no other."""
+    """The result of an ask with a reserved node holds for no other."""
 
 
 @final
 class AttemptBudget:
-    """What one visit of a leaf may spend on preemption, and when it is worth looking again."""
+    """How many attempts one visit of a leaf may still make, and when a retry is worthwhile."""
 
     __slots__ = ("left", "refused_to_ns", "retry_ns")
 
@@ -62,7 +61,7 @@ class AttemptBudget:
 
 @final
 class FailedAttempts:
-    """Which attempts were in vain, and whether they still stand for others of their shape."""
+    """Which attempts failed, and whether their results still hold for others of their shape."""
 
     def __init__(self) -> None:
         self._tried: dict[AttemptShape, tuple[int, ChangeStamp]] = {}
@@ -71,14 +70,14 @@ class FailedAttempts:
         return len(self._tried)
 
     def note(self, shape: AttemptShape, now_ns: int, stamp: ChangeStamp) -> None:
-        """Remember an attempt that was in vain."""
+        """Remember a failed attempt."""
         self._tried.pop(shape, None)
         if len(self._tried) >= FAILED_ATTEMPTS_MAX:
             del self._tried[next(iter(self._tried))]
         self._tried[shape] = (now_ns, stamp)
 
     def until_ns(self, shape: AttemptShape, now_ns: int, stamp: ChangeStamp) -> int | None:
-        """Return until when a fruitless attempt stands for this one, `None` if this one is to be made."""
+        """Return until when a failed attempt holds for this one, `None` if this one is to be made."""
         tried = self._tried.get(shape)
         if tried is None:
             return None

@@ -1,4 +1,4 @@
-"""What preemption has done, kept to be explained: for whom, for which guarantee, whom, and why that one."""
+"""What preemption has done, kept for explanations: for which ask and guarantee, which victims, and why."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDS_MAX: Final = 256
 
 
 class PreemptionCause(Enum):
-    """What victims have to go for."""
+    """What victims end for."""
 
     GUARANTEE = "a queue is owed its guarantee"
     REQUIRED_NODE = "an ask can run on one node only"

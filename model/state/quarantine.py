@@ -43,10 +43,10 @@ class Quarantine:
         self.entries: dict[tuple[BrokenKind, str], Quarantined] = {}
 
     def note(self, partition: str, kind: BrokenKind, name: str, reason: str, now_ns: int) -> None:
-        """Keep why and since when an object is here."""
+        """Record why and since when an object is quarantined."""
         self.entries[kind, name] = Quarantined(partition, kind, name, now_ns, reason)
 
     def reason(self, kind: BrokenKind, name: str) -> str:
-        """Return why an object is here, the empty text if it is not."""
+        """Return why an object is quarantined, the empty text if it is not."""
         entry = self.entries.get((kind, name))
         return "" if entry is None else entry.reason

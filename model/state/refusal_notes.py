@@ -1,8 +1,8 @@
 """What a cycle notes in the logs of asks.
 
-Where an RM judges, a cycle may be broken off between its steps and begin anew
-(`licorne.actors.predicate_cache`).
-So that nothing is counted twice, what it notes is kept until it is over.
+With predicates, a cycle may be invalidated between its steps and begin anew
+(`licorne.actors.predicate_cache`). So
+that nothing is counted twice, its notes are kept until it is over.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class RefusalNotes:
     """The notes of the cycle that runs.
 
     Args:
-        kept: they are kept until the cycle is over; otherwise each counts at once.
+        kept: The notes are kept until the cycle is over; otherwise each counts at once.
     """
 
     def __init__(self, *, kept: bool) -> None:
@@ -29,7 +29,7 @@ class RefusalNotes:
         self._notes: list[tuple[Application, str, str, int]] = []
 
     def begin(self) -> None:
-        """Forget what a cycle has noted that was broken off."""
+        """Forget the notes of a cycle that was invalidated."""
         self._notes.clear()
 
     def note(self, application: Application, allocation_key: str, text: str, now_ns: int) -> None:

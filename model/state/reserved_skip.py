@@ -1,4 +1,4 @@
-"""Why a cycle need not try the reserved asks, as the last pass over them left it."""
+"""Why a cycle may skip the reserved asks, as the last pass over them left it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["ReservedSkip"]
 
 @final
 class ReservedSkip:
-    """Why the reserved asks need not be tried: nothing has changed since they were tried in vain.
+    """Why the reserved asks may be skipped: nothing has changed since they were tried without result.
 
     Args:
         version: What the pass depended on, as it is after the pass.
         retry_ns: When time alone may change the answer, `None` if it cannot.
-        restless: They are tried in every cycle all the same.
+        always_retry: They are tried in every cycle all the same.
     """
 
     __slots__ = ("_always_retry", "_version", "retry_ns")
@@ -25,7 +25,7 @@ class ReservedSkip:
         self.retry_ns = retry_ns
 
     def holds(self, version: tuple[int, int, int], now_ns: int) -> bool:
-        """Return whether that is still so."""
+        """Return whether the reserved asks may still be skipped."""
         if self._always_retry or self._version != version:
             return False
         return self.retry_ns is None or now_ns < self.retry_ns
