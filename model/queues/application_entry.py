@@ -1,4 +1,4 @@
-"""The partition's seat for an application: the handle, and what is needed to order it."""
+"""The entry of an application in its queue: the handle, and what is needed to order it."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class ApplicationEntry:
         self.queue = queue
         self.facts = facts
         self.order: EntryKey = ()
-        """Its place in the queue's order, empty while nothing of it waits."""
+        """Its place in the queue's order, empty while none of its asks waits."""
         self.backoff_until_ns: int | None = None
         self.user_is_listed = False
-        """Its user has been looked up in the queue's limits, which lists the user there."""
+        """Its user's limits have been asked for in the queue, which lists the user there."""
         self.runnable_in_queue = True
         self.runnable_by_user = True
 
     def add_pending(self, *asks: Ask) -> None:
-        """Count new waiting asks in the queues, and have the leaf looked at again."""
+        """Count new waiting asks in the queues, and have the leaf visited again."""
         total = total_of([ask.resource for ask in asks])
         for ask in asks:
             self.queue.entries.count_size(ask.resource, 1)
@@ -75,12 +75,12 @@ class ApplicationEntry:
 
 @final
 class SkipUntil:
-    """Why a leaf need not be looked at, and until when that holds.
+    """Why a leaf may be skipped, and until when.
 
-    After a walk that found nothing, only these can change the answer: time (`until_ns`), a node with room
-    for one of the sizes that wait, and, if anything but a lack of room stood in the way (`mixed`), any
-    change at all in the partition. What the RM's predicates refused (`denied`) may be allowed at any
-    moment without a word to the scheduler: then the leaf is looked at in every cycle there is.
+    After a walk without result, only these can change the answer: time (`until_ns`), a node with room for one
+    of the sizes that wait, and, if anything but a lack of room stood in the way (`mixed`), any change at all
+    in the partition. What the RM's predicates refused (`denied`) may be allowed at any moment without notice
+    to the scheduler: then the leaf is visited in every cycle.
     """
 
     __slots__ = ("changes", "denied", "gains", "mixed", "node_changes", "until_ns")

@@ -32,8 +32,8 @@ def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> 
     """Return the place of a child among its siblings; the smallest goes first.
 
     With priorities the higher priority first, then the smaller fair share; without them the other way
-    round. Then who has more waiting: of two pending resources where one is larger in every type its sum
-    is larger as well, so the sum keeps that rule and orders the rest too.
+    round. Then the queue with more waiting: of two pending resources where one is larger in every type its
+    sum is larger as well, so the sum keeps that rule and orders all others too.
     """
     share = fair_share(child.allocated, child.guaranteed, fair_max)
     waiting = -sum(child.pending.values())
@@ -44,7 +44,7 @@ def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> 
 
 
 class _ChildEntry(NamedTuple):
-    """The place of a child, which belongs to its parent's order: the child may be another thread's."""
+    """The place of a child, which belongs to its parent's order: another thread may be using the child."""
 
     child: Queue
     order: ChildKey
@@ -63,14 +63,14 @@ class ChildOrder:
         self.stale: dict[str, Queue] = {}
         """Children that changed since they were given their places: most change often between walks."""
         self.version = -1
-        """Of the limits that the shares were computed with."""
+        """The version of the limits that the shares were computed with."""
 
     def __iter__(self) -> Iterator[Queue]:
         """Walk the children in order; the walk must end before the order changes."""
         return map(_CHILD, self._in_order)
 
     def bring_up_to_date(self, parent: Queue, version: int, place: Callable[[Queue, Queue], None]) -> None:
-        """Give those a place that have changed, or all if the limits have."""
+        """Find the places of the children that have changed, or of all if the limits have."""
         if self.version != version:
             self.stale.update(parent.children)
             self.version = version
@@ -103,7 +103,7 @@ class ApplicationOrder:
     def __init__(self) -> None:
         self.by_id: dict[str, ApplicationEntry] = {}
         self.suspended: dict[str, ApplicationEntry] = {}
-        """Applications that broke: they are counted here still, and never walked over."""
+        """Applications that broke: they still count here, and no walk visits them."""
         self._order: OrderedList[ApplicationEntry] = OrderedList()
         self._stale: dict[str, ApplicationEntry] = {}
         """Applications that changed since they were given their places."""
@@ -131,15 +131,15 @@ class ApplicationOrder:
         return iter(self._order)
 
     def get(self, application_id: str) -> ApplicationEntry | None:
-        """Return the seat of an application."""
+        """Return the entry of an application."""
         return self.by_id.get(application_id)
 
     def add(self, entry: ApplicationEntry) -> None:
-        """Take an application in; `refresh` gives it its place."""
+        """Add an application; `refresh` finds its place."""
         self.by_id[entry.application_id] = entry
 
     def remove(self, entry: ApplicationEntry) -> None:
-        """Let an application go."""
+        """Remove an application."""
         del self.by_id[entry.application_id]
         self._stale.pop(entry.application_id, None)
         self._unplace(entry)
@@ -148,7 +148,7 @@ class ApplicationOrder:
         self.reserved_entries.pop(entry.application_id, None)
 
     def ranked(self, queue: Queue, *others: ApplicationEntry) -> list[ApplicationEntry]:
-        """Return the applications with something waiting in order, and change nothing: to explain.
+        """Return the applications with something waiting in order; changes nothing, for explanations.
 
         Args:
             queue: The leaf.
@@ -164,7 +164,7 @@ class ApplicationOrder:
         self.suspended[entry.application_id] = entry
 
     def drop_suspended(self, entry: ApplicationEntry) -> None:
-        """Let an application go that was parked."""
+        """Drop a suspended application."""
         del self.suspended[entry.application_id]
 
     def max_priority(self) -> int:
@@ -172,7 +172,7 @@ class ApplicationOrder:
         return self._highest
 
     def refresh(self, entry: ApplicationEntry) -> None:
-        """Have an application find its place by its facts, before the next walk."""
+        """Have the place of an application found by its facts before the next walk."""
         facts = entry.facts
         name = entry.application_id
         if self._counted.get(name, INT32_MIN) != facts.max_priority:

@@ -1,8 +1,9 @@
 """A queue: its quota, what it uses, and what waits in it. A leaf holds applications, a parent queues.
 
-Each method touches this queue alone. One that needs another of the same queue calls that of the class,
-which takes no lock again where an engine has woven locks in. What concerns a whole path, from a leaf up to
-the root, is in `licorne.model.queues.quota`; it visits one queue after the other and never two at once.
+Each method changes this queue alone. A method that needs another one of the same queue calls it on the class
+`Queue`, so that no lock is taken twice where an engine has instrumented the class. What concerns a whole
+path, from a leaf up to the root, is in `licorne.model.queues.quota`; it visits one queue after the other and
+never two at once.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Queue:
         self.parent = parent
         self.path: str = name if parent is None else f"{parent.path}.{name}"
         self.above: tuple[Queue, ...] = (self,) if parent is None else (self, *parent.above)
-        """The way up: this queue, its parent, ..., the root."""
+        """The path upwards: this queue, its parent, ..., the root."""
         self.is_leaf = is_leaf
         self.managed = managed
         self.state = ObjectState.ACTIVE
@@ -81,7 +82,7 @@ class Queue:
         self.entries = ApplicationOrder()
         self.quota_preemption_due_ns: int | None = None
         self._claimed = False
-        """A cycle that shares the partition with others places something here: see `shared_placing`."""
+        """A cycle that shares the partition with others places something here, see `concurrent_placing`."""
 
     def __repr__(self) -> str:
         return f"Queue({self.path})"
@@ -102,13 +103,13 @@ class Queue:
 
     @writes
     def set_maximum_from_nodes(self, capacity: Resource) -> None:
-        """As the root, take the sum of the nodes' capacities as maximum."""
+        """Take the sum of the nodes' capacities as the maximum of the root."""
         pruned = prune(capacity)
         self.maximum = None if is_zero(pruned) else pruned
 
     @writes
     def handle(self, event: ObjectEvent) -> bool:
-        """Let an event happen; return whether the state changed."""
+        """Apply an event; return whether the state changed."""
         before = self.state
         self.state = next_object_state(before, event)
         return self.state is not before
@@ -126,7 +127,7 @@ class Queue:
 
     @writes
     def try_charge(self, resource: Resource) -> bool:
-        """Count the resource as allocated if it fits the maximum; one step, so that nobody comes between."""
+        """Count the resource as allocated if it fits the maximum, in one atomic step."""
         if not Queue.has_room(self, resource):
             return False
         self.allocated = add(self.allocated, resource)
@@ -200,7 +201,7 @@ class Queue:
 
     @writes
     def forget_accepted(self, application_id: str) -> None:
-        """Count it no longer: it is gone."""
+        """Count an application no longer that is gone."""
         self.accepted_allocating.pop(application_id, None)
 
     # ------------------------------------------------------------------------------------- priority
@@ -235,7 +236,7 @@ class Queue:
 
     @writes
     def refresh_child(self, child: Queue, *, priority_changed: bool) -> bool:
-        """Have a child find its place before the next walk; return whether the priority here changed."""
+        """Have the place of a child found before the next walk; return whether the priority here changed."""
         self.child_order.stale[child.name] = child
         return priority_changed and Queue.refresh_priority(self)
 
@@ -244,8 +245,8 @@ class Queue:
         """Return the children with something waiting, those first that go first.
 
         Args:
-            version: Of the limits that shares are measured with.
-            place: Gives a child its place below this queue; reads the child and changes nothing of it.
+            version: The version of the limits that shares are measured with.
+            place: Finds the place of a child below this queue; reads the child and does not change it.
         """
         order = self.child_order
         order.bring_up_to_date(self, version, place)
@@ -253,14 +254,14 @@ class Queue:
 
     @writes
     def try_claim(self) -> bool:
-        """Have this leaf alone among the cycles that share the partition; return whether nobody else has."""
+        """Claim this leaf among the cycles that share the partition; return whether it was free."""
         claimed = self._claimed
         self._claimed = True
         return not claimed
 
     @writes
     def unclaim(self) -> None:
-        """Let others have the leaf."""
+        """Give up the claim of the leaf."""
         self._claimed = False
 
     @reads
@@ -269,5 +270,5 @@ class Queue:
         return not self.children and not len(self.entries)
 
     def entry(self, application_id: str) -> ApplicationEntry | None:
-        """Return the seat of an application in this leaf."""
+        """Return the entry of an application in this leaf."""
         return self.entries.get(application_id)

@@ -1,6 +1,6 @@
 """Quotas along a path: from a leaf up to the root, one queue after the other.
 
-A charge checks and counts in one step a queue, from the root down, and takes back what it has counted where a
+A charge checks and counts in one step a queue, from the root down, and releases what it has counted if a
 queue declines, so that quotas hold however many threads charge at once.
 """
 
@@ -36,7 +36,7 @@ def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
             if not queue.try_charge(resource):
                 return queue
             charged.append(queue)
-        charged.clear()  # All have room: nothing is to be taken back.
+        charged.clear()  # All have room: nothing is to be released.
     finally:  # Also where one of them breaks.
         for queue in charged:
             queue.release_charge(resource)
@@ -44,13 +44,13 @@ def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
 
 
 def charge(leaf: Queue, resource: Resource) -> None:
-    """Charge the whole path whatever the quotas: the RM says that it runs already."""
+    """Charge the whole path whatever the quotas: the allocation runs already, as the RM says."""
     for queue in leaf.above:
         queue.charge(resource)
 
 
 def release_charge(leaf: Queue, resource: Resource) -> None:
-    """Take a charge back on the whole path."""
+    """Release a charge on the whole path."""
     for queue in leaf.above:
         queue.release_charge(resource)
 
@@ -66,7 +66,7 @@ def headroom(queue: Queue) -> Resource | None:
 
 
 def headroom_without_root(queue: Queue) -> Resource | None:
-    """Return the headroom as it would be in a cluster without end."""
+    """Return the headroom as it would be in an unlimited cluster."""
     room: Resource | None = None
     for level in queue.above[:-1]:
         if level.maximum is not None:

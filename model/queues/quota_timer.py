@@ -1,8 +1,8 @@
 """When a maximum that was lowered is enforced: a due time for each queue.
 
-The time starts where a queue uses more than its maximum and has a `quota.preemption.delay`: when the
-maximum was lowered, or when the RM brings in something that exists already. It ends when the usage is
-within the maximum again, and it is over once it has been due: one change is enforced once.
+The due time is set where a queue uses more than its maximum and has a `quota.preemption.delay`: when the
+maximum was lowered, or when the RM reports something that exists already. It is cancelled when the usage is
+within the maximum again, and removed once it has been due: one change is enforced once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class QuotaSettings(NamedTuple):
-    """What the time of a queue depends on."""
+    """What the due time of a queue depends on."""
 
     maximum: Resource | None = None
     delay_ns: int = 0
@@ -42,7 +42,7 @@ def is_over_maximum(queue: Queue) -> bool:
 
 
 def quota_changed(queue: Queue, old_maximum: Resource | None, old_delay_ns: int, now_ns: int) -> None:
-    """Start, move or end the time of a queue whose configuration has been applied.
+    """Set, move or cancel the due time of a queue whose configuration has been applied.
 
     A maximum counts as lowered where it is lower for any type, or newly limits one: in the recorded core
     a first maximum, and one that is lowered for some types and raised for others, is never enforced.
@@ -65,14 +65,14 @@ def quota_changed(queue: Queue, old_maximum: Resource | None, old_delay_ns: int,
 
 
 def quota_settings(queues: Iterable[Queue]) -> dict[str, QuotaSettings]:
-    """Return the settings of queues by path: to be kept while a configuration is applied to them."""
+    """Return the settings of queues by path, to be kept while a configuration is applied to them."""
     return {
         queue.path: QuotaSettings(queue.maximum, queue.settings.quota_preemption_delay_ns) for queue in queues
     }
 
 
 def quotas_changed(queues: Iterable[Queue], before: Mapping[str, QuotaSettings], now_ns: int) -> None:
-    """Start, move or end the times of all queues after a configuration has been applied to them."""
+    """Set, move or cancel the due times of all queues after a configuration has been applied to them."""
     for queue in queues:
         old = before.get(queue.path, QuotaSettings())
         quota_changed(queue, old.maximum, old.delay_ns, now_ns)
@@ -88,7 +88,7 @@ def _is_lowered(old: Resource | None, new: Resource | None) -> bool:
 
 
 def usage_raised(queue: Queue, now_ns: int) -> None:
-    """Start the time of a leaf and of those above it that now use more than their maximum.
+    """Set the due times of a leaf and of those above it that now use more than their maximum.
 
     To be called where usage is raised whatever the quotas say (recovery, placement by the RM, resizing), in
     a partition that enforces quotas.

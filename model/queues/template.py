@@ -21,7 +21,7 @@ __all__ = ["QueueTemplate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTemplate:
-    """A template; a quota without any quantity above zero, and a property without text, say nothing."""
+    """A template; a quota without any quantity above zero, and a property without text, count as absent."""
 
     max_applications: int
     properties: Mapping[str, str]
@@ -32,7 +32,7 @@ class QueueTemplate:
 
     @classmethod
     def of(cls, config: ChildTemplateConfig | None) -> QueueTemplate | None:
-        """Return the template of a configuration, `None` for one that says nothing."""
+        """Return the template of a configuration, `None` for an empty one."""
         if config is None or config.is_empty:
             return None
         guaranteed = resource_from_texts(config.guaranteed)

@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
 
 
 class QueueMaker(Protocol):
-    """What makes a queue below another one: `Queue` itself, or with its entry in the tree."""
+    """Makes a queue below another one: `Queue` itself, or with its entry in the tree."""
 
     def __call__(self, name: str, parent: Queue, /, *, is_leaf: bool, managed: bool) -> Queue: ...
 
@@ -51,7 +51,7 @@ def _creation_refusal(path: str, parent: Queue, missing: list[str]) -> str | Non
 
 
 def _relocate(queue: Queue) -> None:
-    """Find the settings of a dynamic queue in a new configuration: where its template says the same."""
+    """Find the positions of a dynamic queue's settings in a new configuration: those of an equal template."""
     template = queue.parent.template if queue.parent is not None else None
     if template is None or not queue.positions:
         queue.positions = {}
@@ -70,7 +70,7 @@ class QueueTree:
         self.root = queue_class(ROOT, None, is_leaf=False, managed=True)
         self._by_path: dict[str, Queue] = {ROOT: self.root}
         self._version = 0
-        """Of all limits: shares that were computed before the last change are stale."""
+        """The version of all limits: shares that were computed before the last change are stale."""
         self._fair_max: dict[str, Resource | None] = {}
         self.load(config)
 
@@ -121,7 +121,7 @@ class QueueTree:
         queue.template = None if queue.is_leaf else own or inherited
         parent_properties = queue.parent.properties if queue.parent is not None else {}
         own_properties = inherit(parent_properties, config.properties)
-        # A configuration that names the recovery queue makes no more of it than it is.
+        # A configuration that names the recovery queue does not change its properties.
         queue.apply_properties({} if queue.path == RECOVERY_QUEUE else own_properties)
         if queue.parent is not None:
             queue.set_quota(config.guaranteed, config.max)
@@ -145,7 +145,7 @@ class QueueTree:
     # ------------------------------------------------------------------------------------- creating
 
     def create(self, path: str) -> Queue | str:
-        """Create a dynamic leaf with every missing queue above it; a text says why that is not possible.
+        """Create a dynamic leaf with every missing queue above it; return it, or why that is impossible.
 
         All names are checked first, so that nothing is created where one is not allowed.
         """
@@ -180,7 +180,7 @@ class QueueTree:
         return queue, []
 
     def _apply_template(self, queue: Queue) -> None:
-        """Give a new dynamic queue what its parent's template says."""
+        """Give a new dynamic queue the settings of its parent's template."""
         assert queue.parent is not None
         template = queue.parent.template
         if template is None:

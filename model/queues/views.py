@@ -32,7 +32,7 @@ _KEEP = frozenset(
 
 
 def queue_view(queue: Queue, *, partition: str = "", subtree: bool = True) -> Document:
-    """Return the QueueInfo document; `partition` is shown by the queue that a client asked for alone."""
+    """Return the QueueInfo document; `partition` is shown only for the queue that a client asked for."""
     settings = queue.settings
     children = [queue.children[name] for name in sorted(queue.children)]
     limit = maximum_of_path(queue)

@@ -1,15 +1,15 @@
-"""Placing asks while other threads do the same in other leaves of the partition.
+"""Concurrent placement: several threads place asks in different leaves of one partition.
 
 Cycles that share a partition do only what most cycles do: place the ask that goes first in a leaf where
-nothing stands in its way. Each has its leaf alone, with the applications in it. What leaves have in common
-is changed in small steps, each of one object and whole: the limits of users check and count, a queue of the
-path checks its maximum and charges, the node order finds room and takes it off. When a later step declines,
-the steps before it are taken back.
+nothing stands in its way. Each cycle claims its leaf, with the applications in it. What leaves have in common
+is changed in small atomic steps of one object each: the limits of users check and count, a queue of the path
+checks its maximum and charges, the node order finds room and takes it. When a later step declines, the steps
+before it are undone.
 
-A step may decline because of what another thread is about to take back. So nothing is concluded here from a
-"no": nobody rests, backs off or is refused. That, and all that concerns more than one leaf (reservations,
-swaps, preemption, maxima of applications), is left to a cycle that has the partition alone
-(`licorne.model.scheduling.cycle`).
+A step may decline because of what another thread is about to undo. So nothing is concluded here from a
+declined step: no leaf is skipped afterwards, no application backs off, no ask is refused. That, and all that
+concerns more than one leaf (reservations, swaps, preemption, maxima of applications), is left to a cycle that
+has the partition alone (`licorne.model.scheduling.cycle`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["ConcurrentOutcome", "place_concurrently"]
 
 
 class ConcurrentOutcome(Enum):
-    """What came of it."""
+    """The result of an attempt at concurrent placement."""
 
     PLACED = "an ask was placed"
     TAKEN = "whatever may be placed is in leaves that other threads have"
@@ -42,7 +42,7 @@ class ConcurrentOutcome(Enum):
 
 
 def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
-    """Place the first ask of the first leaf that nobody else has."""
+    """Place the first ask of the first leaf that no other thread has claimed."""
     if is_idle(state) or state.host.predicates is not None:
         return ConcurrentOutcome.ALONE
     if state.reservations or state.placed.placeholders:
@@ -63,12 +63,12 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
         finally:
             leaf.unclaim()
         return ConcurrentOutcome.ALONE
-    # Two that have each looked at a leaf may each have passed over that of the other: then both go on.
+    # Two threads that have each tried a leaf may each have skipped that of the other: then both go on.
     return ConcurrentOutcome.TAKEN if taken and not skipped else ConcurrentOutcome.ALONE
 
 
 def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
-    """Return the application that goes first, unless more has to be known to let it go."""
+    """Return the application that goes first, `None` if only a whole cycle can decide about it."""
     entry = next(iter(leaf.entries), None)
     if entry is None or entry.backoff_until_ns is not None:
         return None
@@ -96,7 +96,7 @@ def _commit(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
         if starts is None:
             return False
         undo.callback(limits.take_back, *of_user, starts=starts)
-        undo.callback(state.tree.refresh, queue)  # Others may have ordered the queues by what is taken back.
+        undo.callback(state.tree.refresh, queue)  # Others may have ordered the queues by what is undone.
         if queue_quota.try_charge(queue, resource) is not None:
             return False
         undo.callback(queue_quota.release_charge, queue, resource)

@@ -4,9 +4,9 @@ Three passes, the first that gives a result ends the cycle: asks with a reservat
 placeholders, and the regular pass. The regular pass walks the leaves in their order, in each the
 applications in theirs, in each the asks in theirs, and for each the nodes in theirs.
 
-This is orchestration: unmarked code made of marked steps. Each step checks again what it relies on and
+This is orchestration: unmarked code that calls marked steps. Each step checks again what it relies on and
 may decline: quota is checked and charged in one step, room on the node is checked and taken in one step,
-and the ask is checked and placed in one step. What was done is undone when a later step declines.
+and the ask is checked and placed in one step. When a step declines, the steps before it are undone.
 The RM's predicates are asked between the steps, never inside one.
 """
 
@@ -47,7 +47,7 @@ _WAITS_FOR_TIME_NS: Final = 1_000_000_000
 
 
 _FAILED: Final = FailedTry()
-"""It says nothing of other asks."""
+"""A failed try that means nothing for other asks."""
 
 
 class CycleOutcome(Enum):
@@ -65,7 +65,7 @@ def run_cycle(state: PartitionState) -> CycleOutcome:
     state.notes.begin()
     outcome = _run_passes(state)
     if outcome is not CycleOutcome.NOTHING or not state.host.keys_of_others():
-        # Otherwise who judges elsewhere is given the answers, walks over the same asks and notes the same.
+        # Otherwise the cycle that asks the RM gets the same answers, tries the same asks and notes the same.
         state.notes.count()
     return outcome
 
@@ -100,7 +100,7 @@ def _regular(state: PartitionState) -> CycleOutcome:
 
 
 def may_skip(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
-    """Return whether nothing has changed for a leaf in which the last walk found nothing."""
+    """Return whether nothing has changed for a leaf whose last walk was without result."""
     skip_until = leaf.entries.skip_until
     if (
         skip_until is None
@@ -144,11 +144,11 @@ class _LeafVisit:
         self.headroom = queue_quota.headroom(leaf)
         self.attempts = AttemptBudget()
         self.may_preempt = state.preemption_enabled and queue_quota.has_guarantee(leaf)
-        """Without a guarantee on the way up nothing is owed to any ask here: see `docs/preemption.md`."""
+        """Without a guarantee on the path no ask here is entitled to preemption: see `docs/preemption.md`."""
         host = state.host
         self.keys_of_others: Collection[str] = () if host.predicates is None else host.keys_of_others()
         self.passed_over = False
-        """An ask was left to the cycle that judges it; what comes of it is not known yet."""
+        """An ask was left to the cycle that asks the RM about it; the result is not known yet."""
         self.denied = False
         """The RM's predicates stood in the way."""
         self.mixed = False
@@ -239,9 +239,9 @@ class _LeafVisit:
         return candidate
 
     def _place_first(self, entry: ApplicationEntry, user_room: Resource | None) -> bool:
-        """Place the ask that goes first where nothing stands in its way: so most visits end.
+        """Place the ask that goes first if nothing stands in its way: most visits end so.
 
-        It is what the walk would come to, without asking the application for it.
+        The walk would choose the same ask; this spares the question to the application.
         """
         ask = entry.facts.first
         nodes = self.state.nodes
@@ -254,7 +254,7 @@ class _LeafVisit:
         return node is not None and commit(self.state, entry, ask, node)
 
     def _learn(self, walk: AskWalk) -> None:
-        """Note what the walk says about when to look again."""
+        """Note from the walk when a retry is worthwhile, and what stood in the way."""
         self.passed_over = self.passed_over or walk.passed_over
         if walk.retry_ns is not None:
             self._wake_at(walk.retry_ns)
@@ -344,7 +344,7 @@ class _LeafVisit:
     def _preempt(
         self, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
     ) -> bool | FailedTry:
-        """Have victims make room for a queue that is owed its guarantee, and reserve the room for the ask."""
+        """Preempt for a queue that is below its guarantee, and reserve the room for the ask."""
         state = self.state
         attempts = self.attempts
         node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=attempts)
@@ -366,7 +366,7 @@ class _LeafVisit:
         if node is None:
             return _failed_for(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
         if not fits(node.capacity, ask.resource):
-            # It can never run there: nobody has to yield to it.
+            # It can never run there: no other ask gives way to it.
             return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
         cancel_ordinary_reservations(state, node)
         denied = ""

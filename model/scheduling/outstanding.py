@@ -1,4 +1,4 @@
-"""Asks that fit every quota and find no room in the cluster: what an autoscaler needs to know."""
+"""Outstanding asks: those that fit every quota and find no room in the cluster, for an autoscaler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REASON: Final = "request is waiting for cluster resources become available"
 
 
 def outstanding_asks(state: PartitionState) -> None:
-    """Tell the RM of each ask that more nodes would help, once, in the order of scheduling."""
+    """Report to the RM each ask that more nodes would help, once, in the order of scheduling."""
     for leaf in state.tree.leaves_in_order():
         room = headroom_without_root(leaf)
         for entry in list(leaf.entries):
@@ -28,7 +28,7 @@ def outstanding_asks(state: PartitionState) -> None:
 
 
 def _visit(state: PartitionState, entry: ApplicationEntry, room: Resource | None) -> Resource | None:
-    """Report the asks of one application that fit; return the room of the queue that they leave."""
+    """Report the asks of one application that fit; return the room that is left in the queue."""
     user_room = user_headroom(state, entry)
     own_room = component_wise_min(room, user_room) if room is not None else user_room
     for ask, tells in entry.application.asks.outstanding():

@@ -20,7 +20,7 @@ __all__ = ["replace_placeholder"]
 
 
 def replace_placeholder(state: PartitionState) -> bool:
-    """Start one swap if any member can take the place of a placeholder; return whether one was started."""
+    """Start one swap if any member can replace a placeholder; return whether one was started."""
     for leaf in state.tree.leaves_in_order():
         if not leaf.entries.placeholder_entries:
             continue
@@ -63,14 +63,14 @@ def _real(state: PartitionState, offer: SwapOffer, node: NodeEntry) -> Allocatio
 
 
 def _swap(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer, node: NodeEntry) -> bool:
-    """Swap on the placeholder's own node: it keeps the room until the RM has confirmed its end."""
+    """Swap on the placeholder's own node: it holds the room until the RM has confirmed its end."""
     return _begin(state, entry, offer, _real(state, offer, node))
 
 
 def _swap_elsewhere(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer) -> bool:
-    """Swap to another node, which holds the room beside the placeholder's until the RM has confirmed."""
+    """Swap to another node: it holds the room, and the placeholder its own, until the RM has confirmed."""
     for node in state.nodes.fitting(offer.ask.resource):
-        own = node.node_id == offer.placeholder.node_id  # It has been tried, where no second room is taken.
+        own = node.node_id == offer.placeholder.node_id  # It has been tried, and needs no second room.
         if own or not _allowed(state, offer, node, allocate=True):
             continue
         real = _real(state, offer, node)

@@ -1,7 +1,7 @@
 """The first pass of a cycle: asks that have a reservation.
 
-An ask is tried on the node that is reserved for it, and then on every other node: whichever has room
-first. A reservation whose ask is gone, or that its quotas have barred for too long, is dropped.
+An ask is tried on the node that is reserved for it, and then on every other node; the first with room is
+taken. A reservation whose ask is gone, or whose quotas have had no room for too long, is dropped.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _RETRY_INTERVAL_NS: Final = 1_000_000_000
 """How long a reserved ask that the RM's predicates refused waits for the next try, if nothing changes."""
 
 RESERVATION_TIMEOUT_NS: Final = 120 * 60 * 1_000_000_000
-"""How long a reservation is kept for an ask that its quotas bar. The recorded core's setting says one
-hour, and its check adds that hour twice; an RM sees two hours, so two hours it is."""
+"""How long a reservation is kept for an ask that does not fit its quotas. The recorded core's setting says
+one hour, and its check adds that hour twice; an RM sees two hours, so it is two hours here."""
 
 
 def place_reserved(state: PartitionState) -> bool:
     """Try the reserved asks, leaf by leaf; return whether one was placed.
 
-    A pass that placed nothing is not repeated before something changes that it depended on.
+    A pass without result is not repeated before something changes that it depended on.
     """
     skip_until = state.reserved_skip
     if skip_until is not None and skip_until.holds(_version(state), state.now_ns()):
@@ -65,8 +65,8 @@ class _Visit:
         self._state = state
         self._now_ns = state.now_ns()
         self.always_retry = False
-        """The answer of the RM's predicates, or of preemption, may be another one the next time, or an ask is
-        judged elsewhere."""
+        """The next answer of the RM's predicates, or of preemption, may differ, or another cycle is asking
+        the RM about an ask."""
         self.retry_ns: int | None = None
         """When time alone may change the answer."""
 
@@ -127,7 +127,7 @@ class _Visit:
         return commit(state, entry, ask, node)
 
     def _expire(self, entry: ApplicationEntry, reservation: Reservation) -> None:
-        """Drop a reservation that its quotas have barred for too long, or look again when they have."""
+        """Drop a reservation whose quotas have had no room for too long, or retry when that is so."""
         due_ns = reservation.created_at_ns + RESERVATION_TIMEOUT_NS + 1
         if due_ns <= self._now_ns:
             unreserve(self._state, entry, reservation.allocation_key)

@@ -1,4 +1,4 @@
-"""What a partition does when a timer comes, and when it has its clock call the next time."""
+"""What a partition does when a timer is due, and for when it sets the next one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def carry_out(state: PartitionState, action: TimerAction) -> None:
         return
     state.timers.came(action)
     if isinstance(action, QueueCleaning):
-        state.tree.clean()  # Those still in use are looked at again later.
+        state.tree.clean()  # Those still in use are tried again later.
     elif isinstance(action, QuotaCheck):
         preempt_over_quota(state)
         watch_quotas(state)
@@ -53,7 +53,7 @@ def _application_timer(state: PartitionState, action: ApplicationTimer) -> None:
 
 
 def schedule_wakeups(state: PartitionState) -> None:
-    """Have the partition called where time alone may change an answer."""
+    """Set a timer for when time alone may change an answer."""
     watch_quotas(state)
     if not state.tree.root.pending:
         return
@@ -64,7 +64,7 @@ def schedule_wakeups(state: PartitionState) -> None:
 
 
 def watch_quotas(state: PartitionState) -> None:
-    """Have the partition called when a queue that is above its maximum is due for preemption."""
+    """Set a timer for when a queue that is above its maximum is due for preemption."""
     if state.quota_preemption_enabled:
         due_ns = next_due_ns(state.tree)
         if due_ns is not None:
@@ -74,7 +74,7 @@ def watch_quotas(state: PartitionState) -> None:
 def next_retry_ns(state: PartitionState) -> int | None:
     """Return when time alone may let something be placed, `None` if only a change can.
 
-    It brings the orders of the queues up to date on its way.
+    It also brings the orders of the queues up to date.
     """
     skips = [queue.entries.skip_until for queue in state.tree.leaves_in_order()]
     due = [
