@@ -1,8 +1,8 @@
 """Mutants of how the engine `threads` takes its locks: each has one acquisition swapped, moved or dropped.
 
 An acquisition is an item of a `with`, or a call that acquires or releases. Each operator makes at most one
-mutant of each. Two acquisitions that nest stand in different functions here, so that no operator exchanges them;
-`exchanged` does that where they run. Which mutants can deadlock is judged in `lock_mutant_table`.
+mutant of each. Two acquisitions that nest stand in different functions here, so that no operator exchanges
+them; `exchanged` does that where they run. Which mutants can deadlock is judged in `lock_mutant_table`.
 """
 
 from __future__ import annotations
