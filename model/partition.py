@@ -1,8 +1,7 @@
 """A partition: the queues, applications and nodes that are scheduled together.
 
 What it offers to others are the marked methods; each runs to its end before the next begins. The work is
-in modules by subject: `node_updates`, `application_updates`, `allocation_updates`, `allocation_releases`,
-`cycle` and its passes.
+done in the rooms `requests`, `scheduling`, `preemption` and `explanation`, on what the room `state` holds.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Partition:
 
     @writes
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
-        """Create, change, drain and remove nodes, in order; the RM is answered, see `node_updates`."""
+        """Create, change, drain and remove nodes, in order; the RM is answered, see `requests.nodes`."""
         answer = update_nodes(self._state, updates)
         if answer is not None:
             self.host.announce(answer)

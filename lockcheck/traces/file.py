@@ -1,4 +1,4 @@
-"""Reading the file of a trace, also one whose process was killed; how it lies there says `trace_format`."""
+"""Reading the file of a trace, also one whose process was killed; how it lies there says `format`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ nothing else: what a change means for its queue, its user, a node or the RM goes
 the `Answer`. Every method may be called when the world has moved on: what no longer applies is declined
 with `None`.
 
-What it owns is in `application_core` and `holdings`. What is done with it is in its parts: `asks`,
+What it owns is in `core` and `holdings`. What is done with it is in its parts: `asks`,
 `reservations`, `allocations` and `swaps`, and here its life.
 """
 
@@ -222,7 +222,7 @@ class Application:
 
     @reads
     def shown(self) -> ShownApplication:
-        """Return what the document of the REST interface is made of, see `application_views`."""
+        """Return what the document of the REST interface is made of, see `views`."""
         return shown_application(self._core)
 
     @reads

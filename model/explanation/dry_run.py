@@ -1,6 +1,6 @@
 """Where a new application or a new ask would go if it came now; nothing comes, and nothing changes.
 
-The decisions are those that a submission meets (`application_updates.decide`, the placement rules, the
+The decisions are those that a submission meets (`requests.applications.decide`, the placement rules, the
 checks of asks), then every check of the cycle. What does not exist yet is made beside the partition: a
 sketch of the queue, an application that nobody knows of. Both are dropped with the answer.
 """

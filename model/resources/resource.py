@@ -12,8 +12,8 @@ it out, to save its call); the public constructor checks what it is given.
 What comes from outside fits 64 bits, see ``quantities``. Sums and differences are exact, whatever their
 size: one that stopped at the border of the range would be too small once something is taken off it.
 
-Comparisons that are rarer live in ``resource_comparisons``, combinations in ``resource_combinations``,
-and the ways to write a resource as text in ``resource_texts``.
+Rarer comparisons are in `comparisons`, combinations in `combinations`, and the ways to write a resource as
+text in `texts`.
 """
 # ruff: noqa: SLF001 - the functions of this module are the operations of the class; only they see its dict.
 
