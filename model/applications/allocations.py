@@ -74,8 +74,8 @@ class ApplicationAllocations:
         allocation, ended = core.end_allocation(allocation_key, termination, now_ns, effects)
         limits = core.execution if termination is TerminationType.TIMEOUT else None
         if limits is not None and limits.is_limited(allocation_key):
-            # It has run as long as it may: its key is free again. The ask of a placeholder that was not
-            # limited is kept, as recorded.
+            # It has run as long as it may: its key is free again. The ask of a placeholder without a limit is
+            # kept, as recorded.
             limits.forget(allocation_key)
             core.asks.remove(allocation_key)
         answer = core.answer(effects, allocations=(allocation,))
@@ -86,9 +86,10 @@ class ApplicationAllocations:
 
     @writes
     def remove_all(self, now_ns: int, *, leaving: bool) -> Answer:
-        """End every allocation. `leaving`: the RM takes the application away, so no timer goes on.
+        """End every allocation. `leaving`: the RM removes the application, so that no timer runs on.
 
-        Placeholders count as timed out, also those that were to be replaced: nobody waits for them any more.
+        Placeholders count as timed out, also those that were to be replaced: no member waits for them any
+        more.
         """
         core = self._core
         life = core.life
@@ -115,7 +116,7 @@ class ApplicationAllocations:
         return answer
 
     def _everything_ended(self, *, leaving: bool) -> ApplicationEvent | None:
-        """Return what comes of the end of all allocations at once: the same as if they end one by one."""
+        """Return the event that the end of all allocations is: the same as if they end one by one."""
         state = self._core.life.state
         if not leaving and state is ApplicationState.FAILING:
             return ApplicationEvent.FAIL
@@ -145,7 +146,7 @@ class ApplicationAllocations:
 
     @writes
     def mark_preempted(self, allocation_key: str) -> bool:
-        """Choose an allocation as a victim; `False` if it is gone, on its way out, or chosen already."""
+        """Choose an allocation as a victim; `False` if it is gone, ending, or chosen already."""
         placed = self._core.holdings.placed.get(allocation_key)
         if placed is None or placed.is_leaving:
             return False

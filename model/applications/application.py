@@ -1,12 +1,12 @@
-"""An application: what it asks for, what it has, and where it is in its life.
+"""An application: what it asks for, what it has, and its state.
 
-The application owns its asks, allocations, placeholders, reservations, state and timers, and reaches for
-nothing else: what a change means for its queue, its user, a node or the RM goes back to the partition in
-the `Answer`. Every method may be called when the world has moved on: what no longer applies is declined
-with `None`.
+The application owns its asks, allocations, placeholders, reservations, state and timers, and changes nothing
+else: what a change means for its queue, its user, a node or the RM is returned to the partition in the
+`Answer`. Every method may be called with facts that are out of date: what no longer applies is declined with
+`None`.
 
-What it owns is in `core` and `holdings`. What is done with it is in its parts: `asks`,
-`reservations`, `allocations` and `swaps`, and here its life.
+What it owns is in `core` and `holdings`. What is done with it is in its parts: `asks`, `reservations`,
+`allocations` and `swaps`, and, for its states, here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Application:
     """One application.
 
     What is set when it is made (`application_id`, `user`, `tags`, the gang's settings) never changes and may
-    be read by anybody.
+    be read by any thread.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class Application:
 
     @writes
     def limit_execution(self, limits: Sequence[tuple[str, int | None]], now_ns: int) -> Answer:
-        """Limit how long what comes of asks may run: keys with nanoseconds, `None` for no limit.
+        """Limit how long the allocations of asks may run: keys with nanoseconds, `None` for no limit.
 
-        The time of an allocation that is there already counts from when it was placed. A key that is not
-        known, such as that of an ask that was not taken, is passed over. An RM that limits asks speaks the
-        older generation, so that the application's own limit holds from now on.
+        The time of an allocation that exists already counts from when it was placed. A key that is not known,
+        such as that of an ask that was rejected, is skipped. An RM that limits asks uses the older generation
+        of `si.v1`, so that the application's own limit holds from now on.
         """
         return limit_execution(self._core, limits, now_ns)
 
     @writes
     def on_timer(self, kind: TimerKind, generation: int, now_ns: int) -> Answer | None:
-        """Do what is due; `None` if the timer has been stopped or overtaken."""
+        """Do what is due; `None` if the timer has been stopped or replaced."""
         core = self._core
         if not core.life.take_timer(kind, generation):
             return None
@@ -113,7 +113,7 @@ class Application:
         effects: list[Effect] = []
         if core.life.state is not ApplicationState.COMPLETING:
             core.life.handle(ApplicationEvent.EXPIRE, now_ns, effects)
-        elif core.asks.has_waiting:  # A swap was given up meanwhile: its member waits again.
+        elif core.asks.has_waiting:  # A swap was cancelled meanwhile: its member waits again.
             core.life.handle(ApplicationEvent.RUN, now_ns, effects)
         elif not gang.release_placeholders(core.holdings.placed, _COMPLETE_TEXT, effects):
             core.life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
@@ -132,7 +132,7 @@ class Application:
     def _ran_too_long(self, now_ns: int) -> Answer:
         """End all that the application has: it fails once the RM has confirmed the last of it.
 
-        One that is Completing has done its work: it completes at once.
+        One that is Completing has finished its work: it completes at once.
         """
         core = self._core
         if core.life.state is ApplicationState.COMPLETING:
@@ -145,7 +145,7 @@ class Application:
         return self._give_up(effects, (text.format("allocation"), text.format("ask")), swaps_go_on=False)
 
     def _give_up(self, effects: list[Effect], texts: tuple[str, str], *, swaps_go_on: bool) -> Answer:
-        """Have the RM end all that is placed, and forget all that waits; swaps may still be completed."""
+        """Ask the RM to end all that is placed, and drop all that waits; swaps may still be completed."""
         core = self._core
         swaps = () if swaps_go_on else core.holdings.drop_swaps()
         members = {swap.ask.allocation_key for swap in swaps}
@@ -168,7 +168,7 @@ class Application:
 
     @writes
     def fail(self, text: str, now_ns: int) -> Answer:
-        """Let the application fail, from any state that can."""
+        """Fail the application, from any state that allows it."""
         core = self._core
         effects: list[Effect] = []
         core.life.handle(ApplicationEvent.FAIL, now_ns, effects, text)
@@ -176,7 +176,7 @@ class Application:
 
     @writes
     def reject(self, text: str, now_ns: int) -> Answer:
-        """Turn the application away."""
+        """Reject the application."""
         core = self._core
         effects: list[Effect] = []
         core.rejection = text
@@ -186,7 +186,7 @@ class Application:
 
     @writes
     def finish(self, now_ns: int) -> Answer:
-        """Drop what a terminated application needs no longer; the answer has the asks it still had."""
+        """Drop what a terminated application no longer needs; the answer has the asks it still had."""
         core = self._core
         removed = tuple(core.asks.records.values())
         for record in removed:
@@ -212,7 +212,7 @@ class Application:
 
     @reads
     def state(self) -> ApplicationState:
-        """Return where the application is in its life."""
+        """Return the state of the application."""
         return self._core.life.state
 
     @reads

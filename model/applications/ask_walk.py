@@ -1,9 +1,9 @@
 """The walk of one application's waiting asks in one cycle: which one to try next.
 
-The partition starts a walk for an application and lends it with each question; the application answers
-with a candidate, or with `None` at the end. Between the questions the partition looks for a node, asks the
-RM's predicates and commits: none of that happens inside the application. What came of the candidate goes
-with the next question, as one `FailedTry`: only the application changes the walk. Asks of one shape share
+The partition starts a walk for an application and passes it with each question; the application answers
+with a candidate, or with `None` at the end. Between the questions the partition searches a node, asks the
+RM's predicates and commits: none of that happens inside the application. The next question carries why the
+candidate was not placed, as one `FailedTry`: only the application changes the walk. Asks of one shape share
 one answer, see `licorne.model.applications.pending_asks`.
 """
 
@@ -54,27 +54,27 @@ class Candidate(NamedTuple):
 
 
 class FailedTry(NamedTuple):
-    """What the partition says of the last candidate, which it could not place."""
+    """Why the partition could not place the last candidate."""
 
     refusals: tuple[Refusal, ...] = ()
     holds_for_shape: bool = False
     """No node has room for it, nor for an equal one."""
     reservation_refused: bool = False
-    """The RM refused to have a node reserved for it, and may not for an equal one."""
+    """The RM refused a node to be reserved for it, and may not refuse it for an equal one."""
     preemption_refused_to_ns: int | None = None
-    """Preemption was refused to it, and is to those of its shape that were created up to then."""
+    """Preemption was refused to it, and is refused to those of its shape that were created up to then."""
 
 
 _new: Final = tuple.__new__
 
 _Entry: TypeAlias = "tuple[AskOrder, CandidateKind | None, AskGroup, int | None]"
-"""Of each group one at most: an ask to be judged, or with a kind one that was judged with others. Behind the
-group, up to which age preemption has been refused to all that have no answer of their own."""
+"""One a group at most: an ask to be checked, or with a kind one that shares the answer of others. After the
+group, up to which creation time preemption is refused to all that have no answer of their own."""
 
 
 @final
 class AskWalk:
-    """What the partition says at the start of the walk, and how far the application has come."""
+    """What the partition passes at the start of the walk, and how far the application has come."""
 
     __slots__ = (
         "backoff_count",
@@ -122,16 +122,16 @@ class AskWalk:
         self.backoff_count = backoff_count
         self.reservations_on = reservations_on
         self.keys_of_others = keys_of_others
-        """The keys of asks that are judged elsewhere: they are passed over."""
+        """The keys of asks about which another cycle is asking the RM: they are skipped."""
         self.passed_over = False
         self.notes: list[tuple[str, str]] | None = [] if keeps_notes else None
-        """Keys and why the last question refused them; `None` if the logs of the asks take it at once."""
+        """Keys and why the last question refused them; `None` if the logs of the asks take them at once."""
         self.entries: list[_Entry] | None = None
         self.first: AskGroup | None = None
         self.is_whole = False
-        """Not only the group that goes first takes part."""
+        """All groups take part, not only the one that goes first."""
         self.current: tuple[AskRecord, AskGroup, CandidateKind, int | None] | None = None
-        """The ask that the partition was given last."""
+        """The candidate that the partition got last."""
         self.retry_ns: int | None = None
         """When the next ask is old enough for a reservation."""
         self.unschedulable = 0
@@ -147,7 +147,7 @@ class AskWalk:
             self.notes.append((record.ask.allocation_key, reason.value))
 
     def mark_attempted(self, until: AskOrder | None) -> None:
-        """Count the asks that others stood for as attempted: all, or those before a place in the order."""
+        """Count the asks that shared an answer as attempted: all, or those before a place in the order."""
         for group in self.skipped:
             if not group:
                 continue
@@ -167,7 +167,7 @@ def next_candidate(
 ) -> Candidate | None:
     """Return the next ask to try, `None` when no further one is worth trying.
 
-    `failed` is what came of the one that was returned last, `None` for the first question of a walk.
+    `failed` is why the one that was returned last was not placed, `None` for the first question of a walk.
     """
     if walk.notes:
         walk.notes = []
@@ -197,7 +197,7 @@ def next_candidate(
 
 
 def _add_other_groups(walk: AskWalk, asks: PendingAsks) -> None:
-    """Have all groups take part: most walks end with the first ask of the first group."""
+    """Add all other groups, which most walks do not need: they end with the first ask of the first group."""
     assert walk.entries is not None, "the walk has begun"
     walk.is_whole = True
     for order, group in asks.walk():
@@ -206,7 +206,7 @@ def _add_other_groups(walk: AskWalk, asks: PendingAsks) -> None:
 
 
 def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservations) -> Candidate | None:
-    """Judge the entries in order until one is worth a try."""
+    """Check the entries in order until one is worth a try."""
     entries = walk.entries
     while entries:
         order, kind, group, refused_to_ns = heappop(entries)
@@ -222,7 +222,7 @@ def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservatio
             walk.current = (record, group, kind, refused_to_ns)
             ask = record.ask
             reserved_node = reservations.node_of(ask.allocation_key) if reservations else ""
-            # Not by its constructor, which is a function in Python around this one.
+            # Not by its constructor, which is slower: a function in Python that calls this one.
             return _new(
                 Candidate,
                 (ask, kind, reserved_node, record.preemption_triggered, record.preemption_checked_ns),
@@ -233,7 +233,7 @@ def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservatio
 def _pass_over(
     walk: AskWalk, record: AskRecord, group: AskGroup, kind: CandidateKind | None, refused_to_ns: int | None
 ) -> None:
-    """Go on behind an ask that is judged elsewhere; the next one of its shape is judged by itself."""
+    """Skip an ask about which another cycle asks the RM; the next one of its shape is checked by itself."""
     walk.passed_over = True
     following = group.first_after(record.order)
     if following is not None and kind is None:
@@ -246,7 +246,7 @@ def _kind_to_try(
     group: AskGroup,
     task_groups: TaskGroups,
 ) -> CandidateKind | None:
-    """Decide what to try for an ask; `None` passes over all of its shape."""
+    """Decide what to try for an ask; `None` skips all of its shape."""
     shape = group.shape
     ask = record.ask
     if task_groups.makes_wait(shape):
@@ -270,7 +270,7 @@ def _kind_to_try(
 
 
 def _leave_failed(walk: AskWalk, failed: FailedTry, asks: PendingAsks, reservations: Reservations) -> None:
-    """Go on behind an ask that could not be placed."""
+    """Continue after an ask that could not be placed."""
     assert walk.current is not None
     record, group, kind, refused_to_ns = walk.current
     if failed.preemption_refused_to_ns is not None:
@@ -307,7 +307,7 @@ def _next_own(
     reservations: Reservations,
     refused_to_ns: int | None,
 ) -> AskRecord | None:
-    """Return the next ask of a shape to which preemption may not be refused like to the ones before it."""
+    """Return the next ask of a shape to which preemption may not be refused as to the ones before it."""
     shared = []
     found: AskRecord | None = None
     for other in group.apart.after(record.order):
@@ -348,7 +348,7 @@ def _next_reservable(
 ) -> AskRecord | None:
     """Return the next ask of a shape to be tried for a reservation: it is old enough and has none.
 
-    No further one is looked for than `before`, which is judged by itself.
+    The search ends at `before`, which is checked by itself.
     """
     if not walk.reservations_on:
         return None
@@ -356,7 +356,7 @@ def _next_reservable(
         if other is before:
             return None
         due_ns = other.ask.created_at_ns + RESERVATION_DELAY_NS + 1
-        if due_ns > walk.now_ns:  # Those behind it are younger still.
+        if due_ns > walk.now_ns:  # The following ones are even younger.
             walk.retry_ns = due_ns if walk.retry_ns is None else min(walk.retry_ns, due_ns)
             return None
         if not reservations.node_of(other.ask.allocation_key):

@@ -1,4 +1,4 @@
-"""What an application waits for: its asks, and the walk that tries them."""
+"""The asks of an application, and the walk that tries them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ApplicationAsks:
 
     @writes
     def add(self, asks: Sequence[Ask], now_ns: int) -> tuple[Answer, tuple[Ask, ...]]:
-        """Take asks in, in order; return also those whose keys are known, which are not taken."""
+        """Add asks in order; return also those whose keys are known, which are not added."""
         core = self._core
         effects: list[Effect] = []
         known = []
@@ -64,7 +64,7 @@ class ApplicationAsks:
     def knows(self, allocation_key: str) -> bool:
         """Return whether the key is that of an ask that waits, an allocation, or a swap that is under way.
 
-        An ask whose allocation has ended is kept in some cases, to be looked at: its key is free.
+        An ask whose allocation has ended is kept in some cases, for documents: its key is free.
         """
         core = self._core
         record = core.asks.get(allocation_key)
@@ -78,14 +78,14 @@ class ApplicationAsks:
 
     @writes
     def remove(self, allocation_key: str, now_ns: int) -> Answer:
-        """Forget an ask with its reservation; the application completes if that was the last of it."""
+        """Drop an ask with its reservation; the application completes if nothing else is left."""
         check = bool(self._core.asks.records)
         record = self._core.asks.remove(allocation_key)
         return self._removed(() if record is None else (record,), now_ns, check=check)
 
     @writes
     def remove_all(self, now_ns: int) -> Answer:
-        """Forget every ask with its reservation; the application completes if nothing else is left."""
+        """Drop every ask with its reservation; the application completes if nothing else is left."""
         removed = tuple(self._core.asks.records.values())
         for record in removed:
             self._core.asks.remove(record.ask.allocation_key)
@@ -122,7 +122,7 @@ class ApplicationAsks:
 
     @writes
     def displace(self, allocation_key: str) -> Answer | None:
-        """Let a placed ask wait again, because its place is gone before the swap was confirmed."""
+        """Make a placed ask wait again, because its place ended before the swap was confirmed."""
         core = self._core
         record = core.asks.get(allocation_key)
         if record is None or not record.placed:
@@ -135,7 +135,7 @@ class ApplicationAsks:
     def next_candidate(self, walk: AskWalk, failed: FailedTry | None = None) -> Candidate | None:
         """Return the next ask that is worth a try in this cycle; notes why others are not.
 
-        `failed` is what came of the last one.
+        `failed` is why the last one was not placed.
         """
         core = self._core
         candidate = next_candidate(walk, failed, core.asks, core.task_groups, core.reservations)
@@ -152,7 +152,7 @@ class ApplicationAsks:
 
     @writes
     def back_off(self, until_ns: int) -> None:
-        """Ask for nothing until that time."""
+        """Refuse all asks with a back-off until that time."""
         self._core.backoff_until_ns = until_ns
 
     @writes
@@ -174,7 +174,7 @@ class ApplicationAsks:
 
     @writes
     def note_scale_up(self, allocation_key: str) -> None:
-        """Note that the RM has been told that the ask waits for room in the cluster."""
+        """Note that it has been reported to the RM that the ask waits for room in the cluster."""
         record = self._core.asks.get(allocation_key)
         if record is not None:
             record.scale_up_triggered = True
@@ -191,11 +191,11 @@ class ApplicationAsks:
 
     @reads
     def outstanding(self) -> tuple[tuple[Ask, bool], ...]:
-        """Return the attempted waiting asks in order, and whether the RM is to be told of each now."""
+        """Return the attempted waiting asks in order, and whether each is to be reported to the RM now."""
         core = self._core
         return gang.outstanding(core.asks, core.task_groups)
 
     @reads
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return why the last full walk passed the asks over."""
+        """Return why the last full walk refused the asks."""
         return self._core.refusals

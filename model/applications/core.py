@@ -1,4 +1,4 @@
-"""What an application consists of, and the steps that several of its parts take."""
+"""The state of an application, and the steps that several of its parts share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["ApplicationCore", "application_facts"]
 
 @final
 class ApplicationCore:
-    """The state of one application. Only its parts have it."""
+    """The state of one application, shared by its parts alone."""
 
     __slots__ = (
         *("application_id", "partition", "queue_path", "user", "gang_settings", "running_limit_ns"),
@@ -71,7 +71,7 @@ class ApplicationCore:
         self.reservations = Reservations()
         self.holdings = Holdings()
         self.execution: ExecutionLimits | None = None
-        """Made with the first limit: who has none does not pay for it."""
+        """Made with the first limit: without one it would only cost memory."""
 
     def answer(
         self,
@@ -81,7 +81,7 @@ class ApplicationCore:
         allocations: tuple[Allocation, ...] = (),
         reservations: tuple[Reservation, ...] = (),
     ) -> Answer:
-        """Return what a change gives the partition."""
+        """Return the answer to a change."""
         answer = Answer(application_facts(self), tuple(effects))
         if asks:
             answer.asks = asks
@@ -106,7 +106,7 @@ class ApplicationCore:
         return () if reservation is None else (reservation,)
 
     def forget_ended(self, allocation_key: str) -> None:
-        """Forget an ask, and its limit, of which an allocation came that has ended: its key comes anew."""
+        """Drop an ask, and its limit, whose allocation has ended: its key may be used again."""
         if self.asks.remove(allocation_key) is not None and self.execution is not None:
             self.execution.forget(allocation_key)
 
@@ -120,7 +120,7 @@ class ApplicationCore:
         *,
         replaces: bool = False,
     ) -> None:
-        """Count an allocation, and let the application run."""
+        """Count an allocation, and have the application run."""
         ask = allocation.ask
         if ask.placeholder:
             self.holdings.add(allocation)
@@ -176,7 +176,7 @@ class ApplicationCore:
         life = self.life
         life.stop_timer(TimerKind.PLACEHOLDER)
         if life.state is ApplicationState.FAILING:
-            # What is left is real and on its way out: an application that is Failed uses nothing.
+            # What is left is real and ending: an application that is Failed uses nothing.
             return None if self.holdings.placed else ApplicationEvent.FAIL
         if life.state is ApplicationState.RESUMING:
             return ApplicationEvent.RUN

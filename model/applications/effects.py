@@ -1,7 +1,7 @@
-"""What an application tells the partition with its answer: what else follows from a change.
+"""The answers of an application: what follows from a change for everything else.
 
-An application never reaches up for its queue, its user or the RM. What it changes beyond itself is the
-return value of the method that changed it.
+An application does not call its queue, its user or the RM. What has to change beyond it is in the return
+value of the method that changed it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StateEntered:
 
 @dataclass(frozen=True, slots=True)
 class TimerSet:
-    """The application wants `on_timer` called with this generation, unless it changes its mind."""
+    """The application wants `on_timer` called with this generation, unless it stops the timer."""
 
     kind: TimerKind
     due_ns: int
@@ -74,7 +74,7 @@ Effect: TypeAlias = StateEntered | TimerSet | ReleaseWanted
 
 @final
 class ApplicationFacts:
-    """What the partition keeps of an application to order it: the mirror's side of the answer."""
+    """What the partition keeps of an application to order it."""
 
     __slots__ = (
         "allocated",
@@ -106,14 +106,14 @@ class ApplicationFacts:
         self.submitted_at_ns = submitted_at_ns
         self.reserved = reserved
         self.first = first
-        """The waiting ask that goes first, if it may run on any node as it stands."""
+        """The waiting ask that goes first, if it may run on any node as it is."""
 
 
 @final
 class Answer:
-    """What a change of an application gave: its facts, what follows, and what it let go of.
+    """The result of a change of an application: its facts, what follows, and what it no longer holds.
 
-    Most answers say little: what is not set on one is the class's own empty value.
+    Most answers have few fields set: any other one has the class's own empty value.
     """
 
     asks: tuple[AskRecord, ...] = ()
@@ -125,7 +125,7 @@ class Answer:
     reservations: tuple[Reservation, ...] = ()
     """Reservations that were dropped."""
     swaps: tuple[Allocation, ...] = ()
-    """Allocations that were to replace placeholders that are gone: they hold room on their nodes."""
+    """Allocations that were to replace placeholders which are gone: they hold room on their nodes."""
     summary: Document | None = None
     """What an application that ran and has ended has used."""
     ended: bool = False

@@ -12,35 +12,35 @@ from typing import Final, final
 __all__ = ["ExecutionLimits"]
 
 _STALE_MAX: Final = 64
-"""How many entries that no longer agree are kept beyond as many as agree."""
+"""How many stale entries are kept in addition to as many as there are valid ones."""
 
 
 @final
 class ExecutionLimits:
     """The limits of one application's allocations. Owned by the application.
 
-    One timer serves all of them: it is due when the first of them is over. A timer that has been set is
-    left alone when its allocation ends early; it finds nothing to end then, and sets the next one.
+    One timer serves all of them: it is due when the first time is over. A timer that has been set is not
+    cancelled when its allocation ends early; it finds nothing to end then, and sets the next one.
     """
 
     __slots__ = ("_allowed_ns", "_due_ns", "_order", "timer_due_ns")
 
     def __init__(self) -> None:
         self._allowed_ns: dict[str, int] = {}
-        """How long what comes of an ask may run, by its key."""
+        """How long the allocation of an ask may run, by its key."""
         self._due_ns: dict[str, int] = {}
         """When the allocations that run now have run long enough."""
         self._order: list[tuple[int, str]] = []
-        """The same as a heap; entries that no longer agree are passed over."""
+        """The same as a heap; stale entries are skipped."""
         self.timer_due_ns: int | None = None
         """When the timer that runs is due."""
 
     def allow(self, allocation_key: str, allowed_ns: int) -> None:
-        """Limit what comes of an ask; a limit that was there is replaced."""
+        """Limit the allocation of an ask; an earlier limit is replaced."""
         self._allowed_ns[allocation_key] = allowed_ns
 
     def begin(self, allocation_key: str, bound_at_ns: int) -> None:
-        """Let the time of an allocation run, if its ask is limited."""
+        """Start the time of an allocation, if its ask is limited."""
         allowed_ns = self._allowed_ns.get(allocation_key)
         if allowed_ns is None or self._due_ns.get(allocation_key) == bound_at_ns + allowed_ns:
             return

@@ -1,7 +1,7 @@
 """Gangs: what an application does with its placeholders.
 
 A gang announces the total of its placeholders, asks for them by task group, and becomes Running when they
-all are placed. Its members then take their places one by one; a placeholder that is not needed is released
+are all placed. Its members then replace them one by one; a placeholder that is not needed is released
 when it times out.
 """
 
@@ -43,7 +43,7 @@ _MS_NS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangSettings:
-    """What an application says of its gang when it is submitted."""
+    """What the submission of an application says about its gang."""
 
     placeholder_ask: Resource = EMPTY
     hard: bool = False
@@ -80,7 +80,7 @@ def count_end(task_groups: TaskGroups, ask: Ask, termination: TerminationType) -
 class SwapOffer(NamedTuple):
     """A member that waits and a placeholder of its task group.
 
-    `fits` is false where the member is larger: the placeholder is of no use for it.
+    `fits` is false if the member is larger: the placeholder is of no use for it.
     """
 
     ask: Ask
@@ -130,7 +130,7 @@ def _offers(asks: PendingAsks, placed: Mapping[str, Placed]) -> Iterator[SwapOff
 
 
 def release_placeholders(placed: Mapping[str, Placed], text: str, effects: list[Effect]) -> bool:
-    """Ask the RM to end every placeholder that nobody ends yet; return whether any is left at all."""
+    """Ask the RM to end every placeholder that is not ending yet; return whether any is left at all."""
     left = False
     for key, entry in placed.items():
         if not entry.allocation.ask.placeholder:
@@ -152,9 +152,9 @@ def give_up(
     swapping: Container[str] = (),
     dropped: Container[str] = (),
 ) -> tuple[AskRecord, ...]:
-    """Let an application go whose time is over: end what is placed, forget what waits.
+    """Give up an application whose time is over: end what is placed, drop what waits.
 
-    Real asks are forgotten too, as in the recorded core, and counted for no task group: the recorded core
+    Real asks are dropped too, as in the recorded core, and counted for no task group: the recorded core
     counts them as timed-out placeholders, and crashes where their task group is unknown.
 
     Args:
@@ -162,9 +162,9 @@ def give_up(
         placed: Its allocations.
         task_groups: Its task groups.
         effects: Takes what the RM is to be asked to end.
-        texts: What the RM is told, of what is placed and of what waits.
-        swapping: The keys of members whose swaps go on: these are not forgotten.
-        dropped: The keys of members whose swaps were given up: these count as waiting.
+        texts: The messages for the RM, about what is placed and about what waits.
+        swapping: The keys of members whose swaps continue: these are not dropped.
+        dropped: The keys of members whose swaps were cancelled: these count as waiting.
     """
     placed_text, waiting_text = texts
     for key, entry in placed.items():
@@ -183,10 +183,10 @@ def give_up(
 
 
 def outstanding(asks: PendingAsks, task_groups: TaskGroups) -> tuple[tuple[Ask, bool], ...]:
-    """Return the attempted asks in order, and of each whether an autoscaler is to hear of it now.
+    """Return the attempted asks in order, and whether each is to be reported to an autoscaler now.
 
-    It is not if it has heard already, if more nodes would not help (the ask can run on one node only), or
-    if the ask is to take the place of a placeholder.
+    An ask is not reported twice, nor if more nodes would not help (it can run on one node only), nor if it
+    is to replace a placeholder.
     """
     rows: list[tuple[AskRecord, bool]] = []
     for group in asks.groups.values():

@@ -122,13 +122,13 @@ class Holdings:
     # ---------------------------------------------------------------------------------------- swaps
 
     def begin_swap(self, allocation: Allocation, placeholder: Placed) -> None:
-        """Let an allocation take the place of a placeholder once that has ended."""
+        """Begin a swap: the allocation replaces the placeholder once that has ended."""
         placeholder.released = True
         placeholder.swap = allocation
         self.swapping[allocation.ask.allocation_key] = placeholder.allocation.ask.allocation_key
 
     def take_swap(self, placeholder_key: str) -> Allocation | None:
-        """End a swap; return the allocation that was to take the place, `None` if no swap is under way."""
+        """End a swap; return the allocation that was to replace the placeholder, `None` without a swap."""
         placed = self.placed.get(placeholder_key)
         if placed is None or placed.swap is None:
             return None
@@ -137,7 +137,7 @@ class Holdings:
         return real
 
     def drop_swaps(self) -> tuple[Allocation, ...]:
-        """Give up all swaps that are under way; return the allocations that hold room for them."""
+        """Cancel all swaps that are under way; return the allocations that hold room for them."""
         swaps = []
         for placeholder_key in tuple(self.swapping.values()):
             real = self.take_swap(placeholder_key)
@@ -146,7 +146,7 @@ class Holdings:
         return tuple(swaps)
 
     def validate(self, name: str) -> None:
-        """Assert that the sums agree with what they sum up, and that nothing is ended twice."""
+        """Assert that the sums equal what they sum up, and that nothing is ended twice."""
         asks = [entry.allocation.ask for entry in self.placed.values()]
         real = total_of(ask.resource for ask in asks if not ask.placeholder)
         assert equals(real, self.allocated), (

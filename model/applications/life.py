@@ -1,4 +1,4 @@
-"""Where an application is in its life, since when, and the timers that move it on."""
+"""The state of an application, since when it is in it, and the timers that end it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["COMPLETING_TIMEOUT_NS", "LINGERING_TIMEOUT_NS", "TERMINATED_RETENTIO
 COMPLETING_TIMEOUT_NS: Final = 30 * 1_000_000_000
 LINGERING_TIMEOUT_NS: Final = 3600 * 1_000_000_000
 """How long an application whose RM has released everything at once waits for more work. The recorded
-core waits for ever: an RM may come back with asks after minutes, but a forgotten application must go."""
+core waits for ever: an RM may send asks again after minutes, but a forgotten application must end."""
 TERMINATED_RETENTION_NS: Final = 3 * 24 * 3600 * 1_000_000_000
 
 _STATE_TIMEOUT_NS: Final = {
@@ -40,22 +40,22 @@ class Life:
         self.state = ApplicationState.NEW
         self.log: list[tuple[int, ApplicationState]] = []
         self.last_text = ""
-        """Why it is in the state that it is in. One that has failed keeps what it began to fail for."""
+        """Why it is in its state. One that has failed keeps the reason why it began to fail."""
         self.started_at_ns: int | None = None
         self._running_limit_ns: int | None = None
         self._generations = 0
         self._timers: dict[TimerKind, int] = {}
-        """Running timers by their generation: a timer of another generation has been overtaken."""
+        """Running timers with their generations: a timer of another generation has been replaced."""
 
     def handle(self, event: ApplicationEvent, now_ns: int, effects: list[Effect], text: str = "") -> bool:
-        """Let an event happen; return whether it was legal. An illegal one changes nothing.
+        """Apply an event; return whether it was legal. An illegal one changes nothing.
 
-        The rules fire events that may come too late (a release after the application completed); an
-        event out of place is no error of anybody there, so it is answered with `False`.
+        The rules fire events that may come too late (a release after the application completed); such an
+        event is no error, so it is answered with `False`.
         """
         left = self.state
         if left is ApplicationState.RUNNING and event is ApplicationEvent.RUN:
-            return True  # As the table says; looked up by the way, since each allocation is such an event.
+            return True  # As the table says; not looked up there, since each allocation is such an event.
         try:
             entered = next_state(left, event)
         except IllegalTransitionError:
@@ -78,13 +78,13 @@ class Life:
         return True
 
     def start_timer(self, kind: TimerKind, due_ns: int, effects: list[Effect]) -> None:
-        """Start a timer; it takes the place of one of the same kind."""
+        """Start a timer; it replaces one of the same kind."""
         self._generations += 1
         self._timers[kind] = self._generations
         effects.append(TimerSet(kind, due_ns, self._generations))
 
     def limit_running(self, limit_ns: int | None, now_ns: int, effects: list[Effect]) -> None:
-        """Limit how long it may run, counted from its first start; Completing counts as well."""
+        """Limit how long the application may run, counted from its first start; Completing counts as well."""
         self._running_limit_ns = limit_ns
         self._watch_running(now_ns, effects)
 
@@ -110,7 +110,7 @@ class Life:
         return kind in self._timers
 
     def take_timer(self, kind: TimerKind, generation: int) -> bool:
-        """Take a timer that is due; `False` if it has been stopped or overtaken meanwhile."""
+        """Take a timer that is due; `False` if it has been stopped or replaced meanwhile."""
         if self._timers.get(kind) != generation:
             return False
         del self._timers[kind]

@@ -1,7 +1,7 @@
 """The asks of one application that wait, in order, and without those that are placed.
 
-The order is priority (highest first), then age (oldest first), then a serial that settles ties: an ask as
-old as the last one goes behind it, an ask as old as an earlier one goes before the first of that age.
+The order is priority (highest first), then age (oldest first), then a serial that decides ties: an ask as
+old as the last one goes after it, an ask as old as an earlier one goes before the first of that age.
 That is the order of the recorded core, kept because an RM that sends asks in one message sees it.
 
 Asks of one *shape* (size, priority, constraints) form a group: where one of a group finds no room, no
@@ -78,11 +78,11 @@ class AskRecord:
         self.group: AskGroup | None = None
         """Where it waits."""
         self.has_own_answer = False
-        """What is said to others of its shape about preemption may not hold for it: see `AskGroup.apart`."""
+        """The answer to others of its shape about preemption may not hold for it: see `AskGroup.apart`."""
         self.placed = False
-        """An allocation has been made of it, or is being swapped in for a placeholder."""
+        """It has an allocation, or one that replaces a placeholder in a swap under way."""
         self.attempted = False
-        """Scheduling got as far as looking for a queue and a node for it."""
+        """Scheduling has searched room for it in its queue and on the nodes."""
         self.released = False
         """The core asked the RM to end it while it waited (placeholder timeout)."""
         self.scale_up_triggered = False
@@ -105,7 +105,7 @@ class AskRecord:
 
 def shape_of(ask: Ask) -> AskShape:
     """Return the shape of an ask."""
-    # Not by its constructor, which is a function in Python around this one: each ask comes here.
+    # Not by its constructor, which is slower, and each ask comes here: a function in Python that calls this.
     return _new(
         AskShape,
         (
@@ -120,7 +120,7 @@ def shape_of(ask: Ask) -> AskShape:
 
 
 _NOBODY: Final[OrderedList[AskRecord]] = OrderedList()
-"""What groups have in common that set none apart; nothing is ever added to it."""
+"""Shared by all groups that set none apart; nothing is ever added to it."""
 
 
 @final
@@ -134,27 +134,27 @@ class AskGroup(OrderedList[AskRecord]):
         self.shape = shape
         self.order = order
         self.attempted_until: AskOrder | None = None
-        """All asks up to this one count as attempted, because one before them stood for all."""
+        """All asks up to this one count as attempted, because they shared the answer of one before them."""
         self._apart: OrderedList[AskRecord] | None = None
 
     @property
     def apart(self) -> OrderedList[AskRecord]:
-        """Those for which preemption was tried, or a node reserved: no other one stands for them there."""
+        """Those for which preemption was tried, or a node reserved: they share no answer of others."""
         return _NOBODY if self._apart is None else self._apart
 
     def set_apart(self, record: AskRecord) -> None:
-        """Have no other ask stand for this one."""
+        """Have this ask share no answer of others."""
         if self._apart is None:
             self._apart = OrderedList()
         self._apart.add(record)
 
     def share(self, record: AskRecord) -> None:
-        """Have others of the shape stand for an ask again."""
+        """Have an ask share the answers of others of its shape again."""
         record.has_own_answer = False
         self.apart.remove(record)
 
     def was_attempted(self, record: AskRecord) -> bool:
-        """Return whether scheduling looked for room for the ask or for one that stands for it."""
+        """Return whether scheduling searched room for the ask or for one whose answer it shared."""
         return record.attempted or (self.attempted_until is not None and record.order <= self.attempted_until)
 
 
@@ -168,7 +168,7 @@ class _Ages:
         self._ages: dict[tuple[int, int], list[int]] = {}
         """(negative priority, creation) -> [lowest serial, highest serial, how many]."""
         self._last: tuple[int, int] | None = None
-        """The one that goes last, `None` if it has to be looked up."""
+        """The one that goes last, `None` if it has to be found again."""
 
     def enter(self, ask: Ask) -> AskOrder:
         age = (-ask.priority, ask.created_at_ns)
@@ -237,7 +237,7 @@ class PendingAsks:
     # ---------------------------------------------------------------------------------- changes
 
     def add(self, ask: Ask, *, placed: bool = False) -> AskRecord:
-        """Take an ask in, as waiting or as placed already."""
+        """Add an ask, as waiting or as placed already."""
         assert ask.allocation_key not in self.records, f"ask {ask.allocation_key} is known: please report"
         record = AskRecord(ask, self._ages.enter(ask))
         self.records[ask.allocation_key] = record
@@ -247,7 +247,7 @@ class PendingAsks:
         return record
 
     def remove(self, allocation_key: str) -> AskRecord | None:
-        """Forget an ask; return it if it was there."""
+        """Remove an ask; return its record if it was there."""
         record = self.records.pop(allocation_key, None)
         if record is None:
             return None
@@ -278,7 +278,7 @@ class PendingAsks:
         self._queue(record)
 
     def set_apart(self, record: AskRecord) -> None:
-        """Have no other ask stand for this one where preemption is concerned."""
+        """Have this ask share no answer of others about preemption."""
         if record.has_own_answer:
             return
         record.has_own_answer = True
@@ -319,7 +319,7 @@ class PendingAsks:
         self._in_order.add(group)
 
     def validate(self) -> None:
-        """Assert that the groups hold exactly the waiting asks, and that their heads are first."""
+        """Assert that the groups hold exactly the waiting asks, each in the place of its first one."""
         waiting = {key for key, record in self.records.items() if not record.placed}
         grouped = {r.ask.allocation_key for g in self.groups.values() for r in g}
         assert waiting == grouped, f"waiting asks {waiting ^ grouped} are lost or doubled"
@@ -331,7 +331,7 @@ class PendingAsks:
 
 
 def has_own_answer(record: AskRecord, reserved_node: str, now_ns: int) -> bool:
-    """Return whether an ask may be answered otherwise than one that preemption has never looked at."""
+    """Return whether an ask may get another answer than one for which preemption was never tried."""
     checked_ns = record.preemption_checked_ns
     recent = checked_ns is not None and now_ns < checked_ns + CHECK_INTERVAL_NS
     return recent or record.preemption_triggered or bool(reserved_node)

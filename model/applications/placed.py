@@ -1,4 +1,4 @@
-"""An allocation in the hands of its application, with the marks that change while it is placed."""
+"""An allocation as its application keeps it, with the marks that change while it is placed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["Placed"]
 class Placed:
     """One allocation and its marks. Owned by the application.
 
-    `released` and `preempted` exclude each other: what the RM was asked to end is no victim, and a victim
-    is not asked for twice.
+    `released` and `preempted` exclude each other: what the RM was asked to end is no victim, and the RM is
+    not asked twice to end a victim.
     """
 
     __slots__ = ("allocation", "preempted", "released", "swap")
@@ -25,11 +25,11 @@ class Placed:
         self.released = False
         self.preempted = False
         self.swap: Allocation | None = None
-        """On a placeholder: the real allocation that takes its place once the RM confirms."""
+        """Of a placeholder: the real allocation that replaces it once the RM confirms its end."""
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it is on its way out: the RM was asked to end it, or it is a victim."""
+        """Whether it is ending: the RM was asked to end it, or it is a victim."""
         return self.released or self.preempted
 
     def copy(self) -> Placed:

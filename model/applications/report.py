@@ -1,4 +1,4 @@
-"""What an application says of itself to be explained, copied out in one step."""
+"""What an explanation needs of an application, copied in one step."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ApplicationReport:
 
 
 def application_report(core: ApplicationCore) -> ApplicationReport:
-    """Copy out what an application knows."""
+    """Copy what an explanation needs of an application."""
     life = core.life
     refusals: dict[str, list[Refusal]] = {}
     for refusal in core.refusals:
@@ -87,7 +87,7 @@ def _waiting_ask(core: ApplicationCore, record: AskRecord, refusals: dict[str, l
 
 
 def _task_groups(core: ApplicationCore) -> Iterator[TaskGroupCounts]:
-    """Walk the task groups with what has become of their placeholders; each ask is looked at once."""
+    """Walk the task groups with the counts of their placeholders; each ask is visited once."""
     records = core.asks.records.values()
     waiting = Counter(
         record.ask.task_group_name for record in records if record.ask.placeholder and not record.placed
@@ -107,7 +107,7 @@ def _task_groups(core: ApplicationCore) -> Iterator[TaskGroupCounts]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """What the cycles have noted on an ask: a text, how often, and when last."""
+    """What cycles have noted on an ask: a text, how often, and when last."""
 
     text: str
     count: int
@@ -116,7 +116,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskGroupCounts:
-    """The placeholders of a task group: how many there ever were, and what has become of them."""
+    """The placeholders of a task group: how many there ever were, and how many are in which state."""
 
     name: str
     placeholders: int

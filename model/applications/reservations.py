@@ -57,7 +57,7 @@ class Reservations:
 
 @final
 class ApplicationReservations:
-    """The reservations of one application, as its partition makes them."""
+    """The reservations of one application, as its partition changes them."""
 
     __slots__ = ("_core",)
 

@@ -1,4 +1,4 @@
-"""The life of an application, as one table.
+"""The states of an application and their transitions, as one table.
 
 An application is New until something is asked for it, Accepted until it has work running, Running until
 nothing runs or waits, then Completing for half a minute in case more work comes, then Completed. A gang
@@ -6,7 +6,7 @@ whose placeholders time out either goes back to Accepted through Resuming (style
 Failing in Failed (style Hard). Terminated applications expire after three days.
 
 What is not in the table is an illegal event: it raises and changes nothing. Running stays Running when
-more work is placed: that is no transition, and nobody is told.
+more work is placed: that is no transition, and it is not reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class ApplicationState(Enum):
-    """Where an application is in its life; the values are what an RM reads."""
+    """The states of an application; the values are what an RM reads."""
 
     NEW = "New"
     ACCEPTED = "Accepted"

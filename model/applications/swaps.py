@@ -1,4 +1,4 @@
-"""How the members of a gang take the places of its placeholders, one swap after the other."""
+"""The swaps of a gang, in which its members replace its placeholders."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ApplicationSwaps:
 
     @writes
     def begin(self, allocation: Allocation, placeholder_key: str) -> Answer | None:
-        """Let an allocation take the place of a placeholder once the RM has confirmed its end."""
+        """Begin a swap: the allocation replaces the placeholder once the RM has confirmed its end."""
         core = self._core
         record = core.asks.get(allocation.ask.allocation_key)
         placed = core.holdings.placed.get(placeholder_key)
@@ -47,7 +47,7 @@ class ApplicationSwaps:
 
     @reads
     def of(self, placeholder_key: str) -> Allocation | None:
-        """Return the allocation that is to take the place of a placeholder, if a swap is under way."""
+        """Return the allocation that is to replace a placeholder, if a swap is under way."""
         placed = self._core.holdings.placed.get(placeholder_key)
         return None if placed is None else placed.swap
 
@@ -76,5 +76,5 @@ class ApplicationSwaps:
 
     @writes
     def cancel(self, placeholder_key: str) -> Allocation | None:
-        """Give up a swap; return the allocation that was to take the place."""
+        """Cancel a swap; return the allocation that was to replace the placeholder."""
         return self._core.holdings.take_swap(placeholder_key)

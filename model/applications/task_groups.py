@@ -14,7 +14,7 @@ __all__ = ["TaskGroup", "TaskGroups"]
 
 @final
 class TaskGroup:
-    """How many placeholders a task group has had, and what became of them."""
+    """How many placeholders a task group has had, and how many of them were replaced or ended."""
 
     __slots__ = ("count", "minimum", "name", "replaced", "timed_out")
 
@@ -51,12 +51,12 @@ class TaskGroups:
             group.timed_out += 1
 
     def makes_wait(self, shape: AskShape) -> bool:
-        """Return whether asks of this shape are to take the place of placeholders."""
+        """Return whether asks of this shape are to replace placeholders."""
         return (
             bool(self.by_name) and not shape.placeholder and self.waits_for_placeholder(shape.task_group_name)
         )
 
     def waits_for_placeholder(self, task_group_name: str) -> bool:
-        """Return whether a member of the group is to take the place of a placeholder."""
+        """Return whether a member of the group is to replace a placeholder."""
         group = self.by_name.get(task_group_name)
         return group is not None and group.count > group.replaced + group.timed_out

@@ -19,7 +19,7 @@ __all__ = ["end_what_ran_too_long", "limit_execution", "watch_limits"]
 
 
 def limit_execution(core: ApplicationCore, limits: Sequence[tuple[str, int | None]], now_ns: int) -> Answer:
-    """Limit how long what comes of asks may run, see `Application.limit_execution`."""
+    """Limit how long the allocations of asks may run, see `Application.limit_execution`."""
     effects: list[Effect] = []
     for allocation_key, allowed_ns in limits:
         if allocation_key in core.asks or allocation_key in core.holdings.placed:
@@ -44,7 +44,7 @@ def _limit(core: ApplicationCore, allocation_key: str, allowed_ns: int | None) -
 
 
 def watch_limits(core: ApplicationCore, effects: list[Effect]) -> None:
-    """Have a timer that is due when the next allocation has run as long as it may."""
+    """Set a timer that is due when the next allocation has run as long as it may."""
     execution = core.execution
     due_ns = None if execution is None else execution.first_due_ns()
     if execution is None or due_ns is None:

@@ -1,4 +1,4 @@
-"""What an application shows of itself: its documents, and its invariants."""
+"""The documents of an application, and its invariants."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class ShownApplication(NamedTuple):
     """All that the document of an application is made of, as it was at one moment."""
 
     document: Document
-    """What there is once an application."""
+    """The fields that an application has once."""
     asks: tuple[ShownAsk, ...]
     allocations: tuple[tuple[Allocation, bool], ...]
-    """And whether each has been chosen as a victim."""
+    """With whether each has been chosen as a victim."""
 
 
 def application_view(shown: ShownApplication) -> Document:
@@ -69,7 +69,7 @@ def application_view(shown: ShownApplication) -> Document:
 def shown_application(core: ApplicationCore) -> ShownApplication:
     """Copy what the document of an application is made of.
 
-    What there is many times is copied as it is. Making documents of it takes longer; who asked does that.
+    Asks and allocations are copied as they are. Making documents of them takes longer; the caller does that.
     """
     return ShownApplication(
         _document_of_its_own(core),
@@ -231,7 +231,7 @@ def foreign_view(allocation: Allocation) -> Json:
 
 
 def validate_application(core: ApplicationCore) -> None:
-    """Assert that the sums agree with what they sum up, and that no key is counted twice."""
+    """Assert that the sums equal what they sum up, and that no key is counted twice."""
     name = core.application_id
     core.asks.validate()
     pending = total_of(record.ask.resource for record in core.asks.waiting())
