@@ -32,32 +32,32 @@ class PartitionMaker(Protocol):
     """Makes the partitions of one registration or reload. If a step raises, the change does not happen."""
 
     def prepare(self, config: SchedulerConfig) -> None:
-        """Make sure that the partitions of a configuration can be had, before anything changes.
+        """Make sure that the partitions of a configuration can be made, before anything changes.
 
         Raises:
-            ConfigurationError: they cannot.
+            ConfigurationError: They cannot.
         """
 
     def make(self, name: str, config: PartitionConfig) -> Partition:
         """Make a partition and return its handle."""
 
     def commit(self, partitions: Mapping[str, Partition]) -> None:
-        """Take note that the resource manager has these partitions from now on."""
+        """Record that the resource manager has these partitions from now on."""
 
     def drop(self, partition: Partition) -> None:
-        """Let a partition go that was made for a change which does not happen; does not raise."""
+        """Drop a partition that was made for a change which does not happen; does not raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reconfigured:
-    """What a registration or reload has come to."""
+    """The result of a registration or reload."""
 
     partitions: Mapping[str, Partition]
     """The partitions of the resource manager, by full name."""
     ended: tuple[Partition, ...] = ()
-    """Partitions that it has no more; they are to be shut down."""
+    """Partitions that it no longer has; they are to be shut down."""
     warnings: tuple[Problem, ...] = ()
-    """About the configuration; none if it was in effect already."""
+    """Warnings about the configuration; none if it was in effect already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Cluster:
 
     @writes
     def register(self, registration: Registration, maker: PartitionMaker) -> Reconfigured:
-        """Take an RM in, and make its partitions; one that is known starts afresh.
+        """Register an RM, and make its partitions; one that is registered already starts from the beginning.
 
         Raises:
             ConfigurationError: the configuration is refused. An RM that was registered stays as it was, as
@@ -123,7 +123,7 @@ class Cluster:
     def _change(
         self, rm_id: str, change: _Change, config: SchedulerConfig, ended: tuple[Partition, ...]
     ) -> Reconfigured:
-        """Have all partitions of a configuration, or leave everything as it is."""
+        """Make and change all partitions of a configuration, or leave everything as it is."""
         try:
             partitions = change.run(rm_id, config)
             change.maker.commit(partitions)
@@ -153,7 +153,7 @@ class _Change:
         self._changed: list[tuple[Partition, Savepoint]] = []
 
     def run(self, rm_id: str, config: SchedulerConfig) -> dict[str, Partition]:
-        """Make what is not there, then change what is; return all partitions by full name."""
+        """Make the missing partitions, then change the others; return all by full name."""
         wanted = {full_partition_name(entry.name, rm_id): entry for entry in config.partitions}
         partitions = {}
         for name, partition_config in wanted.items():
@@ -168,7 +168,7 @@ class _Change:
         return partitions
 
     def undo(self, cause: BaseException) -> None:
-        """Take all back; what cannot be is told with the cause."""
+        """Undo the change; what cannot be undone is added to the cause."""
         for partition, before in reversed(self._changed):
             try:
                 partition.restore(before)

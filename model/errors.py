@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["LINE_LENGTH_MAX", "LicorneError", "RequestError", "shortened"]
 
 LINE_LENGTH_MAX: Final = 2_000
-"""How long a line is that somebody reads; more is a value of megabytes that the line repeats."""
+"""How long a line may be for a reader; a longer one repeats a value of megabytes."""
 
 _TEXT_LENGTH_MAX: Final = 200_000
 
@@ -31,7 +31,7 @@ def _cut(text: str, length_max: int) -> str:
 class LicorneError(Exception):
     """Misuse by a caller or bad input; the state is as it was before the call.
 
-    Its text is as long as somebody reads, however long the values are that it names.
+    Its text is short enough to read, however long the values are that it names.
     """
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 An entity (node, application, partition, cluster) is used from outside through marked methods alone. An
 engine turns the marks into what it guards with: nothing (`direct`), a message to the owning actor
 (`actors`), or a read or write lock (`threads`). The marks cost nothing: they set an attribute once, when
-the class is made. Orchestration is unmarked code made of marked steps.
+the class is made. Orchestration is unmarked code that calls marked methods.
 """
 
 from __future__ import annotations

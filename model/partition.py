@@ -1,7 +1,7 @@
 """A partition: the queues, applications and nodes that are scheduled together.
 
-What it offers to others are the marked methods; each runs to its end before the next begins. The work is
-done in the rooms `requests`, `scheduling`, `preemption` and `explanation`, on what the room `state` holds.
+Others call the marked methods; each runs to its end before the next begins. The work is done in the rooms
+`requests`, `scheduling`, `preemption` and `explanation`, on what the room `state` holds.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Partition:
         submissions: Sequence[ApplicationSubmission],
         removals: Sequence[ApplicationRemoval],
     ) -> None:
-        """Take new applications in, answer the RM about them, then take applications away."""
+        """Add new applications, answer the RM about them, then remove applications."""
         if submissions:
             self.host.announce(add_applications(self._state, submissions))
         for removal in removals:
@@ -94,7 +94,7 @@ class Partition:
         releases: Sequence[Release],
         limits: Sequence[ExecutionLimit] = (),
     ) -> None:
-        """Take asks and allocations, answer the RM about those not taken, then end what it says has ended."""
+        """Add asks and allocations, answer the RM about rejected ones, then end what it says has ended."""
         rejections = submit_allocations(self._state, submissions)
         if limits:
             limit_executions(self._state, limits, rejections)
@@ -107,10 +107,10 @@ class Partition:
 
     @writes
     def reconfigure(self, config: PartitionConfig) -> Savepoint:
-        """Take a new configuration, which has been checked as a whole: nothing in it can be refused.
+        """Apply a new configuration, which has been checked as a whole: nothing in it can be refused.
 
         Returns:
-            What `restore` takes, if the other partitions cannot take theirs.
+            What `restore` needs, if the other partitions cannot apply theirs.
         """
         return reconfigure(self._state, config)
 
@@ -123,7 +123,7 @@ class Partition:
     def shut_down(self) -> None:
         """End everything: applications fail, nodes go, and nothing is scheduled any more.
 
-        What turns out to be broken on the way keeps nothing else from ending.
+        An application or node that turns out to be broken prevents no other one from ending.
         """
         state = self._state
         self._stopped = True
@@ -152,7 +152,7 @@ class Partition:
 
     @writes
     def place_concurrently(self) -> ConcurrentOutcome:
-        """Place one ask while other threads do the same; by several at once only where the engine weaves."""
+        """Place one ask while other threads do the same; concurrent calls need an engine that instruments."""
         return place_concurrently(self._state)
 
     @writes
@@ -177,17 +177,17 @@ class Partition:
 
     @writes
     def watch_quotas(self) -> None:
-        """Have the partition called when a queue that is above its maximum is due for preemption."""
+        """Set a timer for when a queue that is above its maximum is due for preemption."""
         watch_quotas(self._state)
 
     @writes
     def schedule_wakeups(self) -> None:
-        """Have the partition called where time alone may change an answer."""
+        """Set a timer for when time alone may change an answer."""
         schedule_wakeups(self._state)
 
     @writes
     def inspect_outstanding(self) -> None:
-        """Tell the RM of asks that fit every quota and wait for room in the cluster, each once."""
+        """Report to the RM asks that fit every quota and wait for room in the cluster, each once."""
         if not self._stopped:
             outstanding_asks(self._state)
 
@@ -201,12 +201,12 @@ class Partition:
     def next_retry_ns(self) -> int | None:
         """Return when time alone may let something be placed, `None` if only a change can.
 
-        It brings the orders of the queues up to date on its way.
+        It also brings the orders of the queues up to date.
         """
         return next_retry_ns(self._state)
 
     def flush(self) -> None:
-        """Have the RM hear what was announced; for the owner, at the end of a turn."""
+        """Have the announced messages delivered; for the owner, at the end of a turn."""
         self.host.flush()
 
     # --------------------------------------------------------------------------------------- timers
@@ -221,7 +221,7 @@ class Partition:
 
     @writes
     def quarantine(self, kind: BrokenKind, name: str, reason: str) -> bool:
-        """Schedule with an application or node no more that broke; return whether that is news."""
+        """Exclude an application or node that broke from scheduling; return whether that is new."""
         if kind is BrokenKind.APPLICATION:
             return quarantine_application(self._state, name, reason)
         return quarantine_node(self._state, name, reason)
@@ -246,7 +246,7 @@ def _release_all(state: PartitionState) -> None:
 
 @final
 class PartitionReports:
-    """What a partition says of itself. Nothing of it changes anything."""
+    """The reports of a partition; none of them changes anything."""
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state

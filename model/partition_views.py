@@ -87,8 +87,8 @@ class ShownNode(NamedTuple):
 def shown_nodes(state: PartitionState) -> tuple[ShownNode, ...]:
     """Copy what the documents of the nodes are made of, by node id.
 
-    To make the documents takes ten times as long. That is left to who asked, so that the partition is not
-    kept from its work meanwhile.
+    To make the documents takes ten times as long. That is left to the caller, so that the partition can work
+    meanwhile.
     """
     rows = [entry.node.facts() for entry in state.nodes.by_name()]
     names = {allocation.ask.application_id for facts in rows for allocation in facts.allocations}

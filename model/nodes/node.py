@@ -1,8 +1,8 @@
 """A node: what it has, what runs on it, and who has reserved it.
 
 Conserved at all times: available = capacity - allocated - occupied, where `occupied` is what foreign
-allocations use. `try_add` never commits more than there is; `add` takes what an RM says already runs, and
-may drive `available` below zero.
+allocations use. `try_add` never commits more than there is; `add` accepts what an RM says already runs, and
+may make `available` negative.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NodeFacts:
 
 @final
 class Node:
-    """One node. `node_id` and `attributes` never change and may be read by anybody."""
+    """One node. `node_id` and `attributes` never change and may be read by any thread."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Node:
 
     @writes
     def remove(self, allocation_key: str) -> Resource:
-        """Take an allocation off the node, if it is there; return what is available afterwards."""
+        """Remove an allocation from the node, if it is there; return what is available afterwards."""
         allocation = self._allocations.pop(allocation_key, None)
         if allocation is not None:
             self._allocated = prune(subtract(self._allocated, allocation.ask.resource))
@@ -104,7 +104,7 @@ class Node:
 
     @writes
     def replace(self, allocation_key: str, allocation: Allocation) -> Resource:
-        """Put an allocation in the place of another one, whatever their sizes."""
+        """Replace an allocation by another one, whatever their sizes."""
         self.remove(allocation_key)
         return self.add(allocation)
 
@@ -118,7 +118,7 @@ class Node:
 
     @writes
     def remove_foreign(self, allocation_key: str) -> Resource:
-        """Take a foreign allocation off the node; return what is available afterwards."""
+        """Remove a foreign allocation from the node; return what is available afterwards."""
         self._foreign.pop(allocation_key, None)
         return self._count_foreign()
 
@@ -134,7 +134,7 @@ class Node:
 
     @writes
     def set_capacity(self, capacity: Resource) -> Resource | None:
-        """Take a new capacity; return what is available afterwards, `None` if nothing changed."""
+        """Set the capacity; return what is available afterwards, `None` if nothing changed."""
         pruned = prune(capacity)
         if equals(pruned, self._capacity):
             return None

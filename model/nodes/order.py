@@ -3,10 +3,10 @@
 Nodes are ordered by (score, node id), lowest first. `fair` scores a node by its usage, so the emptiest
 comes first; `binpacking` by what is left, so the fullest comes first.
 
-The order is a list of blocks of about a hundred seats. Each block knows, per resource type, the most that
+The order is a list of blocks of about a hundred entries. Each block knows, per resource type, the most that
 any usable node in it has available. A search for room skips a whole block with one comparison, so that it
-looks at some hundred seats among 10,000 where most are full. A resource for which a search found nothing
-is remembered as `closed` until a node gains room: asking again costs one look into a dictionary.
+visits some hundred entries among 10,000 where most are full. A resource for which a search found nothing
+is remembered as `closed` until a node gains room: a second search costs one dictionary look-up.
 
 Rejected: a sorted list without blocks (binpacking walks all full nodes for each ask: the recorded core
 spends 67 % of its time there); one list of fitting nodes for each size of ask (every change of a node then
@@ -74,7 +74,7 @@ class NodeEntry:
 
 @final
 class _Block:
-    """Some neighbouring seats, in order."""
+    """Some neighbouring entries, in order."""
 
     __slots__ = ("entries", "is_exact", "keys", "room")
 
@@ -82,12 +82,12 @@ class _Block:
         self.keys = keys
         self.entries = entries
         self.room: dict[str, int] | None = None
-        """Per type the most that a usable seat has, or more; `None` when it must be measured again."""
+        """Per type the most that a usable entry has, or more; `None` when it must be measured again."""
         self.is_exact = False
-        """The room is no more than that: a search that it has misled learns nothing by measuring again."""
+        """The room is exact: measuring it again after a search without result would change nothing."""
 
     def measure(self) -> dict[str, int]:
-        """Return and keep the most that any usable seat has available, per type."""
+        """Return and keep the most that any usable entry has available, per type."""
         room: dict[str, int] = {}
         for entry in self.entries:
             if entry.schedulable and not entry.reserved:
@@ -109,14 +109,14 @@ class _Block:
         return True
 
     def insert(self, entry: NodeEntry) -> None:
-        """Put a seat in its place; the room is widened rather than measured."""
+        """Insert an entry in its place; the room is raised rather than measured."""
         index = bisect_left(self.keys, entry.key)
         self.keys.insert(index, entry.key)
         self.entries.insert(index, entry)
         self.widen(entry)
 
     def widen(self, entry: NodeEntry) -> None:
-        """Count what a seat in this block has available."""
+        """Raise the room to what an entry in this block has available."""
         room = self.room
         if room is not None and entry.schedulable and not entry.reserved:
             for name, quantity in entry.available.items():
@@ -124,7 +124,7 @@ class _Block:
                     room[name] = quantity
 
     def discard(self, key: tuple[float, str]) -> None:
-        """Take the seat with that key out. The room stays too wide at worst: measured when it misleads."""
+        """Remove the entry with that key; the room may be too large until a search measures it again."""
         self.is_exact = False
         index = bisect_left(self.keys, key)
         assert self.keys[index] == key, f"node {key} is not where its key says: please report"
@@ -134,7 +134,7 @@ class _Block:
 
 @final
 class NodeOrder:
-    """The seats of a partition's nodes in scheduling order."""
+    """The entries of a partition's nodes in scheduling order."""
 
     def __init__(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
         self._blocks: list[_Block] = []
@@ -150,16 +150,16 @@ class NodeOrder:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[NodeEntry]:
-        """Walk all seats in order, usable or not."""
+        """Walk all entries in order, usable or not."""
         for block in self._blocks:
             yield from block.entries
 
     def get(self, node_id: str) -> NodeEntry | None:
-        """Return the seat of a node, if it is known."""
+        """Return the entry of a node, if it is known."""
         return self._entries.get(node_id)
 
     def by_name(self) -> list[NodeEntry]:
-        """Return all seats ordered by node id."""
+        """Return all entries ordered by node id."""
         return [self._entries[name] for name in sorted(self._entries)]
 
     @writes
@@ -178,7 +178,7 @@ class NodeOrder:
 
     @writes
     def add(self, entry: NodeEntry) -> None:
-        """Take a node in."""
+        """Add a node."""
         assert entry.node_id not in self._entries, f"node {entry.node_id} is known: please report"
         self._entries[entry.node_id] = entry
         entry.key = (self._score(entry), entry.node_id)
@@ -187,7 +187,7 @@ class NodeOrder:
 
     @writes
     def remove(self, node_id: str) -> NodeEntry:
-        """Take a node out."""
+        """Remove a node."""
         entry = self._entries.pop(node_id)
         self._discard(entry)
         return entry
@@ -265,7 +265,7 @@ class NodeOrder:
 
     @writes
     def give_back(self, entry: NodeEntry, resource: Resource) -> None:
-        """Count a resource as taken no longer that the node did not take."""
+        """Count a resource as available again that `take_first_fit` took for a placement which was undone."""
         NodeOrder.give(self, entry, prune(add(entry.available, resource)))
 
     def fitting(self, resource: Resource) -> Iterator[NodeEntry]:
@@ -287,10 +287,10 @@ class NodeOrder:
                 block.room = None
 
     def best_to_reserve(self, resource: Resource) -> list[NodeEntry]:
-        """Return the usable nodes that are large enough, those of the least use to others first.
+        """Return the usable nodes that are large enough, those with the least use for others first.
 
-        What counts is how much a node has available beyond what is asked, not how much it lacks: a node
-        that is about as full as it can be is reserved rather than one that smaller asks can still use.
+        What counts is how much a node has available in addition to what is asked, not how much it lacks: a
+        nearly full node is reserved rather than one that smaller asks can still use.
         """
         large = [entry for entry in self if entry.usable and fits(entry.capacity, resource)]
         large.sort(key=lambda entry: fit_score(resource, entry.available))
@@ -363,7 +363,7 @@ class NodeOrder:
         self.closed.clear()
 
     def validate(self) -> None:
-        """Assert that the order is one, that it is complete, and that `closed` is true."""
+        """Assert that the order is sorted and complete, and that `closed` is right."""
         walked = list(self)
         assert len(walked) == len(self._entries), "nodes are missing from the order"
         keys = [entry.key for entry in walked]

@@ -1,4 +1,4 @@
-"""What a resource manager (RM) says, carried out.
+"""The requests of a resource manager (RM), carried out.
 
 One module for each kind of request: nodes, applications, allocations, releases, foreign allocations,
 reloads. Each checks the whole request entry first and answers with a reason where it refuses. It may import

@@ -38,10 +38,10 @@ def submit_allocations(
     state: PartitionState,
     submissions: Sequence[AllocationSubmission],
 ) -> dict[int, AllocationRejection]:
-    """Take asks and allocations, in order; return why some are not taken, by their places in the request.
+    """Add asks and allocations, in order; return why some are rejected, by their places in the request.
 
-    Neighbouring asks of one application are taken in one step. Keys do not tell which one is meant: a request
-    may have one of them twice.
+    Neighbouring asks of one application are added in one step. A key does not identify an item: a request may
+    have one twice.
     """
     rejections: dict[int, AllocationRejection] = {}
     batch = _AskBatch(state, rejections)
@@ -63,7 +63,7 @@ def submit_allocations(
 
 @final
 class _AskBatch:
-    """Asks of one application that have come one after the other."""
+    """Consecutive asks of one application."""
 
     def __init__(self, state: PartitionState, rejections: dict[int, AllocationRejection]) -> None:
         self._state = state
@@ -74,7 +74,7 @@ class _AskBatch:
         self._now_ns = state.now_ns()
 
     def add(self, place: int, submission: AllocationSubmission) -> None:
-        """Keep an ask, and take those of another application in."""
+        """Keep an ask; flush first if the kept ones are of another application."""
         entry = self._state.entries[submission.application_id]
         if entry is not self._entry:
             self.flush()
@@ -84,7 +84,7 @@ class _AskBatch:
         self._state.keys.claim(submission.allocation_key, submission.application_id)
 
     def flush(self) -> None:
-        """Take the asks in; those whose keys are known change what is there."""
+        """Add the asks; one whose key is known changes what is there."""
         state, entry = self._state, self._entry
         if entry is None or not self._asks:
             return
@@ -106,19 +106,19 @@ class _AskBatch:
 
 
 def _resize_known(state: PartitionState, entry: ApplicationEntry, key: str, resource: Resource) -> str | None:
-    """Give what is known by this key another size."""
+    """Change the size of the ask or allocation with this key."""
     placed = entry.application.allocations.get(key)
     if placed is not None:
         return _resize_allocation(state, entry, placed, resource)
     record = entry.application.asks.record(key)
-    # What is known and neither placed nor waiting has its swap under way: its size and node are settled.
+    # What is known and neither placed nor waiting is in a swap under way: its size and node are fixed.
     if record is not None and not record.placed and not equals(record.ask.resource, resource):
         _resize_ask(state, entry, record.ask, resource)
     return None
 
 
 def _submit(state: PartitionState, submission: AllocationSubmission) -> str | None:
-    """Take an existing, external or foreign allocation."""
+    """Add an existing, external or foreign allocation."""
     if FOREIGN_TAG in submission.tags:
         return submit_foreign(state, submission, ask_of(submission, state.now_ns()).created_at_ns)
     reason = submission_refusal(state, submission)
@@ -139,12 +139,12 @@ def _submit(state: PartitionState, submission: AllocationSubmission) -> str | No
 def submission_refusal(
     state: PartitionState, submission: AllocationSubmission, *, is_application_new: bool = False
 ) -> str | None:
-    """Return why a submission is turned away, `None` if it is taken.
+    """Return why a submission is rejected, `None` if it is accepted.
 
     Args:
         state: The partition.
         submission: What the RM asks for.
-        is_application_new: Its application would come just before it.
+        is_application_new: Its application would be added just before it.
     """
     key = submission.allocation_key
     if state.state is ObjectState.STOPPED:
@@ -171,14 +171,14 @@ def submission_refusal(
 
 
 def _application_refusal(state: PartitionState, application_id: str, key: str) -> str | None:
-    """Return why an application cannot take an ask or allocation."""
+    """Return why an application cannot accept an ask or allocation, `None` if it can."""
     entry = state.entries.get(application_id)
     if entry is None:
         broken = state.quarantine.reason(BrokenKind.APPLICATION, application_id)
         why = f": it is quarantined, {broken}" if broken else ""
         return f"failed to find application {application_id}{why}"
     if entry.facts.state is ApplicationState.FAILING and not entry.application.asks.knows(key):
-        # It would go with the application, unheard. What is there already may still change its size.
+        # It would be dropped with the application, unnoticed. What exists already may still change its size.
         return f"application {application_id} is Failing; cannot process allocation {key}"
     return None
 
@@ -210,7 +210,7 @@ def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:
 
 
 def _recover(state: PartitionState, entry: ApplicationEntry, ask: Ask, node_id: str) -> None:
-    """Take over an allocation that exists: whatever the quotas, and whatever room the node has."""
+    """Recover an allocation that exists: whatever the quotas, and whatever room the node has."""
     allocation = _put_on_node(state, ask, node_id)
     state.keys.claim(ask.allocation_key, ask.application_id)
     _charge(state, entry, ask.resource)
@@ -221,7 +221,7 @@ def _recover(state: PartitionState, entry: ApplicationEntry, ask: Ask, node_id: 
 
 
 def _charge(state: PartitionState, entry: ApplicationEntry, resource: Resource) -> None:
-    """Charge the queues whatever their quotas, and note where that brought one above its maximum."""
+    """Charge the queues whatever their quotas, and note which of them are above their maximum then."""
     queue_quota.charge(entry.queue, resource)
     if state.quota_preemption_enabled:
         usage_raised(entry.queue, state.now_ns())
@@ -238,7 +238,7 @@ def _put_on_node(state: PartitionState, ask: Ask, node_id: str) -> Allocation:
 def _place_externally(
     state: PartitionState, entry: ApplicationEntry, submission: AllocationSubmission
 ) -> None:
-    """Take over that the RM has placed a waiting ask itself."""
+    """Record that the RM has placed a waiting ask itself."""
     record = entry.application.asks.record(submission.allocation_key)
     assert record is not None, "the caller has looked"
     ask = record.ask
@@ -271,7 +271,7 @@ def _resize_allocation(
     allocation: Allocation,
     resource: Resource,
 ) -> str | None:
-    """Give an allocation another size in place: whatever the quotas, and whatever room the node has."""
+    """Change the size of an allocation in place: whatever the quotas, and whatever room the node has."""
     before = allocation.ask.resource
     if equals(before, resource):
         return None

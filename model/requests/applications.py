@@ -60,7 +60,7 @@ def add_applications(
     state: PartitionState,
     submissions: Sequence[ApplicationSubmission],
 ) -> ApplicationsAnswered:
-    """Take new applications in, in order; return which were accepted and why others were not."""
+    """Add new applications, in order; return which were accepted and why others were not."""
     accepted: list[str] = []
     rejected: list[Rejection] = []
     for submission in submissions:
@@ -93,7 +93,7 @@ def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None
 
 
 class Refused(NamedTuple):
-    """No queue for an application: how far it had come, and why it goes no further."""
+    """No queue for an application: how far the decision came, and why it ended there."""
 
     user: User
     path: str
@@ -101,7 +101,7 @@ class Refused(NamedTuple):
     rules: tuple[RuleOutcome, ...] = ()
 
     def message(self) -> str:
-        """Return the words for the RM; where no queue was found, with what each rule had to say."""
+        """Return the message for the RM; where no queue was found, with the outcome of each rule."""
         if self.path or not self.rules:
             return self.reason
         tried = "; ".join(f"{outcome.rule}: {outcome.why}" for outcome in self.rules)
@@ -116,7 +116,7 @@ class Decided(NamedTuple):
 
 
 def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided | Refused:
-    """Find out who an application runs for and where it goes; changes nothing."""
+    """Decide for which user an application runs and where it goes; changes nothing."""
     forced = flag_of(_tag(submission, CREATE_FORCE_TAG)) is True
     user = resolve(
         submission.user,
@@ -133,7 +133,7 @@ def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided 
 
 
 def _closed(state: PartitionState, submission: ApplicationSubmission) -> str | None:
-    """Return why the partition takes no application of that id, `None` if it does."""
+    """Return why the partition accepts no application of that id, `None` if it does."""
     name = submission.application_id
     if not name:
         return "the application id is empty"
@@ -193,7 +193,7 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None:
 
 
 class QuotaTags(NamedTuple):
-    """What the tags of an application say of its namespace; `None` for what they do not say."""
+    """The settings of a namespace in the tags of an application; `None` for what they do not name."""
 
     guaranteed: Resource | None = None
     maximum: Resource | None = None
@@ -206,14 +206,14 @@ class QuotaTags(NamedTuple):
         if self.maximum is None and self.guaranteed is None:
             return False
         queue.set_quota(self.guaranteed, self.maximum)
-        queue.positions = {}  # What the template said stands there no longer.
+        queue.positions = {}  # The positions of the template no longer apply.
         return True
 
 
 def quota_tags(submission: ApplicationSubmission, queue: Queue) -> QuotaTags:
-    """Return the quotas of the namespace of a dynamic leaf; the last application to come has the say.
+    """Return the quotas of the namespace of a dynamic leaf; the application that comes last decides.
 
-    The tags of an application are all that its namespace says: a quota that it no longer names is gone.
+    The tags of an application are all settings of its namespace: a quota that it no longer names is removed.
     """
     if queue.managed or queue.path == RECOVERY_QUEUE:
         return QuotaTags()
@@ -254,7 +254,7 @@ def make_application(
     user: User,
     queue_path: str,
 ) -> Application:
-    """Make an application out of a submission; nobody knows of it yet."""
+    """Make an application of a submission; it is not in the partition yet."""
     limit_ns = timeout_ns(submission.execution_timeout_ms)
     timeout_ms = DEFAULT_PLACEHOLDER_TIMEOUT_MS if limit_ns is None else submission.execution_timeout_ms
     created = submission.tags.get(APPLICATION_CREATION_TAG, "")
@@ -276,7 +276,7 @@ def make_application(
 
 
 def _reject(state: PartitionState, submission: ApplicationSubmission, refused: Refused) -> str:
-    """Keep a rejected application, unless the partition has ended; return the words for the RM."""
+    """Keep a rejected application, unless the partition has ended; return the message for the RM."""
     if state.state is ObjectState.STOPPED:
         return refused.message()
     application = make_application(state, submission, refused.user, refused.path)
@@ -291,7 +291,7 @@ def _tag(submission: ApplicationSubmission, name: str) -> str:
 
 
 def remove_application(state: PartitionState, removal: ApplicationRemoval) -> None:
-    """Take an application away with all that it has; an unknown one is gone already."""
+    """Remove an application with all that it has; an unknown one is gone already."""
     entry = state.entries.get(removal.application_id)
     if entry is None:
         ended = forget_quarantined(state, removal.application_id)

@@ -1,4 +1,4 @@
-"""How long what comes of asks may run, as an RM says it, carried out on a partition."""
+"""Limits on how long the allocations of asks may run, as an RM sets them, carried out on a partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MS_NS: Final = 1_000_000
 
 
 def timeout_ns(timeout_ms: int) -> int | None:
-    """Return a timeout of the wire in nanoseconds; `None` if it never ends: not positive, or centuries."""
+    """Return a timeout of the wire in nanoseconds; `None` if there is none: not positive, or centuries."""
     return timeout_ms * _MS_NS if 0 < timeout_ms <= INT64_MAX // _MS_NS else None
 
 
@@ -28,12 +28,12 @@ def limit_executions(
     limits: Sequence[ExecutionLimit],
     rejected: Container[int],
 ) -> None:
-    """Limit the asks that a request begins with; those that were not taken are passed over.
+    """Limit the asks that a request begins with; rejected ones are skipped.
 
     Args:
         state: The partition.
         limits: One for each of these asks, in order.
-        rejected: The places of those that were not taken.
+        rejected: The places of the rejected ones.
     """
     by_application: dict[str, list[tuple[str, int | None]]] = {}
     for place, limit in enumerate(limits):

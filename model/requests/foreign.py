@@ -1,4 +1,4 @@
-"""Foreign allocations: what others run on the nodes, which is neither scheduled nor charged to any queue."""
+"""Foreign allocations: what others run on the nodes, neither scheduled here nor charged to any queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATIC: Final = "static"
 
 
 def submit_foreign(state: PartitionState, submission: AllocationSubmission, created_at_ns: int) -> str | None:
-    """Take an allocation of somebody else, another size or another node of it; return why it is refused."""
+    """Add a foreign allocation, or change its size or node; return why it is refused."""
     key = submission.allocation_key
     if not key:
         return f"the allocation key of a foreign allocation on node {submission.node_id!r} is empty"
@@ -44,7 +44,7 @@ def submit_foreign(state: PartitionState, submission: AllocationSubmission, crea
 
 
 def remove_foreign(state: PartitionState, key: str) -> None:
-    """Let an allocation of somebody else go; one that is not known has gone already."""
+    """Remove a foreign allocation; one that is not known is gone already."""
     allocation = state.foreign.pop(key, None)
     entry = state.nodes.get(allocation.node_id) if allocation is not None else None
     if entry is not None:

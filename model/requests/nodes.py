@@ -1,4 +1,4 @@
-"""What an RM says of its nodes, carried out on a partition."""
+"""Requests about nodes, carried out on a partition."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _KNOWN: Final = ", ".join(action.name for action in NodeAction if action.value)
 
 
 def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesAnswered | None:
-    """Carry out node updates in order; return the answer, `None` if there is nothing to say.
+    """Carry out node updates in order; return the answer, `None` if there is none.
 
-    The RM is answered about creations, and about what is no valid update. An update of a node that is not
-    known has no answer: there is nothing it could change.
+    The RM is answered about creations, and about invalid updates. An update of a node that is not known has
+    no answer: there is nothing that it could change.
     """
     accepted: list[str] = []
     rejected: list[Rejection] = []
@@ -68,7 +68,7 @@ def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesA
 
 
 def update_refusal(update: NodeUpdate) -> str | None:
-    """Return why nothing can be done with an update, whatever there is, `None` if something can."""
+    """Return why an update is invalid whatever the partition has, `None` if it is valid."""
     name = update.node_id
     if update.action is NodeAction.UNKNOWN_ACTION_FROM_RM:
         number = update.unknown_action
@@ -136,10 +136,10 @@ def _set_schedulable(state: PartitionState, entry: NodeEntry, *, schedulable: bo
 
 
 def remove_node(state: PartitionState, entry: NodeEntry) -> None:
-    """Take a node away with all that is on it; the RM hears of each allocation that ends.
+    """Remove a node with all that is on it; each allocation that ends is reported to the RM.
 
-    Nothing is placed on the node any more before its allocations end, and its capacity goes last: the
-    headroom never dips below what is allocated in between.
+    The node is closed to placements before its allocations end, and its capacity is subtracted last: the
+    headroom never falls below what is allocated in between.
     """
     facts = entry.node.facts()
     state.nodes.remove(entry.node_id)
@@ -157,7 +157,7 @@ def remove_node(state: PartitionState, entry: NodeEntry) -> None:
 
 
 def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
-    """Take a broken node away; what is on it is known from the applications alone."""
+    """Remove a broken node; what is on it is known from the applications alone."""
     node = state.quarantine.nodes.pop(node_id)
     del state.quarantine.entries[BrokenKind.NODE, node_id]
     releases: list[Release] = []
@@ -223,7 +223,7 @@ def _end_on_node(
 def _cancel_swap(
     state: PartitionState, entry: ApplicationEntry, placeholder_key: str, real: Allocation
 ) -> None:
-    """Let the real ask wait again: its place went before the RM confirmed the end of the placeholder."""
+    """Make the real ask wait again: its node is gone before the RM confirmed the end of the placeholder."""
     entry.application.swaps.cancel(placeholder_key)
     answer = entry.application.asks.displace(real.ask.allocation_key)
     if answer is not None:
@@ -238,7 +238,7 @@ def _confirm_swap(
     placeholder: Allocation,
     releases: list[Release],
 ) -> None:
-    """Complete a swap whose placeholder goes with its node, while the real allocation is elsewhere."""
+    """Complete a swap whose placeholder ends with its node, while the real allocation is elsewhere."""
     answer = entry.application.swaps.end(
         placeholder.ask.allocation_key,
         TerminationType.PLACEHOLDER_REPLACED,
@@ -255,7 +255,7 @@ def _confirm_swap(
 def exchange_counts(
     state: PartitionState, entry: ApplicationEntry, placeholder: Allocation, real: Allocation
 ) -> None:
-    """Count the real allocation for its queues and its user where the placeholder was counted."""
+    """Count the real allocation for its queues and its user in the place of the placeholder."""
     path = entry.queue.path
     before = placeholder.ask.resource
     after = real.ask.resource
@@ -267,7 +267,7 @@ def exchange_counts(
 
 
 def apply_swap_on_nodes(state: PartitionState, placeholder: Allocation, real: Allocation) -> None:
-    """Take the placeholder off its node, and have the real allocation on its own as it is now."""
+    """Remove the placeholder from its node, and update the real allocation on its own node."""
     leave_node(state, placeholder)
     node = state.nodes.get(real.node_id)
     if node is not None:

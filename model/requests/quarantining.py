@@ -1,8 +1,8 @@
-"""Applications and nodes that broke: nothing is scheduled with them any more, and the rest goes on.
+"""Applications and nodes that broke: nothing is scheduled with them any more, and all others continue.
 
-Only our own bug can break one: a method of it raised what it should not, or an invariant of it does not
-hold. What it says of itself is not trusted any more. So it is taken out of what the partition walks over,
-and what it had is kept in the books by what the partition knows from earlier answers, until the RM ends it.
+Only a bug of Licorne can break one: a method of it raised what it should not, or an invariant of it does not
+hold. Its answers are not trusted any more. So it is removed from what the partition walks over, and what it
+had stays counted, by what the partition knows from earlier answers, until the RM ends it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def quarantine_application(state: PartitionState, application_id: str, reason: str) -> bool:
-    """Schedule nothing of an application any more; return whether it was active until now."""
+    """Exclude an application from scheduling; return whether it was active until now."""
     entry = state.entries.get(application_id)
     if entry is None:
         return False
@@ -57,7 +57,7 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
 
 
 def _take_back_what_is_under_way(state: PartitionState, entry: ApplicationEntry) -> None:
-    """Free what swaps hold on other nodes, and count no victims, if the application can still tell."""
+    """Free what swaps hold on other nodes, and count no victims, if the application can still answer."""
     with suppress(Exception):
         for placed in entry.application.allocations.all():
             if placed.swap is not None:
@@ -96,7 +96,7 @@ def end_quarantined(
 
 
 def uncount_quarantined(state: PartitionState, entry: ApplicationEntry, allocation: Allocation) -> bool:
-    """Take an allocation of a broken application off the books; return whether it had been counted."""
+    """Count an allocation of a broken application no longer; return whether it had been counted."""
     facts = entry.facts
     resource = allocation.ask.resource
     if allocation.ask.placeholder:
@@ -106,14 +106,14 @@ def uncount_quarantined(state: PartitionState, entry: ApplicationEntry, allocati
         left = take_away(facts.allocated, resource)
         after = None if left is None else _facts(facts, allocated=left)
     if after is None:
-        return False  # It was to take the place of a placeholder: that one is counted.
+        return False  # It was to replace a placeholder: that one is counted.
     uncount(state, entry, allocation, ended=False)
     entry.facts = after
     return True
 
 
 def forget_quarantined(state: PartitionState, application_id: str) -> tuple[Allocation, ...]:
-    """Let a broken application go with all that is counted for it; return the allocations that ended."""
+    """Drop a broken application with all that is counted for it; return the allocations that ended."""
     entry = state.quarantine.applications.get(application_id)
     if entry is None:
         return ()
@@ -141,7 +141,7 @@ def forget_quarantined(state: PartitionState, application_id: str) -> tuple[Allo
 
 
 def _count_sizes(queue: Queue) -> None:
-    """Count the sizes of what waits in a leaf anew: those of an application that is gone are not known."""
+    """Recount the sizes of what waits in a leaf: those of an application that is gone are not known."""
     queue.entries.sizes.clear()
     for entry in queue.entries.by_id.values():
         for record in entry.application.asks.waiting():
@@ -171,9 +171,9 @@ def _facts(
 
 
 def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
-    """Place nothing on a node any more; return whether it was in use until now.
+    """Exclude a node from scheduling; return whether it was in use until now.
 
-    What runs there runs on, and counts for its queues and users; the node's capacity no longer counts.
+    What runs there continues, and counts for its queues and users; the node's capacity no longer counts.
     """
     node = state.nodes.get(node_id)
     if node is None:

@@ -1,8 +1,8 @@
-"""A partition takes another configuration, as a whole or not at all.
+"""A partition applies another configuration, as a whole or not at all.
 
 A reload changes all partitions of a resource manager or none. If it fails, each partition that has changed
-is given back what it had. Only what a configuration decides is kept: usage, applications and nodes are not,
-so that nothing is lost that happened in between.
+is restored. Only what a configuration decides is saved: usage, applications and nodes are not, so that
+nothing is lost that happened in between.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
 )
-"""What a configuration decides of a queue. The maximum is apart: the root has it from the nodes."""
+"""What a configuration decides about a queue, without the maximum: that of the root comes from the nodes."""
 
 
 @final
@@ -41,7 +41,7 @@ class Savepoint:
         ]
 
     def restore(self, state: PartitionState) -> None:
-        """Give the partition back what it had; a queue that is new and in use stays until it is empty."""
+        """Restore the configuration; a queue that is new and in use stays until it is empty."""
         state.config = self._config
         state.rules = self._rules
         state.nodes.set_policy(self._policy, self._weights)
@@ -60,7 +60,7 @@ class Savepoint:
 
 
 def reconfigure(state: PartitionState, config: PartitionConfig) -> Savepoint:
-    """Apply a configuration that has been checked; return what there was. Whatever fails changes nothing."""
+    """Apply a checked configuration; return the one before. If any step fails, nothing has changed."""
     before = Savepoint(state)
     try:
         _apply(state, config)

@@ -1,4 +1,4 @@
-"""Releases that an RM sends, carried out on a partition: what ends, and what that lets go of."""
+"""Releases that an RM sends, carried out on a partition: what ends, and what is dropped with it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _release_one(state: PartitionState, entry: ApplicationEntry, release: Releas
 
 
 def _cancel_swap_of(state: PartitionState, entry: ApplicationEntry, placeholder_key: str) -> None:
-    """Let the member wait again whose placeholder ends by another way than its replacement."""
+    """Make the member wait again whose placeholder ends in another way than by its replacement."""
     real = entry.application.swaps.cancel(placeholder_key)
     if real is None:
         return
@@ -137,7 +137,7 @@ def _echo(
 
 
 def _confirm_replacement(state: PartitionState, entry: ApplicationEntry, release: Release) -> None:
-    """Complete a swap; without one the placeholder just ends, as the RM says that it has."""
+    """Complete a swap; without one the placeholder only ends."""
     key = release.allocation_key
     answer = entry.application.swaps.end(key, release.termination, state.now_ns())
     if answer is None:

@@ -1,8 +1,8 @@
 """From the user that a resource manager submits to the user the scheduler works with.
 
 An RM may name the groups of a user, or leave them to be looked up: in the operating system, in a directory
-server, in a list. A look-up can be slow, so it is made before the request reaches the partition, at the
-door (`licorne.proxy.resolvers`). Here is only what follows from what was found.
+server, in a list. A look-up can be slow, so it is made before the request reaches the partition
+(`licorne.proxy.resolvers`). This module only decides what follows from the result.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ def resolve(
     forced: bool,
     looked_up: LookedUp,
 ) -> User | str:
-    """Make the user of an application out of what was submitted and what was looked up.
+    """Make the user of an application of what was submitted and what was looked up.
 
-    Groups that were submitted are taken as they are, and the name must then look like one. Without groups
-    those count that were looked up, and a name that somebody vouches for may have any form. Where nobody
-    was asked, a user is in one group, which is called like the user. A forced application is never refused
-    for want of a user or of groups: it gets `nobody` or `nogroup`.
+    Groups that were submitted are taken as they are, and the name must then be a valid one. Without groups
+    those count that were looked up, and a name that the look-up has found may have any form. Without a
+    look-up a user is in one group, which has the name of the user. A forced application is never refused
+    because it has no user or no groups: it gets `nobody` or `nogroup`.
 
     Args:
         submitted_user: The name of the user; empty if the RM sent none.
         submitted_groups: The groups of the user; empty if the RM leaves them to be looked up.
         forced: The application must be accepted (tag `application.create.force`).
-        looked_up: What became of the look-up.
+        looked_up: The result of the look-up.
 
     Returns:
-        The user, or the words to refuse the application with.
+        The user, or the reason to refuse the application.
     """
     user, groups = submitted_user, tuple(submitted_groups)
     if not user:
