@@ -33,11 +33,11 @@ class AskObstacles(NamedTuple):
 
 @final
 class AskChecker:
-    """Puts every check of the cycle to the asks of one application; those of one shape share an answer.
+    """Applies every check of the cycle to the asks of one application; those of one shape share an answer.
 
     Args:
         state: The partition.
-        leaf: The queue of the application; it may be a sketch of one that does not exist.
+        leaf: The queue of the application; it may be a preview of one that does not exist.
         application_id: The application, which may be unknown.
         user: The user that it runs for.
     """
@@ -53,7 +53,7 @@ class AskChecker:
         self._nodes: dict[AskShape, NodeSummary] = {}
 
     def check_waiting(self, waiting: WaitingAsk, report: ApplicationReport) -> AskObstacles:
-        """Judge an ask that waits, with what the last walk noted of it."""
+        """Check an ask that waits, with what the last walk noted about it."""
         ask = waiting.ask
         if waiting.waits_for_placeholder:
             return AskObstacles((_waits_for_placeholder(ask, report),), None)
@@ -64,7 +64,7 @@ class AskChecker:
         return AskObstacles((*obstacles.blockers, refused), obstacles.nodes)
 
     def check(self, ask: Ask, *, reserved_node: str = "") -> AskObstacles:
-        """Judge an ask without the RM's predicates; `reserved_node` is the empty text for none."""
+        """Check an ask without the RM's predicates; `reserved_node` is the empty text for none."""
         quotas = self._quotas_for(ask)
         if ask.required_node:
             return AskObstacles((*quotas, *self._required_node(ask, reserved_node)), None)
@@ -113,7 +113,7 @@ class AskChecker:
         )
 
     def _refused_by_predicates(self, waiting: WaitingAsk, obstacles: AskObstacles) -> Blocker | None:
-        """Return what the RM said of the nodes with room, in the last walk that came to the ask."""
+        """Return the RM's refusal of the nodes with room, from the last walk that tried the ask."""
         if self._state.host.predicates is None:
             return None
         nodes = obstacles.nodes
@@ -131,7 +131,7 @@ class AskChecker:
 
 
 def _waits_for_placeholder(ask: Ask, report: ApplicationReport) -> Blocker:
-    """Say how far the placeholders of a member are; quotas and room are theirs, not the member's."""
+    """Return the blocker of a member: the counts of its placeholders, which need the quotas and the room."""
     (counts,) = [group for group in report.task_groups if group.name == ask.task_group_name]
     return Blocker(
         reason=RefusalReason.WAITS_FOR_PLACEHOLDER,
@@ -145,7 +145,7 @@ def _waits_for_placeholder(ask: Ask, report: ApplicationReport) -> Blocker:
 
 
 def _other_holders(node: NodeEntry, ask: Ask, reserved_node: str) -> tuple[str, ...]:
-    """Return the asks that hold a required node against this one."""
+    """Return the other asks that have reserved a required node."""
     if not node.reserved or reserved_node == node.node_id:
         return ()
     keys = node.node.facts().reservations

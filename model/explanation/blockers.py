@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["APPLICATIONS", "Blocker", "Lack", "SubjectKind", "lacks_of"]
 
 APPLICATIONS = "applications"
-"""The name of what is lacking where a number of applications is limited."""
+"""The name of what is lacking if a number of applications is limited."""
 
 
 class SubjectKind(Enum):
@@ -48,7 +48,7 @@ class Lack:
 
     @property
     def missing(self) -> int:
-        """By how much the limit would have to be higher, or the usage lower."""
+        """How much higher the limit, or lower the usage, would have to be."""
         return self.asked - self.available
 
 

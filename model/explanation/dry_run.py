@@ -1,8 +1,8 @@
-"""Where a new application or a new ask would go if it came now; nothing comes, and nothing changes.
+"""Dry runs: where a new application or a new ask would go if it were submitted now; nothing changes.
 
 The decisions are those that a submission meets (`requests.applications.decide`, the placement rules, the
-checks of asks), then every check of the cycle. What does not exist yet is made beside the partition: a
-sketch of the queue, an application that nobody knows of. Both are dropped with the answer.
+checks of asks), then every check of the cycle. What does not exist yet is made outside of the partition: a
+preview of the queue, and the application. Both are dropped with the answer.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ __all__ = ["DryRun", "dry_run_application", "dry_run_ask"]
 class DryRun:
     """Where an application, and an ask of it, would go.
 
-    `rejection` is why the application or the ask would be turned away, the empty text if it would be taken.
+    `rejection` is why the application or the ask would be rejected, the empty text if it would be accepted.
     `rules` are the placement rules that were asked, of a new application; the last one decided. `creates`
     are the queues that would be made. `blockers` stand in the way of all asks of the application. `ask` is
-    `None` where none was given or it was not come to.
+    `None` if none was given or the application would be rejected.
     """
 
     time_ns: int
@@ -65,7 +65,7 @@ class DryRun:
     def node_id(self) -> str:
         """The node that the ask would be tried on first; the empty text if something stands in its way.
 
-        The RM's predicates have no say: they do not know an ask that has not been made.
+        The RM's predicates are not asked: they do not know an ask that has not been submitted.
         """
         ask = self.ask
         if ask is None or self.rejection or self.blockers or ask.blockers:
@@ -76,7 +76,7 @@ class DryRun:
 def dry_run_application(
     state: PartitionState, submission: ApplicationSubmission, ask: AllocationSubmission | None = None
 ) -> DryRun:
-    """Find out where a new application would go, and its first ask if one is given."""
+    """Return where a new application would go, and its first ask if one is given."""
     decision = decide(state, submission)
     run = DryRun(
         time_ns=state.now_ns(),
@@ -118,7 +118,7 @@ def dry_run_application(
 
 
 def dry_run_ask(state: PartitionState, submission: AllocationSubmission) -> DryRun | None:
-    """Find out where a new ask of an active application would go; `None` if there is no such application."""
+    """Return where a new ask of an active application would go, `None` if there is no such application."""
     entry = state.entries.get(submission.application_id)
     if entry is None:
         return None
@@ -178,7 +178,7 @@ def _place_among(ask: Ask, report: ApplicationReport) -> Place:
 
 
 def _queue_for(state: PartitionState, path: str) -> Queue:
-    """Return a queue, or a sketch of one that does not exist."""
+    """Return a queue, or a preview of one that does not exist."""
     queue = state.tree.find(path) or state.tree.preview(path)
     assert not isinstance(queue, str), f"{queue}: please report"
     return queue

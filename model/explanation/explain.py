@@ -65,7 +65,7 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
 
 
 def _partition_blockers(state: PartitionState) -> Iterator[Blocker]:
-    """Walk what keeps a partition from scheduling at all."""
+    """Walk the blockers of the whole partition."""
     found = {
         RefusalReason.PARTITION_STOPPED: state.state is ObjectState.STOPPED,
         RefusalReason.NO_CAPACITY: state.tree.root.maximum is None,
@@ -77,7 +77,7 @@ def _partition_blockers(state: PartitionState) -> Iterator[Blocker]:
 
 
 def _queue_blockers(leaf: Queue) -> Iterator[Blocker]:
-    """Walk the queues at which the way to a leaf ends; what a draining one has goes on."""
+    """Walk the queues at which the path to a leaf ends; what a draining queue has continues."""
     for level in leaf.above[:-1]:
         if level.state is ObjectState.STOPPED:
             reason = RefusalReason.QUEUE_STOPPED
@@ -101,8 +101,8 @@ def entry_blockers(
 
     Args:
         state: The partition.
-        entry: The application; it may have no seat in its leaf yet.
-        is_starting: It would begin with its first ask.
+        entry: The application; it need not be in its leaf yet.
+        is_starting: It would start with its first ask.
     """
     leaf = entry.queue
     yield from _partition_blockers(state)
@@ -164,7 +164,7 @@ def _explain_past(state: PartitionState, application_id: str, only_key: str | No
 def _basis(
     state: PartitionState, application: Application, report: ApplicationReport, only_key: str | None
 ) -> Explanation:
-    """Return an explanation that says of an application what it is, and what it knows of itself."""
+    """Return an explanation with the facts and the report of an application, and no blockers."""
     return Explanation(
         time_ns=state.now_ns(),
         partition=state.name,
@@ -204,7 +204,7 @@ def _waiting(
 
 
 def _held(report: ApplicationReport, only_key: str | None) -> Iterator[AskExplanation]:
-    """Walk the allocations, and the asks that are to take the place of a placeholder."""
+    """Walk the allocations, and the asks that are to replace a placeholder."""
     for held in report.held:
         status = AskStatus.LEAVING if held.is_leaving else AskStatus.PLACED
         placements = [(held.allocation, status)]
@@ -216,7 +216,7 @@ def _held(report: ApplicationReport, only_key: str | None) -> Iterator[AskExplan
 
 
 def described(ask: Ask, status: AskStatus) -> AskExplanation:
-    """Return an explanation that says of an ask what it is, and nothing else."""
+    """Return an explanation with the facts of an ask, and nothing else."""
     return AskExplanation(
         allocation_key=ask.allocation_key,
         status=status,

@@ -1,4 +1,4 @@
-"""What the nodes say to an ask: how many refuse it for which reason, and which one comes nearest."""
+"""The answers of the nodes to an ask: how many refuse it for which reason, and which one lacks least."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class NodeObstacle(Enum):
 class NodeTally:
     """How many nodes refuse for one reason.
 
-    `types` says for how many of them each resource type is too little; empty where it is not about room.
+    `types` says of how many of them each resource type is too little; empty if the reason is not room.
     `examples` are the first of them in scheduling order, `reserved_for` the asks that hold these.
     """
 
@@ -57,7 +57,7 @@ class NodeTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearMiss:
-    """The node that lacks least, among those that lack nothing but room."""
+    """The node that lacks least, among those that lack only room."""
 
     node_id: str
     lacks: tuple[Lack, ...]
@@ -65,7 +65,7 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSummary:
-    """All nodes of a partition in the eyes of one ask.
+    """All nodes of a partition, summarised for one ask.
 
     `first` is the node that the ask would be tried on first, the empty text if none has room.
     """

@@ -1,4 +1,4 @@
-"""Where something stands in the orders of the scheduler, and who goes before it."""
+"""The places of queues, applications and asks in the scheduler's orders, and what goes before them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ AHEAD_MAX: Final = 5
 class Place:
     """A place in an order, counted from one.
 
-    `subject` is who stands there, `among` where, `order` the rule of the order in words. `ahead` are the
-    first of those that go before. `position` is the setting that makes the order, `None` for the default.
+    `subject` is what has the place, `among` where, `order` the rule of the order in words. `ahead` are the
+    first of those that go before. `position` is the setting of the order, `None` for the default.
     """
 
     subject: str

@@ -1,7 +1,7 @@
 """The blockers that are limits: of queues, users and groups, in resources and in numbers of applications.
 
-The checks are those of the cycle, one a level: `Queue.has_room` and `Queue.has_place_for` on the way up from
-the leaf, and the blockers that `UserLimits` tells on the way down.
+The checks are those of the cycle, one a level: `Queue.has_room` and `Queue.has_place_for` from the leaf
+upwards, and the blockers of `UserLimits` from the root downwards.
 """
 
 from __future__ import annotations

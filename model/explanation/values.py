@@ -21,7 +21,7 @@ __all__ = ["AskExplanation", "AskStatus", "Explanation", "Gang"]
 
 
 class AskStatus(Enum):
-    """What has become of an ask."""
+    """The status of an ask."""
 
     WAITING = "waits"
     REPLACING = "takes the place of its placeholder once the resource manager has confirmed its end"
@@ -44,7 +44,7 @@ class AskExplanation:
     """One ask: where it runs, or everything that stands in its way.
 
     `node_id` is where it runs, `reserved_node` what is reserved for it; the empty text for none. `place` is
-    its place among the waiting asks of its application. `nodes` is `None` where nodes are not what decides.
+    its place among the waiting asks of its application. `nodes` is `None` if the nodes do not decide.
     A waiting ask without blockers, whose application has none either, is placed when its turn comes.
     """
 

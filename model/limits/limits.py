@@ -1,8 +1,8 @@
 """The limits of users and groups as the configuration states them, looked up by queue path.
 
 A limit belongs to a queue and to a *holder*: a user or a group. The holder `*` is the wildcard, and means
-two different things. For users it is a limit that each user without a limit of their own has separately.
-For groups it is one holder named `*`, shared by all applications whose user is in no named group.
+two different things. For users it is a limit that each user without an own limit has separately. For groups
+it is one holder named `*`, shared by all applications whose user is in no named group.
 
 Paths are lower case here, as queues are: the recorded core kept the spelling of the file, and limits on a
 queue written with capitals never applied.
@@ -140,8 +140,8 @@ class Limits:
     def group_of(self, queue_path: str, groups: Sequence[str]) -> str | None:
         """Return the group whose limits an application in a queue counts against.
 
-        From the queue upwards, the first queue decides that limits a group of the user, or `*`. Nobody is
-        in `*` who is in no group at all.
+        From the queue upwards, the first queue decides that limits a group of the user, or `*`. A user in no
+        group at all is not in `*` either.
         """
         if not groups or not self._queues:
             return None

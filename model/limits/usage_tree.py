@@ -1,12 +1,12 @@
 """The usage tree of one holder of limits, a user or a group, along the paths of the queues.
 
-Each node is a queue in which the holder has, or had, something to do: what is used in it and below, the
-applications that run there, and the limit if there is one. What is used at a queue is used at each queue
-above it too. A node appears when its queue is first looked at for the holder. It goes when the last
-application of the holder that ran there leaves it, unless a limit or a queue below holds it.
+Each node is a queue in which the holder has, or had, applications: what is used in it and below, the
+applications that run there, and the limit if there is one. What is used in a queue is used in each queue
+above it too. A node is made when the limits of the holder in its queue are first asked for. It is removed
+when the last application of the holder that ran there ends, unless it has a limit or a queue below.
 
 Usage is kept in plain dicts that change in place and hold no zeros: three levels then cost less to update
-than one addition of immutable resources. A `Resource` is made where somebody looks.
+than one addition of immutable resources. A `Resource` is made only when a caller asks for it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ApplicationLimitBlocker:
 
 @final
 class _Node:
-    """One queue of the tree; `chain` is the way to it from the root, the node itself last."""
+    """One queue of the tree; `chain` is the path to it from the root, the node itself last."""
 
     __slots__ = ("applications", "chain", "children", "limit", "path", "usage", "wildcard")
 
@@ -100,7 +100,7 @@ class UsageTree:
     Args:
         kind: Whether the holder is a user or a group.
         name: The name of the holder; `*` is a group like others.
-        limits: The limits of the partition, until `restate` brings others.
+        limits: The limits of the partition, until `restate` replaces them.
     """
 
     __slots__ = ("_limits", "_nodes", "_root", "kind", "name")
@@ -114,7 +114,7 @@ class UsageTree:
         self._root.limit, self._root.wildcard = limits.limit_of(kind, name, _ROOT)
 
     def copy(self) -> UsageTree:
-        """Return a tree that changes for itself."""
+        """Return an independent copy."""
         tree = UsageTree(self.kind, self.name, self._limits)
         for path, node in self._nodes.items():
             twin = tree._grow(path)
@@ -153,7 +153,7 @@ class UsageTree:
     def decrease(
         self, queue_path: str, application_id: str, resource: Resource, *, remove_application: bool
     ) -> None:
-        """Take from what an application uses, and with `remove_application` no longer count it as running."""
+        """Subtract from what an application uses; with `remove_application` it counts as running no more."""
         node = self._nodes.get(queue_path)
         if node is None or application_id not in node.applications:
             assert not any(resource.values()), self._lost(queue_path, application_id, resource)
@@ -175,7 +175,7 @@ class UsageTree:
             self._drop_unused(node)
 
     def drop_unused(self, queue_path: str) -> None:
-        """Take away a queue's node that nothing needs, with those above it."""
+        """Remove a queue's node that nothing needs, with those above it."""
         node = self._nodes.get(queue_path)
         if node is not None:
             self._drop_unused(node)
@@ -205,10 +205,10 @@ class UsageTree:
     # ---------------------------------------------------------------------------- what limits it
 
     def restate(self, limits: Limits) -> None:
-        """Put other limits in place of those until now.
+        """Replace the limits.
 
-        All queues that limit the holder are listed from now on, also those never looked at. Nodes that only
-        an old limit held go away.
+        All queues that limit the holder are listed from now on, also those never asked for. Nodes that only
+        an old limit kept are removed.
         """
         self._limits = limits
         for path in limits.limited_paths(self.kind, self.name):
@@ -220,7 +220,7 @@ class UsageTree:
                 self._drop_unused(node)
 
     def headroom(self, queue_path: str) -> Resource | None:
-        """Return what may still be added in a queue: the least that any level leaves, `None` without limits.
+        """Return what may still be added in a queue: the least left on any level, `None` without limits.
 
         A quantity may be negative: usage that was recovered, or was there before the limit, is not refused.
         """
@@ -236,7 +236,7 @@ class UsageTree:
         return Resource(headroom) if headroom else None
 
     def can_run(self, queue_path: str, application_id: str) -> bool:
-        """Return whether an application runs already, or may be one more, at each level."""
+        """Return whether each level counts an application as running already, or allows one more."""
         node = self._nodes.get(queue_path) or self._grow(queue_path)
         for level in node.chain:
             limit = level.limit
@@ -320,7 +320,7 @@ class UsageTree:
         return node
 
     def _drop_unused(self, node: _Node) -> None:
-        """Take away a node and those above it, up to the first that something needs; the root stays."""
+        """Remove a node and those above it, up to the first that something needs; the root stays."""
         for depth in range(len(node.chain) - 1, 0, -1):
             level = node.chain[depth]
             if not level.is_unused() or level.path not in self._nodes:
@@ -337,7 +337,7 @@ class UsageTree:
                 yield path, limit, Resource(node.usage), node.applications
 
     def _lost(self, queue_path: str, application_id: str, resource: Resource) -> str:
-        """Return the words for a release that nobody had made an allocation for."""
+        """Return the message about a release without an allocation."""
         return (
             f"{resource!r} of application {application_id} in {queue_path} is more than "
             f"{self.kind} {self.name} uses there: please report"

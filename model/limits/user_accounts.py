@@ -31,7 +31,7 @@ class Link:
         """Kept for applications with a group only: it is what moves when the group changes."""
 
     def copy(self) -> Link:
-        """Return a link that changes for itself."""
+        """Return an independent copy."""
         link = Link(self.queue_path, self.groups, self.group)
         link.usage = self.usage
         return link
@@ -39,7 +39,7 @@ class Link:
 
 @final
 class UserAccount:
-    """One user: the usage tree, and the link of each application that was looked at."""
+    """One user: the usage tree, and the link of each application whose limits were asked for."""
 
     __slots__ = ("links", "tree")
 
@@ -48,7 +48,7 @@ class UserAccount:
         self.links: dict[str, Link] = {}
 
     def copy(self) -> UserAccount:
-        """Return an account that changes for itself."""
+        """Return an independent copy."""
         account = UserAccount(self.tree.copy())
         account.links = {name: link.copy() for name, link in self.links.items()}
         return account
@@ -57,7 +57,7 @@ class UserAccount:
 @final
 @dataclass(frozen=True, slots=True)
 class SavedLimits:
-    """The limits of a partition at one moment, and what they had been used for."""
+    """The limits of a partition at one moment, and their usage."""
 
     limits: Limits
     users: Mapping[str, UserAccount]

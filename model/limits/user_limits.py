@@ -1,9 +1,9 @@
 """What each user and group of one partition uses, and whether their limits let them have more.
 
 An application counts against its user and against at most one group. Which group is decided once, when the
-application is first looked at, and kept: an application whose user was in no limited group then stays
-without one. It is decided anew only when the configuration no longer limits the group anywhere on the
-application's path; what the application uses moves along to the new group.
+limits of the application are first asked for, and kept: an application whose user was in no limited group
+then stays without one. It is decided again only when the configuration no longer limits the group anywhere on
+the application's path; what the application uses is counted for the new group then.
 
 There is one of these for each partition. The recorded core had one for all partitions, whose reloads
 overwrote each other's limits.
@@ -35,7 +35,7 @@ class UserLimits:
     """The usage and limits of all users and groups of one partition.
 
     Queue paths are lower case and start with `root`. `headroom` and `can_run` are no pure reads: the first
-    look at an application opens the books of its user and decides its group, and both are seen from outside.
+    question about an application opens the account of its user and decides its group, and both are visible.
     """
 
     __slots__ = ("_groups", "_limits", "_users")
@@ -49,7 +49,7 @@ class UserLimits:
 
     @writes
     def update(self, root: QueueConfig) -> None:
-        """Take over the limits of a new configuration; usage and running applications stay.
+        """Apply the limits of a new configuration; usage and running applications stay.
 
         Users and groups with a limit of their own are listed from now on. A user is dropped when no limit
         and no application is left, a group when no limit is.
@@ -89,7 +89,7 @@ class UserLimits:
 
     @property
     def is_limited(self) -> bool:
-        """Whether any queue has a limit for anybody."""
+        """Whether any queue has a limit for a user or a group."""
         return bool(self._limits)
 
     # --------------------------------------------------------------------------------- the hot path
@@ -111,7 +111,7 @@ class UserLimits:
     def try_increase(
         self, queue_path: str, application_id: str, user: User, resource: Resource
     ) -> bool | None:
-        """Count the same if it is within all limits; one step, so that nobody comes between.
+        """Count the same if it is within all limits, in one atomic step.
 
         Returns:
             Whether the application counts as running from now on, and did not before; `None` if it is not
@@ -145,11 +145,11 @@ class UserLimits:
         *,
         remove_application: bool,
     ) -> None:
-        """Take off the books what an application gave back.
+        """Subtract what an application gave back.
 
-        With `remove_application` the application no longer counts as running and its group is forgotten;
+        With `remove_application` the application no longer counts as running and its group is dropped;
         do so once for each application that ends, with `EMPTY` if it never ran. Nodes of queues that were
-        looked at and never used stay listed, as in the recorded core, until the user has nothing else.
+        asked for and never used stay listed, as in the recorded core, until the user has nothing else.
         """
         account = self._users.get(user.name)
         if account is None or application_id not in account.links:
@@ -165,7 +165,7 @@ class UserLimits:
 
     @writes
     def drop_unused(self, queue_path: str, user: User) -> None:
-        """Forget that a user was looked at in a queue, if the user has nothing there."""
+        """Drop the nodes of a user in a queue, if the user has nothing there."""
         account = self._users.get(user.name)
         if account is None:
             return
@@ -224,7 +224,7 @@ class UserLimits:
         )
 
     def group_of(self, queue_path: str, application_id: str, user: User) -> str | None:
-        """Return the group an application counts against, or would if it were looked at; changes nothing."""
+        """Return the group an application counts against, or would count against; changes nothing."""
         account = self._users.get(user.name)
         link = None if account is None else account.links.get(application_id)
         return self._limits.group_of(queue_path, user.groups) if link is None else link.group
@@ -301,7 +301,7 @@ class UserLimits:
     # -------------------------------------------------------------------------------------- inside
 
     def _open(self, queue_path: str, application_id: str, user: User) -> tuple[UserAccount, Link]:
-        """Return the account of a user and the link of the application, new ones at the first look."""
+        """Return the account of a user and the link of the application, new ones for the first question."""
         account = self._users.get(user.name)
         if account is None:
             tree = UsageTree("user", user.name, self._limits)
@@ -323,14 +323,14 @@ class UserLimits:
             self._groups[link.group].decrease(queue_path, application_id, resource, remove_application=ends)
 
     def _holders(self, queue_path: str, application_id: str, user: User) -> tuple[UsageTree, ...]:
-        """Return the trees that an application counts against; unknown ones made to throw away."""
+        """Return the trees that an application counts against; for unknown ones temporary trees."""
         account = self._users.get(user.name)
         own = UsageTree("user", user.name, self._limits) if account is None else account.tree
         group = self.group_of(queue_path, application_id, user)
         return (own,) if group is None else (own, self._groups[group])
 
     def _decide_groups_anew(self) -> None:
-        """Give the applications another group whose group is no longer limited where they are."""
+        """Decide the group again of each application whose group is no longer limited on its path."""
         for account in self._users.values():
             for application_id, link in account.links.items():
                 if link.group is None or self._limits.limits_group_at(link.queue_path, link.group):
@@ -350,8 +350,8 @@ class UserLimits:
 def _is_kept(account: UserAccount) -> bool:
     """Return whether a user is still listed.
 
-    A user of whom nothing is left but the root goes at once, even while applications wait, as in the
-    recorded core: the next look at one of them opens the books again. One with listed queues goes when no
-    application is known and nothing is limited: nobody would take those queues away later.
+    A user of whom nothing is left but the root is dropped at once, even while applications wait, as in the
+    recorded core: the next question about one of them opens the account again. One with listed queues is
+    dropped when no application is known and nothing is limited: nothing would remove those queues later.
     """
     return not account.tree.is_bare() and (bool(account.links) or not account.tree.is_idle())

@@ -1,4 +1,4 @@
-"""The filter of a placement rule: for which users and groups the rule is there at all."""
+"""The filter of a placement rule: for which users and groups the rule applies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Names:
 
     @staticmethod
     def of(entries: tuple[str, ...], is_name: Callable[[str], bool]) -> _Names:
-        """Read the entries; a single one may be an expression, and what is no name names nobody."""
+        """Read the entries; a single one may be an expression, and an invalid name matches no user."""
         if len(entries) == 1 and is_pattern(entries[0]):
             return _Names(text=entries[0], expression=_compiled(entries[0]))
         return _Names(names=frozenset(entry for entry in entries if is_name(entry)))
@@ -50,11 +50,11 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Whom a rule is for.
+    """The users and groups that a rule applies to.
 
     Attributes:
-        allow: Who matches is let through, the others are not; if false, the reverse.
-        is_empty: No user and no group is listed: everybody passes an allow filter and nobody a deny filter.
+        allow: The rule applies to users that match, and not to others; if false, the reverse.
+        is_empty: No user and no group is listed: all users pass an allow filter and none a deny filter.
     """
 
     allow: bool = True
@@ -77,7 +77,7 @@ class Filter:
         )
 
     def admits(self, user: User) -> bool:
-        """Return whether the rule is there for a user: by name or by any group."""
+        """Return whether the rule applies to a user: by name or by any group."""
         if self.is_empty:
             return self.allow
         matched = self.users.match(user.name) or any(self.groups.match(group) for group in user.groups)
@@ -92,7 +92,7 @@ class Filter:
 
 
 def _compiled(text: str) -> re.Pattern[str] | None:
-    """Return the expression; one that cannot be read matches nobody, and the configuration refuses it."""
+    """Return the expression; an invalid one matches no name, and the configuration refuses it."""
     try:
         return compile_pattern(text)
     except PatternError:

@@ -84,7 +84,7 @@ def usable_rules(rules: Sequence[RuleConfig]) -> PlacementRules:
 def _last_resort(
     request: PlacementRequest, queues: QueueLookup, tried: list[RuleOutcome]
 ) -> QueueChoice | PlacementRefusal:
-    """Place an application that no rule found a place for in the default queue, if that can be."""
+    """Place an application that no rule has placed in the default queue, if that is possible."""
     if queues.find(DEFAULT_QUEUE) is not None:
         why = _obstacle(DEFAULT_QUEUE, request, queues)
         tried.append(RuleOutcome("default queue", len(tried), why or "it takes what no rule places"))

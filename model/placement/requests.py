@@ -70,7 +70,7 @@ class QueueLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """What one rule had to say; rules are numbered from 0, as in the messages about the configuration."""
+    """The outcome of one rule; rules are numbered from 0, as in the messages about the configuration."""
 
     rule: str
     number: int
@@ -92,7 +92,7 @@ class QueueChoice:
 
 @dataclass(frozen=True, slots=True)
 class PlacementRefusal:
-    """No place for the application: the words for the RM, and what each rule that was tried had to say."""
+    """No place for the application: the message for the RM, and the outcomes of the rules that were tried."""
 
     reason: str
     tried: tuple[RuleOutcome, ...]

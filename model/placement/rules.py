@@ -1,7 +1,7 @@
 """The placement rules: each takes a name from somewhere and makes the path of a queue of it.
 
 All but the recovery rule work the same way. The rule has a text to start from (the queue that was
-submitted, the user, a fixed text, a tag), or there is no match. The filter must let the user through. The
+submitted, the user, a fixed text, a tag), or there is no match. The filter must admit the user. The
 text becomes a branch: the path of a queue, full or below a parent. The parent comes from the parent rule,
 or is the root. Last, without `create` the queue must exist.
 
@@ -66,7 +66,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class NoMatch:
-    """The rule has nothing to say about the application; the next rule is tried."""
+    """The rule does not match the application; the next rule is tried."""
 
     why: str
 
@@ -82,7 +82,7 @@ Outcome: TypeAlias = Found | NoMatch | RuleRefusal
 
 
 class PlacementRule(Protocol):
-    """What all rules are to the list they stand in."""
+    """A rule as the list of rules uses it."""
 
     @property
     def name(self) -> str:
@@ -116,9 +116,9 @@ class QueueRule:
         name: The kind of rule, lower case.
         create: The queue need not exist.
         text: Where the name comes from; the empty text is no match.
-        absent: What to say when there is no text.
-        branch: What becomes of the text, `None` if no queue can have such a name.
-        parameters: What the document of the rule says besides `create`.
+        absent: The message when there is no text.
+        branch: Makes a branch of the text, `None` if no queue can have such a name.
+        parameters: What the document of the rule has besides `create`.
         position: Where the rule stands in the configuration.
     """
 
