@@ -1,12 +1,13 @@
 """Access control: who may submit to a queue or administer it, as the short text in its configuration says.
 
 The text is `users[ groups]`: two lists separated by commas, one blank between them, so a leading blank means
-that there are only groups. `*` alone, or as one of the two lists, means everyone. The empty text means
-nobody.
+that there are only groups. `*` alone, or as one of the two lists, means everyone. The empty text allows
+no one.
 
-The recorded core has two ideas of a valid text: its check of configurations folds white space, the making of
-a queue does not, so that a text can be valid and yet fail. Here there is one idea, and it is the stricter of
-both: what a configuration accepts also builds, and nothing is accepted that the recorded core refuses.
+The recorded core has two definitions of a valid text: its check of configurations folds white space, the
+creation of a queue does not, so that a text can be valid and yet fail. Here there is one definition, the
+stricter of both: what a configuration accepts also builds, and nothing is accepted that the recorded core
+refuses.
 """
 
 from __future__ import annotations

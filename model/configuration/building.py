@@ -1,7 +1,7 @@
 """From documents to the configuration: resources parsed, partitions named, one root queue in each.
 
-Problems with single values are noted and the value is left out, so that the rules see the rest. What the
-rules then say of a configuration with noted problems is true of what could be read.
+Problems with single values are noted and the value is left out, so that the rules check all others. The
+findings of the rules are then true of what could be read.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _queue_positions(document: QueueDocument) -> dict[str, Position]:
 
 
 def _without_resources(positions: dict[str, Position]) -> dict[str, Position]:
-    """Call what is below `resources` by its own name: `max` instead of `resources.max`."""
+    """Return the positions with the names below `resources`: `max` instead of `resources.max`."""
     return {path.removeprefix(_RESOURCES): position for path, position in positions.items()}
 
 

@@ -14,11 +14,11 @@ _LENGTH: Final = 64
 def checksum(text: str) -> str:
     """Return the SHA-256 of a configuration in upper-case hexadecimal digits.
 
-    A checksum that stands in the text takes no part, so that a configuration can carry its own: the marker
+    A checksum in the text itself is left out, so that a configuration can contain its own: the marker
     and up to 64 bytes after it are cut out, wherever the same bytes stand.
     """
     # A lone surrogate is in no file, but may come from a program: it is hashed rather than refused, because
-    # saying what is wrong with a text is the reader's business.
+    # the reader reports what is wrong with a text.
     content = text.encode("utf-8", errors="surrogatepass")
     parts = content.split(_MARKER)
     if len(parts) > 1:

@@ -1,8 +1,8 @@
 """The configuration as it is written: one strict model for each mapping of the YAML file.
 
-Pydantic walks the nodes, refuses unknown keys and collects every error with the way to it. The models
-read the nodes themselves, so that a field decides what a scalar means and each model keeps the places of
-its values. What a value may be beyond its kind is the business of the `validation_` modules.
+Pydantic walks the nodes, refuses unknown keys and collects every error with its path. The models read the
+nodes themselves, so that a field decides what a scalar means and each model keeps the positions of its
+values. What a value may be beyond its kind is checked in `rules`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(slots=True)
 class Reading:
-    """What one reading notes besides the models: warnings, and which keys each mapping may have."""
+    """What one reading collects besides the models: warnings, and which keys each mapping may have."""
 
     warnings: list[RuleFinding] = field(default_factory=list)
     known_keys: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ def _reading(info: ValidationInfo) -> Reading:
 
 
 def _refused(text: str) -> PydanticCustomError:
-    # The text goes in as a value: as a template, braces in it would be taken for names.
+    # The text is passed as a value: in a template, braces in it would be taken for names.
     return PydanticCustomError("refused", "{text}", {"text": text})
 
 
@@ -76,7 +76,7 @@ def _read(reader: Callable[[Node], _Value], value: object) -> _Value:
 def _noted(
     reader: Callable[[Node], tuple[_Value, str | None]], value: object, info: ValidationInfo
 ) -> _Value:
-    """Read a node by a reader that may also warn."""
+    """Read a node with a reader that may also warn."""
     read, warning = _read(reader, value)
     if warning and isinstance(value, ScalarNode):
         _reading(info).warnings.append(RuleFinding(value.position, warning))
@@ -162,28 +162,28 @@ class _Document(BaseModel):
     def _open(
         cls, value: object, read: ModelWrapValidatorHandler[_Document], info: ValidationInfo
     ) -> _Document:
-        """Read the mapping and keep the node for its places."""
+        """Read the mapping and keep the node for its positions."""
         if isinstance(value, dict):
-            # Pydantic wraps a model that refers to itself twice where another model refers to it: this is the
+            # Pydantic wraps a model that refers to itself twice if another model refers to it: this is the
             # inner call, with what the outer one made of the node.
             return read(value)
         entries = _entries(value)
         _reading(info).known_keys[id(value)] = tuple(cls.model_fields)
         document = read(entries)
         if isinstance(value, MappingNode | ScalarNode):
-            document._node = value  # noqa: SLF001 - the model made this document and nobody has it yet
+            document._node = value  # noqa: SLF001 - the model made this document, which has no other user yet
         return document
 
     @property
     def position(self) -> Position:
-        """Return where the mapping stands."""
+        """Return the position of the mapping."""
         return self._node.position if self._node else NOWHERE
 
     def positions(self, *, closed: tuple[str, ...] = ()) -> dict[str, Position]:
-        """Return the places of all values below, by their path from here, as far as no other model has them.
+        """Return the positions of all values below, by their path from here, except those of other models.
 
         Args:
-            closed: Keys whose values have models of their own: only where they begin is told.
+            closed: Keys whose values have models of their own: only the position of their start is returned.
         """
         found: dict[str, Position] = {}
         if isinstance(self._node, MappingNode):
@@ -192,7 +192,7 @@ class _Document(BaseModel):
 
 
 def _collect(node: Node, path: str, closed: tuple[str, ...], found: dict[str, Position]) -> None:
-    """Gather the places of a node's values by path."""
+    """Collect the positions of a node's values by path."""
     if isinstance(node, SequenceNode):
         steps = [(f"{path}[{index}]", item) for index, item in enumerate(node.items)]
     elif isinstance(node, MappingNode):

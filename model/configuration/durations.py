@@ -28,7 +28,7 @@ _UNITS: Final = {
     "h": _HOUR,
     "d": _DAY,
 }
-"""Both signs for micro, the sign of its own and the Greek letter, are in use."""
+"""Both characters for micro, the sign and the Greek letter, are in use."""
 
 _PART: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|µs|μs|ms|s|m|h|d)")
 _DIGITS_MAX: Final = 19

@@ -2,7 +2,7 @@
 
 It replaces the map before it as a whole. Nothing in it can make a request fail: what cannot be read has its
 default value, and a warning says so. Keys of other parts of the installation (`service.`, `kubernetes.`,
-`admissionController.`) are not looked at.
+`admissionController.`) are ignored.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _DEFAULTS: Final = ExtraConfig()
 
 
 class _Reader:
-    """Reads the settings of one map and keeps what there is to warn of."""
+    """Reads the settings of one map and collects warnings."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.warnings: list[str] = []
@@ -175,7 +175,7 @@ def _logger(key: str) -> str | None:
 
 
 def _level(text: str) -> LogLevel | None:
-    """Read the name of a level, or its number; numbers beyond the ends mean the ends."""
+    """Read the name of a level, or its number; a number beyond the range means the nearest level."""
     if not text:
         return LogLevel.INFO
     if text.upper() in LogLevel.__members__:

@@ -1,4 +1,4 @@
-"""What names may look like: those of queues, of users and groups in limits, and of placement rules."""
+"""The syntax of names: of queues, of users and groups in limits, and of placement rules."""
 
 from __future__ import annotations
 

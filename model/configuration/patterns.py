@@ -1,9 +1,9 @@
 r"""Regular expressions in placement filters: RE2 syntax, as configurations of the recorded core use it.
 
 Python's expressions have more: look-around, back-references, possessive repeats. These are refused here,
-because the recorded core refuses the configuration, and because they would let an expression mean something
-else elsewhere. What RE2 writes in its own way is translated. Two things of RE2 are not understood: Unicode
-classes (`\pL`) and flags in the middle of an expression.
+because the recorded core refuses the configuration, and because an expression would mean something else
+there. Syntax that only RE2 has is translated. Two parts of RE2 are not supported: Unicode classes (`\pL`) and
+flags in the middle of an expression.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLASSES: Final = {
 
 
 class PatternError(LicorneError):
-    """A text that is no regular expression we can use."""
+    """A text that is no supported regular expression."""
 
 
 def is_pattern(text: str) -> bool:
@@ -57,7 +57,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     """Compile an expression; search with it, it is not anchored.
 
     Raises:
-        PatternError: The text is no RE2 expression, or uses what is not understood here.
+        PatternError: The text is no RE2 expression, or uses what is not supported here.
     """
     if len(text) > _LENGTH_MAX:
         raise PatternError(f"the regular expression has more than {_LENGTH_MAX} characters")
@@ -68,7 +68,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
 
 
 class _Translation:
-    """One walk over an expression, from RE2's spelling to Python's."""
+    """One walk over an expression, from RE2's syntax to Python's."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -165,7 +165,7 @@ class _Translation:
                 )
             self._take(named[0], members)
         elif character in "[&|~":
-            # Python means to give these a meaning in classes one day and warns until then.
+            # Python reserves these in classes for a later meaning and warns until then.
             self._take(character, f"\\{character}")
         elif self._text.startswith("--", self._at):
             self._take("--", r"-\-")

@@ -1,4 +1,4 @@
-"""Where a value stands in the text of a configuration."""
+"""The position of a value in the text of a configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["NOWHERE", "Position"]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where something stands in the file; lines and columns count from 1, `path` is its YAML path."""
+    """A position in the file; lines and columns count from 1, `path` is the YAML path."""
 
     line: int
     column: int
@@ -21,4 +21,4 @@ class Position:
 
 
 NOWHERE: Final = Position(1, 1)
-"""The position of what was made by a program and stands in no file."""
+"""The position of what was made by a program and is in no file."""

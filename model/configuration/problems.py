@@ -17,7 +17,7 @@ _DOCUMENT: Final = "document"
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """What one rule has to say about one place of the configuration."""
+    """The finding of one rule about one place of the configuration."""
 
     position: Position
     text: str
@@ -35,7 +35,7 @@ class Problem:
 
     @classmethod
     def of(cls, finding: RuleFinding, source: str) -> Problem:
-        """Make the problem that a finding is in a source; what has no path of its own is the document."""
+        """Make the problem of a finding in a source; a finding without a path is about the document."""
         position = finding.position
         path = shortened(position.path or _DOCUMENT)
         return cls(source, position.line, position.column, path, shortened(finding.text))

@@ -1,7 +1,7 @@
 """Properties of queues: the text pairs in the configuration, what they mean, and what children inherit.
 
-A property that cannot be read has its default value: a queue never fails for its properties. Unknown ones
-are kept and inherited like the others, and mean nothing. Only queues in the configuration inherit from
+A property that cannot be read has its default value: no property makes a queue fail. Unknown ones
+are kept and inherited like the others, and have no effect. Only queues in the configuration inherit from
 their parents; dynamic queues have the properties of the template they are made from and no others.
 """
 
@@ -95,7 +95,7 @@ class QueueProperties:
 
 
 def _sort_policy(text: str) -> SortPolicy | None:
-    # `stateaware` was a policy of its own once; it is served in order of submission now.
+    # `stateaware` was a separate policy once; it means the order of submission now.
     return {
         "": SortPolicy.FIFO,
         "fifo": SortPolicy.FIFO,
@@ -188,9 +188,9 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
 def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a queue in the configuration: those of its parent under its own.
 
-    What belongs to the parent alone arrives at its default: the priority policy, the priority offset, and
-    the preemption policy unless that is `disabled`. Everything else is inherited as it is, unknown
-    properties too.
+    What belongs to the parent alone is inherited with its default value: the priority policy, the priority
+    offset, and the preemption policy unless that is `disabled`. Everything else is inherited as it is,
+    unknown properties too.
     """
     return {name: _inherited(name, text) for name, text in parent.items()} | dict(own)
 

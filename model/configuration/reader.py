@@ -1,4 +1,4 @@
-"""Reading a configuration: from text to the frozen configuration, or to everything that is wrong with it."""
+"""Reading a configuration: from a text to the frozen configuration, or to all problems of the text."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[s
 
 
 def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOURCE) -> tuple[Problem, ...]:
-    """Return why placement rules cannot be used: a registration passes over it, an update is refused."""
+    """Return why placement rules cannot be used: a registration ignores them, an update is refused."""
     findings = [finding for partition in config.partitions for finding in unusable_rules(partition)]
     return _problems(findings, source)
 
@@ -107,8 +107,8 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
     if node is None and errors:
         return ()
     document = read_document(node, errors, warnings)
-    # A value that could not be read counts as absent. What the rules say about that place then, for example
-    # that a name is missing, would only be a second way to say it.
+    # A value that could not be read counts as absent. A finding of the rules about that place, for example
+    # that a name is missing, would only repeat it.
     unreadable = {(finding.position.line, finding.position.column) for finding in errors}
     found = list(validate_documents(document.partitions))
     partitions = tuple(build_partition(partition, found) for partition in document.partitions)
@@ -124,7 +124,7 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
 
 
 def _resolver_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
-    """Warn of a resolver of users and groups that does not exist: the default takes its place."""
+    """Warn of a resolver of users and groups that does not exist: the default replaces it."""
     resolver = partition.user_group_resolver
     if resolver and resolver not in _RESOLVERS:
         position = partition.positions["usergroupresolver.type"]

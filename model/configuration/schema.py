@@ -1,10 +1,10 @@
-"""The configuration as the scheduler uses it: checked, normalised, frozen, each part with its place.
+"""The configuration as the scheduler uses it: checked, normalised, frozen, each part with its position.
 
-Three things differ from what stands in the file: partition names are filled in, every partition has exactly
-one top queue called `root` (inserted when missing, always a parent), and limits written at the partition
-are also those of its root queue. Everything else keeps the spelling of the file; names of queues are
-lowered when queues are made of them. Places in the file take no part in comparisons: two configurations
-are equal when they mean the same.
+Three things differ from the file: partition names are filled in, every partition has exactly one top queue
+called `root` (inserted when missing, always a parent), and limits written at the partition are also those of
+its root queue. Everything else keeps the spelling of the file; names of queues are converted to lower case
+when queues are made of them. Positions are no part of comparisons: two configurations are equal when they
+mean the same.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ChildTemplateConfig:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the template says nothing, and is as good as none."""
+        """Return whether the template has no settings."""
         maps = (self.properties, self.guaranteed, self.max)
         return self.max_applications == 0 and not any(
             name and text for texts in maps for name, text in texts.items()
@@ -124,7 +124,7 @@ class QueueConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterConfig:
-    """Whom a placement rule is for; type and entries are as written."""
+    """The users and groups that a placement rule applies to; type and entries are as written."""
 
     type: str = ""
     users: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class RuleConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionConfig:
-    """The switches of preemption; `None` means not said: preemption is on, quota preemption off."""
+    """The switches of preemption; `None` means not set: preemption is on, quota preemption off."""
 
     enabled: bool | None = None
     quota_preemption_enabled: bool | None = None
@@ -191,7 +191,7 @@ class PartitionConfig:
 class SchedulerConfig:
     """A whole configuration.
 
-    `text` is what was read and `checksum` its fingerprint; `warnings` are about what is probably not meant.
+    `text` is what was read and `checksum` its fingerprint; `warnings` are about probable mistakes.
     """
 
     partitions: tuple[PartitionConfig, ...] = ()

@@ -1,4 +1,4 @@
-"""What a misspelt word was probably meant to be."""
+"""The word that a misspelt one probably means."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def did_you_mean(word: str, known: Sequence[str], *, likeness: float = 0.6) -> s
     Args:
         word: What was written.
         known: What could have been meant.
-        likeness: How near a word must be, from 0 for any to 1 for the same but for capitals.
+        likeness: How similar a word must be, from 0 for any to 1 for the same but for capitals.
     """
     if len(word) > _LENGTH_MAX:
         return ""

@@ -1,7 +1,7 @@
 """Comparisons of resources off the hot path.
 
 Resources are only partly ordered: two of them may each have more of some type. Each function says which
-types it looks at and what it takes a missing type for.
+types it compares and what a missing type counts as.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Quantities and priorities: exact integers, their bounds, and the texts that quantities are written as.
 
 A quantity crosses the scheduler interface as a signed 64-bit integer, so what comes from outside is within
-that range. What is summed up inside is exact and may leave it; a document shows such a sum as the border of
-the range, by ``saturate``. Quantities carry no unit: milli-cores for ``vcore``, bytes for ``memory``, counts
-for everything else.
+that range. What is summed up inside is exact and may leave it; a document shows such a sum as the bound of
+the range, by ``saturate``. Quantities have no unit with them: milli-cores for ``vcore``, bytes for
+``memory``, counts for everything else.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _MILLIS_IN_ONE: Final = 1000
 _MILLI_SUFFIX: Final = "m"
 _TEXT_PATTERN: Final = re.compile(r"([0-9]+)[ \t\n\f\r]*([mkKMGTPE]i?)?")
 
-# The pattern lets a few suffixes through that this table does not know (``K``, ``ki``, ``mi``): they are
-# told apart from garbage by their own error, as in the recorded core.
+# The pattern accepts a few suffixes that this table does not have (``K``, ``ki``, ``mi``): they have an
+# error of their own, as in the recorded core.
 _MULTIPLIERS: Final = {
     "": 1,
     "k": 10**3,
@@ -57,7 +57,7 @@ _MULTIPLIERS: Final = {
 
 
 class QuantityError(LicorneError):
-    """A quantity, or the text of one, that no signed 64-bit integer can stand for."""
+    """A quantity, or the text of one, that is no signed 64-bit integer."""
 
 
 def saturate(exact: int) -> int:

@@ -1,16 +1,16 @@
 """Resources: how much of each type something has, wants or uses, and the arithmetic on the hot path.
 
-A resource is a sparse map from type name to quantity. Three things that look alike are kept apart
-because the rules of the scheduler tell them apart: no resource at all (``None``: nothing was said), a
-resource without types (``EMPTY``), and a resource with explicit zeros (that type was named).
+A resource is a sparse map from type name to quantity. Three similar things are different, because the rules
+of the scheduler distinguish them: no resource at all (``None``: nothing was said), a resource without types
+(``EMPTY``), and a resource with explicit zeros (that type was named).
 
 Resources never change once made, so any number of owners and threads may share one, and an operation
-whose other operand is missing gives back the very object it was given instead of a copy. The results
-here are built by ``_owned``, which takes the dict of the caller as it is (the busiest functions spell
-it out, to save its call); the public constructor checks what it is given.
+whose other operand is missing returns the object that it was given instead of a copy. The results
+here are built by ``_owned``, which takes the dict of the caller as it is (the busiest functions repeat
+its body, to save the call); the public constructor checks its arguments.
 
 What comes from outside fits 64 bits, see ``quantities``. Sums and differences are exact, whatever their
-size: one that stopped at the border of the range would be too small once something is taken off it.
+size: one that stopped at the bound of the range would be too small once something is subtracted.
 
 Rarer comparisons are in `comparisons`, combinations in `combinations`, and the ways to write a resource as
 text in `texts`.
@@ -101,7 +101,7 @@ class Resource:
         return self is other or self._quantities == other._quantities
 
     def __hash__(self) -> int:
-        # The hash is made when it is first asked for: most resources are never a key, and leaving the
+        # The hash is computed when it is first asked for: most resources are never a key, and leaving the
         # slot unset is cheaper than writing a marker into each new object.
         try:
             return self._hash
@@ -131,7 +131,7 @@ def _check_entry(name: str, quantity: int) -> None:
 
 
 def _owned(quantities: dict[str, int]) -> Resource:
-    """Make a resource of a fresh dict whose entries are known to be right; the dict changes hands."""
+    """Make a resource of a fresh dict whose entries are known to be right; the resource owns the dict."""
     resource = _new(Resource)
     resource._quantities = quantities
     return resource
@@ -177,7 +177,7 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     """Subtract what is contained in the left side; types of which nothing is left are dropped.
 
     Returns:
-        `None` if some type would fall below zero. A type with quantity zero on the right is not looked at.
+        `None` if some type would fall below zero. A type with quantity zero on the right is ignored.
     """
     rest = left._quantities.copy()
     for name, quantity in right._quantities.items():
@@ -193,7 +193,7 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
         else:
             return None
     if not rest:
-        return EMPTY  # Not an emptied dict for each of the many that use nothing any more.
+        return EMPTY  # One shared object, not an empty dict for each of the many that use nothing any more.
     resource = _new(Resource)
     resource._quantities = rest
     return resource
@@ -291,7 +291,7 @@ def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) ->
 
 
 def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undefined_unlimited: bool) -> bool:
-    """Return whether the limit covers what is wanted beside what is used, for the types that are wanted.
+    """Return whether the limit covers what is used and what is wanted, for the types that are wanted.
 
     A negative limit counts as zero. A type without a limit is unlimited, or there is none of it.
     """

@@ -1,8 +1,8 @@
-"""Shares: how large a part of a total a resource takes, and the orders of fairness built on it.
+"""Shares: the fraction of a total that a resource is, and the orders of fairness that follow from it.
 
-A share is a float per resource type. Shares only ever order things; no quantity is computed from one,
-so their rounding cannot leak into the accounts. Quantities are turned into floats before the division,
-as the recorded core does it: dividing the integers would round differently beyond 2**53.
+A share is a float per resource type. Shares are used for ordering alone; no quantity is computed from one,
+so that their rounding cannot get into the accounts. Quantities are converted to floats before the division,
+as in the recorded core: dividing the integers would round differently beyond 2**53.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An ask and its allocation: one unit of work, first waiting, then placed on a node.
+"""An ask and its allocation: one piece of work, first waiting, then placed on a node.
 
 Both are values: nothing changes them once they are made. What changes about them (reserved, released,
 preempted, swapped) is kept by the application that owns them, in `licorne.model.applications.application`.

@@ -31,7 +31,7 @@ def quantities_shown(quantities: Mapping[str, int] | Resource | None) -> Documen
     if quantities is None:
         return {}
     return {
-        # Hardly any sum leaves the range: the call is spared, since a snapshot has 100,000 of them.
+        # Few sums leave the range: the call is spared for the others, since a snapshot has 100,000 of them.
         name: quantity if INT64_MIN <= quantity <= INT64_MAX else saturate(quantity)
         for name, quantity in quantities.items()
     }

@@ -1,8 +1,8 @@
-"""What a resource manager tells the scheduler, and what the scheduler answers.
+"""The messages between a resource manager and the scheduler.
 
-Every message is a frozen value with one meaning. The doors in `licorne.proxy` read and write them as
-`si.v1`; the model knows nothing of the wire. Partition names are full names here (`[rm]default`), see
-`partition_name`.
+Every message is a frozen value with one meaning. `licorne.proxy.si` reads and writes them as `si.v1`; the
+model knows nothing of the wire. Partition names are full names here (`[rm]default`), see
+`full_partition_name`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def short_partition_name(full_name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A resource manager announces itself and its queue configuration."""
+    """The registration of a resource manager with its queue configuration."""
 
     rm_id: str
     version: str = ""
@@ -119,12 +119,12 @@ class ApplicationSubmission:
     placeholder_ask: Resource | None
     gang_scheduling_style: str
     looked_up: LookedUp = None
-    """What became of asking for the groups of the user, where the RM sent none."""
+    """The result of the look-up of the user's groups, if the RM sent none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationRemoval:
-    """The RM removes an application with all it has."""
+    """The removal of an application with all it has."""
 
     application_id: str
     partition: str
@@ -195,9 +195,9 @@ class AllocationSubmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionLimit:
-    """How long what comes of an ask of the older generation may run; not positive: for ever.
+    """How long the allocation of an ask of the older generation may run; not positive: without limit.
 
-    It comes beside the submission of the ask, so that asks without a limit do not carry one.
+    It is not part of the submission of the ask, so that asks without a limit have no field for it.
     """
 
     partition: str
@@ -222,7 +222,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """An application or node that the scheduler does not take, and why."""
+    """An application or node that the scheduler rejects, and why."""
 
     subject_id: str
     reason: str
@@ -230,7 +230,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class AllocationRejection:
-    """An ask or allocation that the scheduler does not take, and why."""
+    """An ask or allocation that the scheduler rejects, and why."""
 
     allocation_key: str
     application_id: str
@@ -279,7 +279,7 @@ class AllocationsReleased:
 
 @dataclass(frozen=True, slots=True)
 class AllocationsRejected:
-    """The asks and allocations of one request that the scheduler does not take."""
+    """The asks and allocations of one request that the scheduler rejects."""
 
     rejections: tuple[AllocationRejection, ...]
 

@@ -1,8 +1,8 @@
-"""The life of a queue and of a partition, as one table.
+"""The states of a queue and of a partition and their transitions, as one table.
 
-Both are Active from the start. One that is to go away is Draining: what it has goes on, nothing new comes
-in. A Draining one that is wanted after all becomes Active again. Nothing in the core stops one; the state
-Stopped is there for who operates it. An event that leads to the same state changes nothing.
+Both are Active from the start. One that is to be removed is Draining: what it has continues, nothing new is
+accepted. A Draining one that is configured again becomes Active again. The scheduler itself stops only a
+partition that ends; Stopped is a state for operators. An event that leads to the same state changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["OBJECT_TRANSITIONS", "ObjectEvent", "ObjectState", "next_object_stat
 
 
 class ObjectState(Enum):
-    """Where a queue or a partition is in its life; the values are what a client reads."""
+    """The states of a queue or a partition; the values are what a client reads."""
 
     ACTIVE = "Active"
     DRAINING = "Draining"

@@ -1,7 +1,7 @@
-"""A list in the order of its items' own places, for items that mostly leave at the front.
+"""A list in the order of its items' own places, for items that are mostly removed at the front.
 
-An item's place is its attribute `order`; no two items have the same. To take the first item away, or to add
-one behind the last, costs a step; elsewhere it moves the items behind, which is one call into C and, for the
+An item's place is its attribute `order`; no two items have the same. To remove the first item, or to add one
+after the last, costs a step; elsewhere it moves the items after it, which is one call into C and, for the
 some thousand applications of a queue or asks of an application, less than one call into Python.
 `sortedcontainers` does the same with a bound for millions of items, and takes five to ten times as long for
 these.
@@ -27,7 +27,7 @@ class _HasOrder(Protocol):
 
 Item = TypeVar("Item", bound=_HasOrder)
 _SLACK: Final = 64
-"""Items that may lie dead at the front before the list is cut."""
+"""How many removed items may stay at the front before the list is cut."""
 _order: Final = attrgetter("order")
 
 

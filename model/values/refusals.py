@@ -1,8 +1,8 @@
-"""Every "no" of the scheduler, as a value.
+"""Refusals of the scheduler, as values.
 
-A refusal names what was asked, what was available, and who stood in the way. The scheduling cycle makes
+A refusal names what was asked, what was available, and what stood in the way. The scheduling cycle makes
 one and stops. `licorne.model.explanation` answers "why does my application wait?": it walks over all queues,
-limits and nodes a second time, with the checks of the cycle. That it agrees with the refusals is guarded by
+limits and nodes a second time, with the checks of the cycle. That it agrees with the refusals is checked by
 `tests/proxy/transcripts/test_explanations_agree.py`.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["Refusal", "RefusalReason", "refused"]
 
 
 class RefusalReason(Enum):
-    """Why an ask or an application is passed over. The comment says what the scheduler does next."""
+    """Why an ask or an application is refused. The comment says what the scheduler does next."""
 
     USER_QUOTA = "Not enough user quota"  # the next shape of ask is tried; no preemption
     QUEUE_QUOTA = "Not enough queue quota"  # preemption is tried where allowed, then the next shape
@@ -35,7 +35,7 @@ class RefusalReason(Enum):
     QUEUE_KIND = (
         "The configuration has made the queue another kind"  # it is not visited until it is changed back
     )
-    QUEUE_STOPPED = "The queue is stopped"  # until somebody starts it
+    QUEUE_STOPPED = "The queue is stopped"  # until an operator starts it
     PARTITION_STOPPED = "The partition is stopped"  # nothing: it ends
     NO_CAPACITY = "No node brings any resources"  # until a node comes
     CONGESTED = "The resource manager is far behind with its callbacks"  # until half of them are delivered
@@ -44,7 +44,7 @@ class RefusalReason(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One "no".
+    """One refusal.
 
     `subject` is the queue path, user or node that stands in the way; `asked` and `available` are what was
     compared, where the reason is about resources. `until_ns` is when time alone may change the answer.
@@ -68,7 +68,7 @@ def refused(
     detail: str = "",
     until_ns: int | None = None,
 ) -> Refusal:
-    """Return why an ask, and every one of its shape, is passed over."""
+    """Return the refusal of an ask, and of every one of its shape."""
     return Refusal(
         reason=reason,
         subject=subject,

@@ -18,10 +18,10 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class LookUpFailure:
-    """The groups of a user could not be found; the application is refused with the reason."""
+    """A failed look-up of groups; the application is refused with the reason."""
 
     reason: str
 
 
 LookedUp: TypeAlias = tuple[str, ...] | LookUpFailure | None
-"""Groups with the primary one first, or why there are none; `None`: nobody was asked."""
+"""Groups with the primary one first, or why there are none; `None`: there was no look-up."""

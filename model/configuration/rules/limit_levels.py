@@ -1,7 +1,7 @@
 """Rules about limits on different levels: a queue cannot allow a user more than a queue above does.
 
-The limit of a name is held against the nearest limit of the same name above, or else against that of
-the wildcard above. Limits of the same queue are not held against each other.
+The limit of a name is compared with the nearest limit of the same name above, or else with that of
+the wildcard above. Limits of the same queue are not compared with each other.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def limit_applications_fit_levels_above(
     """Refuse more applications than a queue above allows to the same user or group, or any number of them.
 
     Returns:
-        What is allowed below this queue: its own limits take the place of those above.
+        What is allowed below this queue: its own limits replace those above.
     """
     allowed = dict(above)
     for limit in queue.limits:

@@ -36,7 +36,7 @@ def _names(limit: LimitConfig, key: str) -> list[tuple[str, Position]]:
 
 
 def limits_name_someone(queue: QueueConfig) -> Iterator[RuleFinding]:
-    """Refuse a limit for nobody."""
+    """Refuse a limit without users and groups."""
     for limit in queue.limits:
         if not limit.users and not limit.groups:
             yield RuleFinding(

@@ -62,7 +62,7 @@ def filter_types_are_known(rule: RuleConfig) -> Iterator[RuleFinding]:
 def filter_entries_are_readable(rule: RuleConfig) -> Iterator[RuleFinding]:
     """Refuse a single entry that is neither a name nor a regular expression.
 
-    Entries of longer lists are names, and those that cannot be are passed over.
+    Entries of longer lists are names, and invalid ones are ignored.
     """
     for link in chain(rule):
         yield from _single_entry("user", link.filter.users, is_user_name, link.positions)
@@ -88,9 +88,9 @@ def _single_entry(
 def fixed_queues_exist(number: int, rule: RuleConfig, root: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a rule whose fixed part leads where no application can go.
 
-    The fixed part is what the outermost rules of the chain say, as far as they are fixed; it is looked up in
-    the configured queues by their exact spelling. Like the recorded core this takes a queue for a parent only
-    where `parent: true` is written.
+    The fixed part is the path of the outermost rules of the chain, as far as they are fixed; it is looked up
+    in the configured queues by their exact spelling. Like the recorded core this takes a queue for a parent
+    only where `parent: true` is written.
 
     Args:
         number: The place of the rule among the rules of the partition, from 0.

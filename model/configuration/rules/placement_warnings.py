@@ -1,9 +1,9 @@
-"""Warnings about placement rules, and rules that no placement can be made of.
+"""Warnings about placement rules, and rules that cannot be used for placement.
 
-The check of the recorded core knows only what names may look like. When a partition is made, a list with
-one unusable rule is thrown away as a whole, the partition is made, and nothing can be placed in it; when a
-configuration is updated, such a list makes the update fail. So these are warnings, and `unusable_rules`
-tells them apart for those who update.
+The recorded core checks only the syntax of names. When a partition is made, a list with one unusable rule is
+ignored as a whole, the partition is made, and nothing can be placed in it; when a configuration is updated,
+such a list makes the update fail. So these are warnings, and `unusable_rules` finds those that make an update
+fail.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rule_effects(partition: PartitionConfig) -> Iterator[RuleFinding]:
 
 
 def _unusable(rule: RuleConfig) -> Iterator[RuleFinding]:
-    """Yield why no placement can be made of one rule."""
+    """Yield why one rule cannot be used."""
     name = rule.name.lower()
     position = rule.positions.get("name", rule.position)
     if name == _RECOVERY:

@@ -1,4 +1,4 @@
-"""Warnings about queues: settings that are allowed and have no effect, or another than they seem to have."""
+"""Warnings about queues: settings that are allowed and have no effect, or not the one they seem to have."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def template_is_used(queue: QueueConfig) -> Iterator[RuleFinding]:
 def properties_are_readable(
     properties: Mapping[str, str], positions: Mapping[str, Position], fallback: Position
 ) -> Iterator[RuleFinding]:
-    """Warn of properties that nobody knows, and of values that are not used."""
+    """Warn of unknown properties, and of values that are not used."""
     for name, text in properties.items():
         position = positions.get(f"properties.{name}", fallback)
         if name not in PROPERTIES:

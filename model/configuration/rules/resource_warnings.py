@@ -1,4 +1,4 @@
-"""Warnings about resource types: a misspelled one limits nothing, since nothing and nobody has it."""
+"""Warnings about resource types: a misspelled one limits nothing, since no node and no ask has it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LIKENESS_MIN: Final = 0.75
 def type_effects(
     partitions: Collection[PartitionConfig], node_types: Collection[str] | None = None
 ) -> Iterator[RuleFinding]:
-    """Warn of types that stand in one place only, and are not known but like one that is.
+    """Warn of unknown types that occur once only and are similar to a known one.
 
     Args:
         partitions: All partitions of a file.
-        node_types: What the nodes have, if that is known: then also types that are like no other are told.
+        node_types: The types of the nodes, if known: then a type similar to no other is reported as well.
     """
     places: defaultdict[str, set[Position]] = defaultdict(set)
     for partition in partitions:
@@ -56,7 +56,7 @@ def _hint(name: str, known: Collection[str]) -> str:
 
 
 def _types_of(partition: PartitionConfig) -> Iterator[tuple[str, Position]]:
-    """Yield all resource types of a partition with their places; what was made by no file has none."""
+    """Yield all resource types of a partition with their positions; what is in no file has none."""
     weights = partition.node_sort_policy.resource_weights
     yield from _placed("nodesortpolicy.resourceweights", weights, partition.positions)
     for limit in partition.limits:

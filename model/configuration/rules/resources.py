@@ -1,6 +1,6 @@
-"""Rules about guaranteed and maximum resources: what a queue has must be there for its children to share.
+"""Rules about guaranteed and maximum resources: those of children must fit into those of their queue.
 
-Only types that the limiting side names are compared. A maximum also limits queues further down, over
+Only types that the limiting side names are compared. A maximum also limits queues further down, across
 levels that have none; a guarantee is covered by the nearest queue above that has one.
 """
 

@@ -1,4 +1,4 @@
-"""Rules about the outline of a configuration: partitions, and the root queue in each."""
+"""Rules about the structure of a configuration: partitions, and the root queue in each."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def queues_are_listed(partition: PartitionDocument) -> Iterator[RuleFinding]:
 def root_is_spelled_root(partition: PartitionDocument) -> Iterator[RuleFinding]:
     """Refuse a top queue called `Root` or `ROOT`.
 
-    The recorded core's check lets it pass, and the partition cannot be made.
+    The recorded core's check accepts it, and then the partition cannot be made.
     """
     for queue in partition.queues or ():
         if has_root(partition) and queue.name != ROOT:

@@ -1,11 +1,11 @@
-"""From the text to nodes: YAML syntax, keys that stand twice, anchors, merges, and the place of everything.
+"""From the text to nodes: YAML syntax, duplicate keys, anchors, merges, and the position of everything.
 
 PyYAML supplies the events, from libyaml when it was built with it, as all its wheels are; the recorded core
-reads with a descendant of libyaml too. PyYAML's own parser, which takes its place elsewhere, differs in
-corners only: it refuses tabs as blanks and a question mark in plain text within brackets.
+uses a descendant of libyaml too. PyYAML's own parser, which replaces it elsewhere, differs in rare cases
+only: it refuses tabs as blanks and a question mark in plain text within brackets.
 
-The nodes are put together here, without recursion, because PyYAML's own composer follows YAML 1.1, lets
-keys stand twice and overflows the stack where lists nest deeply.
+The nodes are composed here, without recursion, because PyYAML's own composer follows YAML 1.1, accepts
+duplicate keys and overflows the stack where lists nest deeply.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def compose(text: str, findings: list[RuleFinding], *, parser: _Parser = _PARSER
     """Compose the first document of a text.
 
     Args:
-        text: The YAML text; documents after the first are not looked at.
+        text: The YAML text; documents after the first are ignored.
         findings: What is wrong with the text is appended here.
         parser: The PyYAML class that supplies the events.
 
     Returns:
-        The top node, or `None` for a text without a document or one that is broken beyond reading.
+        The top node, or `None` for a text without a document or one that cannot be read.
     """
     composer = _Composer(findings)
     try:
@@ -179,7 +179,7 @@ class _OpenMapping:
 
 
 class _Composer:
-    """Puts nodes together from events; what is half done lies on a stack."""
+    """Composes nodes from events; unfinished ones are on a stack."""
 
     def __init__(self, findings: list[RuleFinding]) -> None:
         self.top: Node | None = None

@@ -1,4 +1,4 @@
-"""The nodes of a YAML document, each with its place: what the text says before anyone asks what it means."""
+"""The nodes of a YAML document, each with its position: the syntax of the text before its meaning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ScalarTag(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScalarNode:
-    """A single value; `text` is what stands in the file without its quotes, `plain` says it had none."""
+    """A single value; `text` is what is in the file without its quotes, `plain` says it had none."""
 
     text: str
     tag: ScalarTag
@@ -38,7 +38,7 @@ class ScalarNode:
     height: ClassVar[int] = 0
 
     def emptied(self) -> ScalarNode:
-        """Return the null that takes the place of a value that cannot be used."""
+        """Return the null that replaces a value that cannot be used."""
         return replace(self, text="", tag=ScalarTag.NULL)
 
 
@@ -52,13 +52,13 @@ class SequenceNode:
     height: int
 
     def emptied(self) -> ScalarNode:
-        """Return the null that takes the place of a list that cannot be used."""
+        """Return the null that replaces a list that cannot be used."""
         return ScalarNode("", ScalarTag.NULL, self.position)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key's place and its value."""
+    """A key's position and its value."""
 
     key_position: Position
     value: Node
@@ -66,7 +66,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class MappingNode:
-    """A mapping in the order of the file, what was merged last; each key is there once."""
+    """A mapping in the order of the file, merged entries last; each key occurs once."""
 
     entries: Mapping[str, Entry]
     position: Position
@@ -74,7 +74,7 @@ class MappingNode:
     height: int
 
     def emptied(self) -> ScalarNode:
-        """Return the null that takes the place of a mapping that cannot be used."""
+        """Return the null that replaces a mapping that cannot be used."""
         return ScalarNode("", ScalarTag.NULL, self.position)
 
 

@@ -1,8 +1,8 @@
-"""What scalars mean: the core schema of YAML 1.2, and the values that fields of the configuration take.
+"""The meaning of scalars: the core schema of YAML 1.2, and the values that configuration fields accept.
 
-A plain `on`, `no` or `10:30` is text, as YAML 1.2 has it, and a field that wants text takes any scalar as
-it is written. Where a flag or a number is wanted, a few plain spellings of YAML 1.1 that the recorded core
-takes there are understood too, each with a warning: configurations that work elsewhere go on working.
+A plain `on`, `no` or `10:30` is text, as in YAML 1.2, and a text field accepts any scalar as it is written. A
+flag or a number may also have a few plain spellings of YAML 1.1 that the recorded core accepts there, each
+with a warning: configurations that work there work here.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-9]+")
 _BASES: Final = {"0b": 2, "0o": 8, "0x": 16}
 
 _LENGTH_MAX: Final = 100
-"""No number in range needs more characters, and so many are converted without a thought."""
+"""No number in range needs more characters, and converting so many is cheap."""
 
 
 class ScalarError(ValueError):
-    """A value that a field cannot take; the text says what was wanted and what stands there."""
+    """A value that a field does not accept; the text says what was expected and what was found."""
 
 
 def plain_tag(text: str) -> ScalarTag:
-    """Tell what a scalar without quotes and tag is."""
+    """Return the tag of a scalar without quotes and explicit tag."""
     if text in _NULLS:
         return ScalarTag.NULL
     if text in _TRUE or text in _FALSE:
@@ -61,7 +61,7 @@ def plain_tag(text: str) -> ScalarTag:
 
 
 def kind_of(node: Node) -> str:
-    """Describe a node for a message: `the text 'maybe'`, `a list`."""
+    """Return the description of a node for a message: `the text 'maybe'`, `a list`."""
     if not isinstance(node, ScalarNode):
         return "a mapping" if isinstance(node, MappingNode) else "a list"
     if node.tag is ScalarTag.NULL:
@@ -107,7 +107,7 @@ def read_count(node: Node) -> tuple[int, str | None]:
     """Read a whole number from 0 to 2^64-1; null is 0.
 
     Returns:
-        The number, and a warning where a fraction is dropped or others would read another number.
+        The number, and a warning where a fraction is dropped or other readers would read another number.
 
     Raises:
         ScalarError: The node is no such number.
@@ -160,12 +160,12 @@ def _whole(node: ScalarNode) -> tuple[int | None, str | None]:
 
 
 def _is_integer(node: ScalarNode) -> bool:
-    """Return whether a scalar is an integer and looks like one; an explicit tag may claim it of any text."""
+    """Return whether a scalar is an integer and is written as one; an explicit tag may be on any text."""
     return node.tag is ScalarTag.INTEGER and _INTEGER.fullmatch(node.text) is not None
 
 
 def _integer(text: str) -> int | None:
-    """Convert what looks like an integer; `None` when it is far out of range or has no digits."""
+    """Convert a text in the form of an integer; `None` when it is far out of range or has no digits."""
     digits = text.lstrip("+-")
     base = _BASES.get(digits[:2], 10)
     digits = (digits if base == 10 else digits[2:]).lstrip("0") or "0"

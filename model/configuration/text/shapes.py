@@ -1,4 +1,4 @@
-"""From nodes to documents, whatever is wrong with them: errors are noted, the rest is read all the same."""
+"""From nodes to documents, whatever errors they have: errors are noted, everything else is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOTHING: Final = ScalarNode("", ScalarTag.NULL, NOWHERE)
 def read_document(
     node: Node | None, errors: list[RuleFinding], warnings: list[RuleFinding]
 ) -> SchedulerDocument:
-    """Read the document that stands in a file.
+    """Read the document of a file.
 
     A value of the wrong kind is noted in `errors` and read as null, an unknown key is noted and left out. So
     the rules about values can be applied to everything else.
@@ -52,7 +52,7 @@ def read_document(
 
 
 def _finding(top: Node, detail: ErrorDetails, reading: Reading) -> RuleFinding:
-    """Find the place of an error and put it in words."""
+    """Return the finding about an error, with its position."""
     way = detail["loc"]
     if detail["type"] != _UNKNOWN_KEY:
         return RuleFinding(_follow(top, way).position, detail["msg"])
@@ -64,7 +64,7 @@ def _finding(top: Node, detail: ErrorDetails, reading: Reading) -> RuleFinding:
 
 
 def _follow(node: Node, way: Sequence[int | str]) -> Node:
-    """Return the node that a way of keys and indices leads to."""
+    """Return the node at a path of keys and indices."""
     for step in way:
         if isinstance(node, SequenceNode):
             node = node.items[int(step)]
@@ -74,7 +74,7 @@ def _follow(node: Node, way: Sequence[int | str]) -> Node:
 
 
 def _without(node: Node, ways: Sequence[tuple[Sequence[int | str], bool]]) -> Node:
-    """Return a node in which the ends of the ways are null, or gone when they are unknown keys."""
+    """Return a node in which the values at the paths are null, or removed when their keys are unknown."""
     if any(not way and not gone for way, gone in ways):
         return node.emptied()
     by_step: dict[int | str, list[tuple[Sequence[int | str], bool]]] = {}
