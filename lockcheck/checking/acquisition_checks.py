@@ -1,4 +1,4 @@
-"""The judgement of a new nesting: contracts, the declared order, then the learned graph."""
+"""The check of a new edge: contracts, the declared order, then the learned graph."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = ["check_acquisition", "edge_of_dependency", "edges_of_cycle"]
 
 
 def check_acquisition(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
-    """Judge an acquisition that is new; `held` is what its unit holds, innermost first.
+    """Check an acquisition that is new; `held` is what its execution holds, innermost first.
 
     Returns:
-        Whether nothing is wrong, so that the nesting need not be judged again.
+        Whether nothing is wrong, so that the edge need not be checked again.
 
     Raises:
         LockCheckError, LockOrderWarning: that is the policy for what was found.
@@ -56,7 +56,7 @@ def _parents(node: TrieNode) -> Sequence[TrieNode]:
 
 
 def _keeps_order(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
-    """Hold an acquisition against the declared order; who only tries, or takes a fresh lock, may."""
+    """Compare an acquisition with the declared order; to only try, or to take a fresh lock, is allowed."""
     wanted = node.acquisition
     order = watch.policy.order
     if order is None or wanted is None or wanted.attempt == "try" or wanted.lock.fresh_for is not None:
@@ -78,7 +78,7 @@ def _keeps_order(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool
 
 
 def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
-    """Write the nesting down, and report the path that it closes, if it does."""
+    """Write the edge down, and report the cycle that it closes, if there is one."""
     wanted = node.acquisition
     if wanted is None or not (held or (wanted.lock.policy == "writer" and wanted.mode == "W")):
         return
@@ -112,7 +112,7 @@ def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
 
 
 def _cycle_finding(cycle: Cycle) -> Finding:
-    """Put a closed path into words."""
+    """Return the finding of a cycle."""
     reasons = cycle.reasons()
     steps: list[str] = []
     names: list[str] = []
@@ -126,7 +126,7 @@ def _cycle_finding(cycle: Cycle) -> Finding:
     return Finding(
         Rung.R1 if reasons else Rung.R2,
         Kind.CYCLE,
-        f"a closed path of {len(steps)} steps: " + ", then ".join(steps),
+        f"a cycle of {len(steps)} steps: " + ", then ".join(steps),
         edges_of_cycle(cycle.path),
         reasons or _NOTHING_GUARDS,
         fingerprint=fingerprint_of_cycle("cycle", names),
@@ -136,13 +136,13 @@ def _cycle_finding(cycle: Cycle) -> Finding:
 
 _NOTHING_GUARDS = (
     "no lock is held by two of them in modes that exclude each other",
-    "they are different units, and none must have ended before another one begins",
+    "they are different executions, and none must have ended before another one begins",
     "every lock was known to others, and everybody waits without a limit",
 )
 
 
 def edges_of_cycle(path: Sequence[Dependency]) -> tuple[Edge, ...]:
-    """Return the edges of a closed path: what each unit holds of what the one before wants."""
+    """Return the edges of a cycle: the lock that each execution holds and the one before wants."""
     return tuple(edge_of_dependency(one, shared_lock) for one, shared_lock in _with_shared_locks(path))
 
 
@@ -165,7 +165,7 @@ def edge_of_dependency(one: Dependency, shared_lock: HeldLock | None) -> Edge:
 
 
 def _report_classes(watch: Watch, edge: ClassEdge) -> None:
-    """Report a path that closes over classes but over no instances."""
+    """Report a cycle of classes that is no cycle of instances."""
     if edge.held == edge.wanted:
         if (order := watch.policy.order) is not None and order.rule_of(edge.held).nests:
             return
@@ -183,7 +183,7 @@ def _report_classes(watch: Watch, edge: ClassEdge) -> None:
         for one, example in zip(path, examples, strict=True)
     )
     names = [str(one) for one in path]
-    text = "a closed path over classes: " + ", then ".join(names)
+    text = "a cycle over classes: " + ", then ".join(names)
     watch.report(
         Finding(
             Rung.R1,

@@ -1,4 +1,4 @@
-"""What happens at a finding: an error, a warning, a line in the log, or nothing but the note of it."""
+"""The actions at a finding: an error, a warning, a line in the log, or only a note of it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def act_on(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | N
     """Do what the policy of a finding's rung says; return what has to be raised, if anything.
 
     Args:
-        policy: says what happens, by rung.
-        graph: says how many places make each nesting, for the suggestion which one to reverse.
+        policy: names the action for each rung.
+        graph: counts the places that make each edge, for the suggestion which one to reverse.
         finding: what was found.
     """
     _announce(policy, graph, finding)
@@ -54,10 +54,10 @@ def act_on(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | N
 
 
 def act_on_elsewhere(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
-    """Do the same for what another thread does, where nothing can be raised: it is warned of instead.
+    """Do the same for another thread, where nothing can be raised: there is a warning instead.
 
     Returns:
-        What is to be raised when the session ends, where the warning is an error.
+        The error to be raised when the session ends, if warnings are errors.
     """
     if policy.on[finding.rung] not in {"raise", "warn"}:
         return act_on(policy, graph, finding)
@@ -81,7 +81,7 @@ def _error_of(finding: Finding, graph: Graph) -> LockCheckError:
 
 
 def edge_of(node: TrieNode, holder: TrieNode | None, stack: RawStack) -> Edge:
-    """Return the edge between what a unit wants at a node and one that is held."""
+    """Return the edge between what an execution wants at a node and one that is held."""
     return Edge(
         execution=node.execution.name,
         held=str(holder.acquisition) if holder is not None and holder.acquisition is not None else None,
@@ -102,9 +102,9 @@ def _warn(finding: Finding) -> None:
 
 
 def _announce(policy: Policy, graph: Graph, finding: Finding) -> None:
-    """Tell the auditors of a finding; end the process at once, as `DEADLOCK_EXIT` asks, where it fails.
+    """Pass a finding to the audit hooks; end the process at once if it fails and `DEADLOCK_EXIT` is set.
 
-    Threads that are stuck cannot be waited for.
+    It does not wait for threads: they may be stuck.
     """
     sys.audit("lockcheck.finding", finding.rung.name, finding.kind.value, finding.text)
     if policy.exits and finding.rung in policy.fail_on:

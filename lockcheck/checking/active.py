@@ -1,4 +1,4 @@
-"""The watch of the active session, for whoever checks; nothing else is loaded where nothing is checked."""
+"""The watch of the active session, for all checks; where nothing is checked, nothing else is loaded."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ __all__ = ["current"]
 
 
 def current() -> Watch | None:
-    """Return the watch of the active session; none where no session is open."""
+    """Return the watch of the active session, or `None` if no session is open."""
     return runtime.watch  # type: ignore[return-value] # only a session puts something there: its watch

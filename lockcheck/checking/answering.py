@@ -1,8 +1,9 @@
-"""What answers asks, one at a time, such as an actor: it is asked as a lock is taken, and held while it runs.
+"""Answerers, such as actors, which answer one ask at a time: an ask counts as an acquisition of a lock.
 
-So asks and locks are one learned graph and one declared order. Who asks wants the answerer while it holds
-what it holds. What answers holds it: on the asking thread below all that this one holds, on a worker as a
-unit of its own, since the messages of one actor come one after the other. Who tells wants nothing.
+So asks and locks are in one learned graph and one declared order. An execution that asks wants the answerer
+while it holds its locks. The thread that runs the answerer holds it: the asking thread below all that it
+holds already; a worker in an execution of its own, since the messages of one actor come one after the other.
+A message without an answer wants nothing.
 """
 
 from __future__ import annotations
@@ -37,16 +38,17 @@ RANK_CLAUSE = "a blocking ask goes from a lower rank to a higher one"
 class Answerer:
     """Something that answers asks, one at a time.
 
-    As for locks, the way of what is nothing new is short: it makes nothing, and looks at no frame but where
-    the level learns places.
+    As for locks, there is a fast path for what is nothing new: it creates no object, and inspects a frame
+    only where the level learns places.
 
     Args:
         name: its class, as a declared order names it.
-        runtimes: the files of what asks and answers for the program, which are no places of it.
+        runtimes: the files of the runtime that asks and answers; they do not count as places in the program.
         key: which of its class it is.
-        rank: where it stands in the order of asks, the top lowest; none is unchecked.
-        serves: tells whether the calling thread only serves such as this: then this runs there as a unit of
-            its own where nothing is held.
+        rank: its place in the order of asks; an ask goes from a lower rank to a higher one. `None` is
+            unchecked.
+        serves: returns whether the calling thread only runs answerers: then this one is an execution of its
+            own there, if nothing is held.
     """
 
     def __init__(
@@ -69,18 +71,18 @@ class Answerer:
         next_segment(local.execution)
         self._execution: Execution | None = None
         self._at: TrieNode | None = None
-        """Where it is held by who runs it."""
+        """The node at which the execution that runs it holds it."""
         self._before: Execution | None = None
-        """What ran on the thread, and will again, where this runs as a unit of its own."""
+        """The execution that this one replaces on the thread until `leave`, if this is one of its own."""
 
     def __del__(self) -> None:
         self.identity.alive = False
 
     def asked(self, *, limited: bool = False) -> None:
-        """Judge an ask that the calling unit is about to wait for; called by a function of the runtimes.
+        """Check an ask that the calling execution is about to wait for; called by a function of the runtimes.
 
         Args:
-            limited: whether the unit waits for a limited time.
+            limited: whether the execution waits for a limited time.
 
         Raises:
             LockOrderError, DeadlockPossibleError: that is the policy for what was found; nothing was asked.
@@ -95,7 +97,7 @@ class Answerer:
             frame = caller_outside(self._runtimes, 2)
         else:
             if after.code is None:
-                return  # it was judged before
+                return  # it was checked before
             frame = caller_outside(self._runtimes, 2)
             if after.code is frame.f_code and after.instruction == frame.f_lasti:
                 return  # likewise, from here
@@ -116,7 +118,7 @@ class Answerer:
         self._at = after.execution.node = after
 
     def leave(self) -> None:
-        """Let go of it; in line where it is in turn."""
+        """Release it; the common case, that it was taken last, is in line."""
         after = self._at
         if after is None:
             return
@@ -144,7 +146,7 @@ class Answerer:
     def _goes_down(
         self, watch: Watch, execution: Execution, acquisition: Acquisition, frame: FrameType
     ) -> bool:
-        """Hold an ask against the ranks, where the declared order says nothing of both."""
+        """Check an ask against the ranks, unless the declared order has both classes."""
         rank = self.identity.rank
         asking = next(
             (
@@ -173,21 +175,21 @@ class Answerer:
         return False
 
     def _own_execution(self) -> Execution:
-        """Return the unit that answers on threads which have nothing else to do."""
+        """Return the execution that answers on threads that do nothing else."""
         if self._execution is None or self._execution.node.owner is not runtime.watch:
             # Known only while it runs: there may be many, and nearly all of them hold nothing.
             self._execution = runtime.new_execution(str(self.identity), self._made_after, known=False)
         return self._execution
 
     def _place(self, execution: Execution) -> TrieNode:
-        """Return where it is held, if that is not known yet, or by a unit of its own."""
+        """Return the node at which it is held where none is known yet, maybe in an execution of its own."""
         if execution.node.acquisition is None and self._serves():
             self._before, execution = execution, self._own_execution()
             go_on_as(execution)
         after = execution.node.next.get(self._endless)
         if after is None and execution.node.acquisition is None:
             after = take_slow_path_at(execution, self._endless, caller_outside(self._runtimes, 2))
-        if after is None:  # it was asked against a rule, which is told, and not remembered
+        if after is None:  # the ask breaks a rule, which was reported; so it is not remembered
             after = TrieNode(execution, execution.node, self._endless, execution.node.owner)
             after.stack = capture(caller_outside(self._runtimes, 2))
         return after
@@ -205,8 +207,8 @@ class _AnswerWait:
         self._what = what
         self._thread = thread
 
-    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - whoever waits
-        """Return the unit that the answer depends on now."""
+    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - the same for all that wait
+        """Return the execution that the answer depends on now."""
         return [runtime.executions_on([self._thread()])]
 
     def describe(self) -> str:
@@ -225,12 +227,12 @@ def await_answer(
     """Wait for an answer until an attempt succeeds, and look for deadlocks meanwhile.
 
     Args:
-        what: who is to answer.
-        thread: tells the number of the thread that the answer depends on now, if there is one.
-        attempt: waits for so many seconds, and tells whether that was enough.
-        frame: where the program asks; where it called lockcheck if that is left out.
-        closes: whether to look before the first attempt too, and to raise here if this wait would close a
-            circle.
+        what: the answerer, for messages.
+        thread: returns the number of the thread that the answer depends on now, if there is one.
+        attempt: waits for so many seconds, and returns whether that was enough.
+        frame: where the program asks; by default where it called lockcheck.
+        closes: whether to check before the first attempt too, and to raise here if this wait would complete a
+            deadlock.
 
     Raises:
         DeadlockError: there is a deadlock, and this wait was chosen to break it.

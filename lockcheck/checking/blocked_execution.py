@@ -1,4 +1,4 @@
-"""What a unit holds and wants where it is stuck."""
+"""Blocked executions: what each holds and wants where it is stuck."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["BlockedExecution", "blocked_execution"]
 @final
 @dataclass(frozen=True, slots=True)
 class BlockedExecution:
-    """What a unit holds and waits for where it is stuck."""
+    """An execution that is stuck, with what it holds and waits for."""
 
     execution: str
     held: tuple[HeldLock, ...]
     """Outermost first."""
     wanted: Acquisition | None
-    """Nothing where it waits for the end of a thread."""
+    """`None` if it waits for the end of a thread."""
     wait_text: str
     """What it waits for, in words."""
     stack: RawStack
     times: int | None
-    """How often it had come there, where that was counted."""
+    """How often it had come there, if that was counted."""
 
 
 def blocked_execution(
     execution: Execution, wanted: Acquisition | None, times: int | None = None
 ) -> BlockedExecution:
-    """Return what a unit holds and waits for now."""
+    """Return what an execution holds and waits for now."""
     held = [
         HeldLock(node.acquisition, node.stack, fresh=False)
         for node in held_nodes(execution.node)

@@ -1,4 +1,4 @@
-"""Blocking while a lock is held, and code that wants no lock held at all."""
+"""Blocking calls while a lock is held, and code that must run without locks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["asks", "blocking", "blocks", "no_locks"]
 
 @contextmanager
 def blocking(kind: str, detail: str = "") -> Iterator[None]:
-    """Mark what may block, such as an ask: while it runs, no lock is held that does not allow it.
+    """Mark a body that may block, such as an ask: every lock that is held then must allow it.
 
     Args:
-        kind: what it is: `ask`, `callback`, `file`, ...; a session allows kinds by class of lock.
-        detail: what exactly, for the report.
+        kind: `ask`, `callback`, `file`, ...; a session allows kinds by class of lock.
+        detail: what exactly is called, for the report.
     """
     blocks(kind, detail)
     yield
@@ -34,19 +34,19 @@ def blocking(kind: str, detail: str = "") -> Iterator[None]:
 
 @contextmanager
 def no_locks(what: str) -> Iterator[None]:
-    """Mark code that must not run while any lock is held, whatever the session allows."""
+    """Mark a body that must not run while any lock is held, whatever the session allows."""
     _check(what, "", Kind.CONTRACT, except_for=None)
     yield
 
 
 def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = None) -> None:
-    """Say that something may block now; `except_for` is a lock that is let go of meanwhile."""
+    """Check a call that may block now; `except_for` is a lock that is released meanwhile."""
     if local.execution.node.acquisition is not None:
         _check(kind, detail, Kind.BLOCKING, except_for=except_for)
 
 
 def asks(answers: LockIdentity, frame: FrameType) -> bool:
-    """Say that something is asked here; under a lock it may block, unless the declared order knows both.
+    """Check an ask; under a lock it counts as a blocking call, unless the declared order has both classes.
 
     Returns:
         Whether nothing is wrong with that.
@@ -65,7 +65,7 @@ def asks(answers: LockIdentity, frame: FrameType) -> bool:
 def _check(
     what: str, detail: str, kind: Kind, *, except_for: LockIdentity | None, frame: FrameType | None = None
 ) -> bool:
-    """Report what may not be done under a lock that is held; tell whether nothing was found."""
+    """Report a call that a held lock does not allow; return whether there was nothing to report."""
     execution = local.execution
     watch = current()
     if watch is None or execution.inside or execution.node.acquisition is None:
@@ -97,7 +97,7 @@ def _check_held(
         subject = f"{what} {detail}".strip()
         if kind is Kind.BLOCKING:
             text = f"{subject} may block while {acquisition} is held"
-            why = ("let go of the lock first, or allow it for the class of the lock in the session",)
+            why = ("release the lock first, or allow it for the class of the lock in the session",)
         else:
             text = f"{subject} must run without locks, but {acquisition} is held"
             why = (f"{subject} was marked so at the place below",)

@@ -1,18 +1,18 @@
-"""Closed paths: whether a new dependency could take part in a deadlock, and if not, what keeps it from that.
+"""Cycles of the lock order: whether a new dependency could take part in a deadlock, and if not, why not.
 
-A path is a row of dependencies of different units. Each wants a lock that the next one holds, and the last
-one wants one that the first holds. That is a deadlock if all of them can stand there at the same time:
+A cycle is a chain of dependencies. Each wants a lock that the next one holds, and the last one wants a lock
+that the first one holds. That is a deadlock if all of them can wait there at the same time:
 
 * *strong*: at each lock one of the two writes, or both read and a writer may wait between them. Such a
-  writer is a unit of the path like the others, but need not hold anything;
-* *different units*: one unit waits at one place only;
+  writer is part of the cycle like the others, but need not hold anything;
+* *different executions*: one execution waits at one place only;
 * *no gate*: no two of them hold a lock in modes that exclude each other;
 * *concurrent*: none must have ended before another one began;
-* *published*: each lock on the path was known to others when it was held and wanted;
+* *published*: each lock of the cycle was known to others when it was held and wanted;
 * *blocking*: each waits for ever, it neither only tries nor gives up.
 
-A path that meets all is UNGUARDED (R2). A path that closes but meets not all is a CYCLE (R1), with the
-reasons why it is safe.
+A cycle that meets all conditions is UNGUARDED (R2). Any other one is only a CYCLE (R1), with the reasons why
+it is safe.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 __all__ = ["Cycle", "find_cycle"]
 
 STEPS_MAX: Final = 50_000
-"""A search that takes longer is given up, and the session says so."""
+"""A search that takes more steps is given up, and the session reports that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """A closed path: of units that can all stand there together, or one that something may guard."""
+    """A cycle of dependencies that can all wait at the same time, or one that may be guarded."""
 
     path: tuple[Dependency, ...]
     exact: bool = True
-    """Whether they can; else the rest says how it was found."""
+    """Whether they can all wait at the same time; if not, the other fields say how the cycle was found."""
     strong: bool = True
-    """Whether modes let the path close."""
+    """Whether its modes exclude each other, so that each really waits."""
     given_up: bool = False
-    """Whether the search for one of units that can was given up."""
+    """Whether the search for an unguarded cycle was given up."""
 
     def reasons(self) -> tuple[str, ...]:
-        """Say why the path is safe; nothing where nothing guards it.
+        """Return why the cycle is safe, or nothing if it is unguarded.
 
-        The keys of its locks are shown, which is code of the program: it is not to run under the latch.
+        This shows keys of locks, which is code of the program: do not call it under the latch.
         """
         if self.exact:
             return ()
@@ -61,13 +61,13 @@ class Cycle:
 
 @final
 class _CycleSearch:
-    """A walk over dependencies from a new one back to itself.
+    """A depth-first search over dependencies from a new one back to itself.
 
     Args:
         graph: where the dependencies are.
         start: the new one.
-        strong: whether modes have to let the path close.
-        exact: whether all in the path have to be able to stand there together.
+        strong: whether modes have to exclude each other.
+        exact: whether all in the cycle must be able to wait at the same time.
     """
 
     def __init__(self, graph: Graph, start: Dependency, *, strong: bool, exact: bool) -> None:
@@ -78,7 +78,7 @@ class _CycleSearch:
         self.steps = 0
 
     def find(self) -> tuple[Dependency, ...] | None:
-        """Return a closed path, if there is one."""
+        """Return a cycle through the new dependency, if there is one."""
         if self._exact and not _waits_for_ever(self._start):
             return None
         return next(self._from([self._start]), None)
@@ -103,13 +103,13 @@ class _CycleSearch:
     def _fits(self, path: list[Dependency], following: Dependency) -> bool:
         if self._exact:
             return _can_stand_together(path, following)
-        # Guarded paths need to be found, not counted: no lock is wanted twice but by a waiting writer.
+        # One guarded cycle is enough: no lock is wanted twice, except by a waiting writer.
         return not following.held or all(
             one.wanted.lock is not following.wanted.lock for one in path if one.held
         )
 
     def _after(self, one: Dependency) -> Iterator[Dependency]:
-        """Yield whom a waiting unit may wait for: holders, and writers that a reader stands behind."""
+        """Yield the dependencies that a waiting one may wait for: holders, and writers ahead of a reader."""
         lock = one.wanted.lock
         reads = one.wanted.mode == "R"
         for other in self._graph.holding.get(lock.serial, ()):
@@ -122,10 +122,10 @@ class _CycleSearch:
 
 
 def find_cycle(graph: Graph, start: Dependency) -> tuple[Cycle | None, bool]:
-    """Find a closed path through a new dependency, an unguarded one if there is any.
+    """Find a cycle through a new dependency, an unguarded one if there is any.
 
     Returns:
-        The path, if any, and whether a search was given up.
+        The cycle, if any, and whether a search was given up.
     """
     wanted = start.wanted.lock
     targets = {held.acquisition.lock.serial for held in start.held}
@@ -145,7 +145,7 @@ def find_cycle(graph: Graph, start: Dependency) -> tuple[Cycle | None, bool]:
 
 
 def _can_stand_together(path: list[Dependency], following: Dependency) -> bool:
-    """Tell whether a unit can stand at a place while others stand at theirs."""
+    """Return whether a dependency can wait at the same time as all of a path."""
     return _waits_for_ever(following) and all(
         one.execution != following.execution
         and concurrent(one.segment, following.segment)
@@ -155,12 +155,12 @@ def _can_stand_together(path: list[Dependency], following: Dependency) -> bool:
 
 
 def _waits_for_ever(one: Dependency) -> bool:
-    """Tell whether a unit may wait for ever at a place, as far as it alone is concerned."""
+    """Return whether a dependency may wait for ever, as far as it alone is concerned."""
     return one.wanted.attempt == "block" and not one.fresh
 
 
 def _obstacles_alone(one: Dependency) -> list[str]:
-    """Say why nobody waits for ever at a place, whoever else is there."""
+    """Return why a dependency never waits for ever, whatever the others do."""
     reasons = []
     if one.wanted.attempt == "try":
         reasons.append(f"{one.execution_name} only tries {one.wanted} and does not wait")
@@ -181,7 +181,7 @@ def _gate(one: Dependency, other: Dependency) -> LockIdentity | None:
 
 
 def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
-    """Say all that keeps a path from closing."""
+    """Yield all reasons why a cycle is no deadlock."""
     for one in path:
         yield from _obstacles_alone(one)
     for one, other in zip(path, (*path[1:], path[0]), strict=True):
@@ -191,7 +191,7 @@ def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
         for other in path[place + 1 :]:
             gate = _gate(one, other)
             if one.execution == other.execution:
-                yield f"one unit does both: {one.execution_name}"
+                yield f"one execution does both: {one.execution_name}"
             elif gate is not None:
                 yield f"guarded by {gate}, held in both"
             elif not concurrent(one.segment, other.segment):

@@ -1,8 +1,9 @@
-"""Circles of waiting: whether units that wait can never go on, whatever the others do.
+"""Deadlocks in the wait-for graph: executions that wait and can never go on, whatever the others do.
 
-A wait ends when of each of its groups one unit has acted: of the holders of a lock every single one, of the
-workers of a pool any. So a unit is stuck if it waits without a limit, and in one of its groups all are
-stuck. What remains when nobody else can be told free stands there for good.
+A wait has groups of executions, and ends when one of each group has acted: each holder of a lock is a group
+of its own, all workers of a pool are one. So an execution is stuck if it waits without a limit, and all of
+one of its groups are stuck. Those that are not stuck are removed until nothing changes; what remains never
+goes on.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _Groups: TypeAlias = "list[list[Execution]]"
 
 
 def deadlock_of(execution: Execution) -> list[Execution]:
-    """Return units that wait for each other in a circle, beginning with one that is given; or none.
+    """Return a deadlock that begins with a given execution, or nothing if it is in none.
 
-    A waiting unit does not change what it holds. So a circle that is seen twice, in the same waits, stood
-    there in between, all at once.
+    A waiting execution does not change what it holds. So a deadlock that is seen twice, with the same waits,
+    existed as a whole in between.
     """
     first = _find_deadlock(execution)
     if not first:
@@ -40,7 +41,7 @@ def _find_deadlock(start: Execution) -> list[Execution]:
 
 
 def _waiting(start: Execution) -> dict[Execution, _Groups]:
-    """Return a unit and all that it waits for, near or far, with what each waits for itself."""
+    """Return an execution and all that it waits for, directly or not, with the groups of each."""
     found: dict[Execution, _Groups] = {}
     pending = [start]
     while pending:
@@ -54,7 +55,7 @@ def _waiting(start: Execution) -> dict[Execution, _Groups]:
 
 
 def _stuck(waiting: dict[Execution, _Groups]) -> dict[Execution, _Groups]:
-    """Return the units that can never go on, with the groups of which nobody can act."""
+    """Return the executions that can never go on, each with those of its groups in which none can act."""
     stuck = waiting
     while True:
         left = {
@@ -68,7 +69,7 @@ def _stuck(waiting: dict[Execution, _Groups]) -> dict[Execution, _Groups]:
 
 
 def _way_back(start: Execution, stuck: dict[Execution, _Groups]) -> list[Execution]:
-    """Return a shortest way along the waits from a unit back to itself; empty if there is none."""
+    """Return a shortest path in the wait-for graph from an execution to itself; empty if there is none."""
     paths: dict[Execution, list[Execution]] = {start: [start]} if start in stuck else {}
     pending = list(paths)
     for execution in pending:
@@ -82,7 +83,7 @@ def _way_back(start: Execution, stuck: dict[Execution, _Groups]) -> list[Executi
 
 
 def _with_stand_ins(path: list[Execution], stuck: dict[Execution, _Groups]) -> list[Execution]:
-    """Return a circle and all others that could act in place of one in it, if they were not stuck too."""
+    """Return a deadlock and the executions that could act instead of its members, but are stuck too."""
     deadlock = list(path)
     for place, execution in enumerate(deadlock):
         groups = (

@@ -1,6 +1,6 @@
 """The learned graph: which lock was wanted while which were held, by instance and by class.
 
-A *dependency* is what one unit did in one segment of its life: "held these, wanted that". It is written
+A *dependency* is what one execution did in one segment of its life: "held these, wanted that". It is written
 down once. Bare acquisitions for writing count too where readers wait for waiting writers, since such a
 writer may stand between two readers (docs/lockcheck.md, "Where two readers meet").
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Dependency", "Graph", "HeldLock"]
 
 OCCURRENCES_MAX: Final = 64
-"""So many occurrences of a nesting are told apart, by unit and segment; further ones are counted."""
+"""How many occurrences of an edge are kept, by execution and segment; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class HeldLock:
     acquisition: Acquisition
     stack: RawStack
     fresh: bool
-    """Whether only the unit knew the lock."""
+    """Whether no other execution knew the lock."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependency:
-    """What a unit held and what it wanted."""
+    """What an execution held and what it wanted."""
 
     execution: int
     execution_name: str
@@ -50,15 +50,15 @@ class Dependency:
     wanted: Acquisition
     stack: RawStack
     fresh: bool
-    """Whether only the unit knew the lock that it wanted."""
+    """Whether no other execution knew the lock that it wanted."""
 
     def mode_of(self, lock: LockIdentity) -> Mode | None:
-        """Return how a lock was held; writing outdoes reading."""
+        """Return the mode in which a lock was held; writing before reading."""
         modes = {held.acquisition.mode for held in self.held if held.acquisition.lock is lock}
         return "W" if "W" in modes else "R" if modes else None
 
     def held_fresh(self, lock: LockIdentity) -> bool:
-        """Tell whether a lock was held while nobody else knew it."""
+        """Return whether a lock was held while no other execution knew it."""
         return any(held.fresh for held in self.held if held.acquisition.lock is lock)
 
 
@@ -72,15 +72,15 @@ class Graph:
         self.writing: dict[int, list[Dependency]] = defaultdict(list)
         """Those that want a lock for writing, by lock."""
         self.classes: Counter[ClassEdge] = Counter()
-        """How many nestings of each kind were learned."""
+        """How many edges of each kind were learned."""
         self.examples: dict[ClassEdge, Dependency] = {}
         """The first dependency of each."""
         self.sites: dict[ClassEdge, set[RawStack]] = defaultdict(set)
         """Where the second lock is wanted, one frame each."""
         self.waited: set[ClassEdge] = set()
-        """Those that were not only tried, of locks that others knew."""
+        """Those for which an execution waited, or could have, for locks that others knew."""
         self.endless: set[ClassEdge] = set()
-        """Of those the ones that were waited for without a limit."""
+        """Those of them that had no limit of time."""
         self.unexamined = 0
         """How many occurrences were left out."""
         self._known: set[tuple[object, ...]] = set()
@@ -122,12 +122,12 @@ class Graph:
         return True, list(self._add_classes(dependency))
 
     def site_counts(self) -> dict[str, int]:
-        """Return how many places in the code make each nesting."""
+        """Return how many places in the code make each edge."""
         with LATCH:
             return {str(edge): len(sites) for edge, sites in self.sites.items()}
 
     def reaches(self, start: int, targets: set[int]) -> bool:
-        """Tell whether a path of nestings leads from a lock to one of some locks, in one step or more."""
+        """Return whether a path of edges leads from a lock to one of some locks, in one step or more."""
         pending, seen = [start], {start}
         while pending:
             for dependency in self.holding.get(pending.pop(), ()):
@@ -140,7 +140,7 @@ class Graph:
         return False
 
     def class_path(self, start: str, target: str) -> list[ClassEdge]:
-        """Return a shortest path of nestings from one class to another one; empty if there is none."""
+        """Return a shortest path of edges from one class to another one; empty if there is none."""
         paths: dict[str, list[ClassEdge]] = {start: []}
         layer = [start]
         while layer:
@@ -172,7 +172,7 @@ class Graph:
         """Forget dependencies of locks that are gone, if there are many: nothing can wait for them any more.
 
         Returns:
-            What is forgotten, to be let go of without the latch.
+            The forgotten objects: the caller drops them when it does not hold the latch.
         """
         if len(self._locks) <= self._sweep_at:
             return []

@@ -1,10 +1,10 @@
-"""Locks that are held for too long: told while they still are, with where the holder is at that moment.
+"""Locks that are held for too long: reported while they are held, with the holder's place at that moment.
 
-Where a limit is set, a thread of its own looks at what the units hold, a few times a limit. A hold is told
-once. The holder goes on: nothing can be raised in the middle of what it does.
+If a limit is set, a thread of its own checks what the executions hold, a few times within a limit. A hold is
+reported once. The holder goes on: no error can be raised in the middle of its work.
 
-Where the interpreter has no global lock the holder runs on while it is looked at, and CPython crashes when
-somebody walks along the frames of a thread that runs. So there only the place is told where it took the lock.
+Where the interpreter has no global lock the holder runs on meanwhile, and CPython crashes when one thread
+walks the frames of another one that runs. So there only the place where the lock was taken is reported.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _PAUSE_SECONDS_MIN: Final = 0.001
 _PAUSE_SECONDS_MAX: Final = 0.1
 _START: Final = threading.Thread.start
 _JOIN: Final = threading.Thread.join
-"""As they are where nobody looks on."""
+"""The methods as they are while nothing is checked."""
 
 
 @final
 class HoldWatch:
-    """Looks for locks that are held longer than the limit of their class.
+    """Finds locks that are held longer than the limit of their class.
 
     Args:
-        watch: whom to tell.
+        watch: takes the findings.
         seconds: the limits by class of locks.
 
     Raises:
@@ -59,7 +59,7 @@ class HoldWatch:
         for name, limit in seconds.items():
             self.limit(name, limit)
         self._reported: set[tuple[int, int]] = set()
-        """Holds that were told and go on: the lock, and since when."""
+        """Holds that were reported and go on: the lock, and since when."""
         self._stopped = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="lockcheck long holds", daemon=True)
 
@@ -74,12 +74,12 @@ class HoldWatch:
         self._seconds = {**self._seconds, name: seconds}
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread that checks."""
         self._stopped.acquire()
         _START(self._thread)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the thread that checks, and wait for its end."""
         self._stopped.release()
         _JOIN(self._thread)
 
@@ -112,7 +112,7 @@ class HoldWatch:
         return self._seconds.get(acquisition.lock.name, self._seconds.get(ANY))
 
     def _report(self, thread: int, execution: Execution, node: TrieNode, since: int) -> bool:
-        """Report a hold, unless it has ended in the meantime; tell whether it goes on."""
+        """Report a hold, unless it has ended in the meantime; return whether it goes on."""
         stack = capture(_frame_of(thread)) if has_global_lock() else ()
         still = runtime.running.get(thread) is execution and any(
             one is node for one in held_nodes(execution.node)
@@ -146,5 +146,5 @@ class HoldWatch:
 
 
 def _frame_of(thread: int) -> FrameType | None:
-    """Return where a thread is now, by its number."""
+    """Return the frame in which a thread is now, by its number."""
     return sys._current_frames().get(thread)  # noqa: SLF001 - the documented way to look at another thread

@@ -1,4 +1,4 @@
-"""The policy of a session: what is checked in it, and what happens at what is found."""
+"""The policy of a session: what it checks, and what happens at a finding."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ DEFAULT_ACTIONS: Final[Mapping[Rung, FindingAction]] = {
     Rung.R5: "break",
 }
 NOTE_ALL: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
-"""Raise nothing but what breaks a real deadlock: the program is to do what it always does."""
+"""Raise nothing but the error that breaks a real deadlock: otherwise the program is not changed."""
 
 VictimPolicy: TypeAlias = "Callable[[Sequence[Execution]], Execution]"
 
 
 def youngest(executions: Sequence[Execution]) -> Execution:
-    """Choose the unit that began last: it has most likely done least."""
+    """Choose the execution that began last: it has probably done least."""
     return max(executions, key=lambda execution: execution.serial)
 
 
 def least_held(executions: Sequence[Execution]) -> Execution:
-    """Choose the unit that holds the fewest locks; of equals the youngest."""
+    """Choose the execution that holds the fewest locks; of equals the youngest."""
     return min(executions, key=lambda execution: (len(list(held_nodes(execution.node))), -execution.serial))
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The arguments of a `Session`, which says what they mean; checked and complete.
+    """The arguments of a `Session`, checked and complete; `Session` explains them.
 
     Raises:
-        LockUsageError: an argument means nothing.
+        LockUsageError: an argument is invalid.
     """
 
     order: Order | None
@@ -79,7 +79,7 @@ class Policy:
 
     @property
     def breaks_deadlocks(self) -> bool:
-        """Whether a victim has to give way in a real deadlock."""
+        """Whether a real deadlock is broken by a victim."""
         return self.on[Rung.R5] in {"break", "raise"}
 
     def allows(self, what: str, lock: str) -> bool:

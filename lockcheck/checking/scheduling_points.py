@@ -1,4 +1,4 @@
-"""Witnesses of what was found: where units would be stuck, or are."""
+"""Witnesses of findings: the scheduling points at which executions would be stuck, or are."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["WitnessLocks", "place_of", "points_of_cycle", "points_of_participant
 
 
 def witness_of(finding: Finding) -> Witness | None:
-    """Return the witness of a finding, if there is one: what nothing guards, or what was predicted."""
+    """Return the witness of a finding, if it has one: if it is unguarded, or stronger."""
     if not finding.points or finding.rung < Rung.R2:
         return None
     return Witness(
@@ -45,7 +45,7 @@ def witness_of(finding: Finding) -> Witness | None:
 
 
 def points_of_cycle(path: Sequence[Dependency]) -> tuple[SchedulingPoint, ...]:
-    """Return where the units of a closed path would be stuck."""
+    """Return the points at which the executions of a cycle would be stuck."""
     witness_lock = WitnessLocks().of_acquisition
     return tuple(
         SchedulingPoint(
@@ -59,7 +59,7 @@ def points_of_cycle(path: Sequence[Dependency]) -> tuple[SchedulingPoint, ...]:
 
 
 def points_of_participants(participants: Sequence[BlockedExecution]) -> tuple[SchedulingPoint, ...]:
-    """Return where units are stuck."""
+    """Return the points at which executions are stuck."""
     witness_lock = WitnessLocks().of_acquisition
     return tuple(
         SchedulingPoint(
@@ -77,18 +77,18 @@ def points_of_participants(participants: Sequence[BlockedExecution]) -> tuple[Sc
 
 @final
 class WitnessLocks:
-    """Grasps of one witness: equal locks have equal numbers, from zero."""
+    """The locks of one witness: equal locks have equal numbers, from zero."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
 
     def of_acquisition(self, acquisition: Acquisition, stack: RawStack) -> WitnessLock:
-        """Return that of a lock of this process."""
+        """Return the witness lock of an acquisition in this process."""
         lock = acquisition.lock
         return self.of(lock.serial, lock.name, lock.key_text, acquisition.mode, _innermost(stack))
 
     def of(self, lock: int, name: str, key: str | None, mode: Mode, place: SourcePlace) -> WitnessLock:
-        """Return that of a lock which has a number of its own where it comes from."""
+        """Return the witness lock of a lock that has a number in its source, such as a trace."""
         return WitnessLock(self._numbers.setdefault(lock, len(self._numbers)), name, key, mode, place)
 
 
@@ -98,5 +98,5 @@ def _innermost(stack: RawStack) -> SourcePlace:
 
 
 def place_of(frame: Frame) -> SourcePlace:
-    """Return a line of a stack as another run can find it again."""
+    """Return a frame as a place that another run can find again."""
     return SourcePlace(frame.file, frame.function, frame.source, frame.line)

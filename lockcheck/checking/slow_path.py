@@ -1,6 +1,7 @@
-"""The slow way of an acquisition: what is new is judged once, before the lock is taken.
+"""The slow path of an acquisition: what is new is checked once, before the lock is taken.
 
-Also the slow way of a release: out of turn, in the wrong mode, or by who does not hold the lock.
+Also the slow path of a release: out of turn, in the wrong mode, or by an execution that does not hold the
+lock.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ __all__ = ["entered", "fold", "here", "many_members", "release_held", "take_slow
 
 
 def take_slow_path(execution: Execution, acquisition: Acquisition) -> TrieNode:
-    """Judge an acquisition that the unit's trie does not know, and return its place there.
+    """Check an acquisition that the execution's trie does not have, and return its node there.
 
     Raises:
-        LockOrderError, DeadlockPossibleError: what was found is to be raised; nothing was taken.
+        LockOrderError, DeadlockPossibleError: that is the policy for what was found; nothing was taken.
     """
     return take_slow_path_at(execution, acquisition, caller(), by_place=False)
 
@@ -38,13 +39,13 @@ def take_slow_path(execution: Execution, acquisition: Acquisition) -> TrieNode:
 def take_slow_path_at(
     execution: Execution, acquisition: Acquisition, frame: FrameType | None, *, by_place: bool = True
 ) -> TrieNode:
-    """Judge an acquisition in a frame of the program, and know it again there; see `take_slow_path`.
+    """Check an acquisition in a frame of the program, and remember it for that place; see `take_slow_path`.
 
     Args:
-        execution: who wants the lock.
-        acquisition: how it wants it.
+        execution: what wants the lock.
+        acquisition: the lock, and how it is wanted.
         frame: where.
-        by_place: whether it is also known there after it was taken elsewhere.
+        by_place: whether it is remembered there also after it was taken elsewhere.
     """
     watch = current()
     if watch is None or execution.inside:
@@ -59,9 +60,9 @@ def take_slow_path_at(
 
 
 def here(execution: Execution, acquisition: Acquisition, after: TrieNode) -> TrieNode:
-    """Return the place of an acquisition in the trie where it is known, maybe from elsewhere in the code.
+    """Return the node for an acquisition at this place in the code, given one that may be for another place.
 
-    The checked locks do the same in line where they are entered by `with`.
+    The checked locks have the same code in line for `with`.
     """
     frame = caller()
     if frame is None or (after.code is frame.f_code and after.instruction == frame.f_lasti):
@@ -78,7 +79,7 @@ def _slow_path(
     place = (acquisition, frame.f_code, frame.f_lasti) if frame is not None else (acquisition, None, -1)
     known = at.next.get(place)
     if known is not None:
-        at.next[acquisition] = known  # it was judged when it was taken from here
+        at.next[acquisition] = known  # it was checked when it was taken from here
         return known
     node = TrieNode(execution, at, acquisition, watch)
     if frame is not None:
@@ -103,7 +104,7 @@ def _slow_path(
 
 
 def _remember(at: TrieNode, node: TrieNode, *asked: object) -> None:
-    """Know a node again below another one, by what is asked for there."""
+    """Remember a node below another one, under keys."""
     if at.next is NONE_BELOW:
         at.next = {}
     elif len(at.next) >= at.sweep_at:
@@ -112,7 +113,7 @@ def _remember(at: TrieNode, node: TrieNode, *asked: object) -> None:
 
 
 def _sweep(at: TrieNode) -> None:
-    """Forget nestings of locks that are gone; what is left has to double before the next time."""
+    """Forget edges of locks that are gone; the rest has to double before the next time."""
     at.next = {
         place: node
         for place, node in at.next.items()
@@ -122,7 +123,7 @@ def _sweep(at: TrieNode) -> None:
 
 
 def _place(node: TrieNode, watch: Watch, frame: FrameType) -> None:
-    """Note where a node is in the code, and where its times go."""
+    """Note the place of a node in the code, and the tally for its times."""
     node.code, node.instruction = frame.f_code, frame.f_lasti
     if node.acquisition is not None:
         node.tally = watch.tally(node.acquisition, frame)
@@ -131,7 +132,7 @@ def _place(node: TrieNode, watch: Watch, frame: FrameType) -> None:
 
 
 def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
-    """Report a lock that its holder wants once more; trying is no mistake, it simply fails."""
+    """Report a lock that its holder wants again; to only try is no mistake, it simply fails."""
     acquisition, held = node.acquisition, holding.acquisition
     if acquisition is None or held is None or acquisition.attempt == "try":
         return True
@@ -157,7 +158,7 @@ def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
 
 
 def _moved(execution: Execution, watch: Watch) -> TrieNode:
-    """Return what a unit holds as nodes of the active session."""
+    """Return nodes of the active session for what an execution holds."""
     at = TrieNode(execution, None, None, watch)
     for old in reversed(list(held_nodes(execution.node))):
         at = _copied(old, at, watch)
@@ -175,8 +176,8 @@ def _copied(old: TrieNode, parent: TrieNode, owner: object) -> TrieNode:
 def entered(node: TrieNode, after: TrieNode) -> None:
     """Count that a lock was taken at a place below another one.
 
-    The checked locks do the same in line where they are entered by `with`: a call would cost a third of
-    the whole check there.
+    The checked locks have the same code in line for `with`: a call would cost a third of the whole check
+    there.
     """
     after.since = perf_counter_ns()
     after.visits = 0
@@ -198,7 +199,9 @@ def many_members(node: TrieNode, after: TrieNode) -> None:
         or node.visits <= watch.policy.members_max
     ):
         return
-    if node.acquisition is not None and node.acquisition.lock.answers:  # an actor may visit what it likes
+    if (
+        node.acquisition is not None and node.acquisition.lock.answers
+    ):  # an actor may ask any number of others
         return
     watch.guarded_on(node.execution, lambda: _count_members(watch, node, after, acquisition), lambda: None)
 
@@ -223,12 +226,12 @@ def _count_members(watch: Watch, node: TrieNode, after: TrieNode, acquisition: A
         f"{len(members)} {acquisition.lock.name} locks were taken one by one "
         f"while {node.acquisition} was held"
     )
-    advice = "copy the members under the lock, let go of it, and then visit them"
+    advice = "copy the members under the lock, release it, and then visit them"
     watch.report_step(Kind.ITERATION, text, after, [node], why=(advice,))
 
 
 def fold(node: TrieNode) -> None:
-    """Sort the times of a place into their histograms."""
+    """Put the times of a place into its histograms."""
     watch = current()
     if node.tally is not None and watch is not None:
         with LATCH:
@@ -236,10 +239,10 @@ def fold(node: TrieNode) -> None:
 
 
 def release_held(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
-    """Take a grip out of what a unit holds, wherever it stands.
+    """Remove a lock from what an execution holds, wherever it is in the chain.
 
     Returns:
-        False where the unit does not hold it: a finding then, which may be raised.
+        `False` if the execution does not hold it; this is reported, and may raise.
     """
     if _take_out(execution, lock, mode):
         return True
@@ -250,7 +253,7 @@ def release_held(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
 
 
 def _take_out(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
-    """Take the innermost grip of a lock out of what a unit holds; tell whether there was one."""
+    """Remove the innermost acquisition of a lock from what is held; return whether there was one."""
     above: list[TrieNode] = []
     for node in held_nodes(execution.node):
         if node.acquisition is not None and node.acquisition.lock is lock and node.acquisition.mode == mode:

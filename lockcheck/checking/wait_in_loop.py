@@ -1,11 +1,11 @@
-"""Whether who waited on a condition asks again for what it waited for, as its code says.
+"""Whether code that waited on a condition checks the condition again afterwards, as a loop does.
 
-A notification says that something has changed, not that it is there: another thread may have been first,
-and one that came before the wait is missed. So who goes on with what the lock guards has to look again. It
-does if on the way from the wait to the end of the function that took the lock there is any decision: a
-branch, or the way back to the beginning of a loop. Nothing is to be said of who goes on with nothing, who
-keeps the result of `wait`, or who took the lock otherwise than by `with`: letting go of it would look like
-going on. What called functions decide is not seen.
+A notification says that something has changed, not that the condition holds: another thread may have been
+first, and a notification that came before the wait is missed. So code that uses what the lock guards has to
+check again. It does if there is any decision between the wait and the end of the function that took the lock:
+a branch, or the jump back to the beginning of a loop. Nothing is reported of code that uses nothing, that
+keeps the result of `wait`, or that took the lock otherwise than by `with`: the release would look like a
+use. What called functions decide is not seen.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _USE: Final = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLAS
 
 
 def waits_in_loop(frame: FrameType | None, holding: TrieNode) -> bool:
-    """Tell whether a wait is followed by a decision, or by nothing that would need one.
+    """Return whether a wait is followed by a decision, or by no use that would need one.
 
     Args:
         frame: where the program waits.
-        holding: where it took the lock; if that function does not run any more, nobody knows.
+        holding: where it took the lock; if that function has ended, the answer is true.
     """
     if frame is None or holding.code is None or _keeps_result(frame.f_code, frame.f_lasti):
         return True
@@ -50,9 +50,9 @@ def waits_in_loop(frame: FrameType | None, holding: TrieNode) -> bool:
 
 @lru_cache(maxsize=1024)
 def what_follows(code: CodeType, instruction: int) -> tuple[bool, bool]:
-    """Tell whether a function decides anything after an instruction, and whether it uses anything.
+    """Return whether a function decides anything after an instruction, and whether it uses anything.
 
-    That is on the way to its end, if nothing is raised.
+    Only the code up to its end counts, if nothing is raised.
     """
     following = {one.offset: one for one in dis.get_instructions(code) if one.offset > instruction}
     at = min(following, default=None)
@@ -77,7 +77,7 @@ def _keeps_result(code: CodeType, instruction: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _enters_with(code: CodeType, instruction: int) -> bool:
-    """Tell whether an instruction enters a `with`, as Python writes it up to 3.13, and from 3.14 on."""
+    """Return whether an instruction enters a `with`, as Python writes it up to 3.13, and from 3.14 on."""
     before, here = "", ""
     for one in dis.get_instructions(code):
         if one.offset > instruction:

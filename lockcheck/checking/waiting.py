@@ -1,8 +1,8 @@
-"""Real deadlocks: who waits for whom in this run, found while they wait, and broken.
+"""Real deadlocks: executions of this run that wait for each other, found while they wait, and broken.
 
-An acquisition that finds its lock free pays nothing for this. One that does not, waits in slices, and
-between two of them looks along the waits: from itself to whom it waits for, and on (`deadlocks.py`). A
-circle is reported, and one of those in it is made to raise where it waits.
+An acquisition that finds its lock free pays nothing for this. Any other one waits in slices, and between two
+of them follows the wait-for graph from itself on (`deadlocks.py`). A deadlock is reported, and one execution
+in it, the victim, raises where it waits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["LockWait", "wait_in_slices", "wait_noted"]
 
 SLICE_SECONDS: Final = 0.02
-"""How long a waiter sleeps between two looks: a deadlock is found within two of them."""
+"""How long a waiter sleeps between two checks: a deadlock is found within two of them."""
 
 
 @final
@@ -55,11 +55,11 @@ class LockWait:
         self.breakable = breakable
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:
-        """Return each that has to let go before the lock can be had."""
+        """Return the executions that have to release the lock before it can be taken, each as a group."""
         return [[execution] for execution in self.blockers(waiting)]
 
     def blockers(self, waiting: Execution) -> list[Execution]:
-        """Return all that hold the lock against this wait, and writers that a reader stands behind."""
+        """Return the executions whose holds exclude this wait, and writers that are ahead of a reader."""
         lock, mode = self.acquisition.lock, self.acquisition.mode
         found: list[Execution] = []
         for execution in runtime.all_executions():
@@ -98,15 +98,16 @@ def wait_in_slices(
     """Wait until an attempt succeeds, and look for deadlocks meanwhile.
 
     Args:
-        execution: who waits.
+        execution: what waits.
         wait: for what.
-        attempt: tries for so many seconds, and tells whether it succeeded.
+        attempt: tries for so many seconds, and returns whether it succeeded.
         timeout_seconds: how long at most; negative for ever.
-        frame: where the program waits; where it called lockcheck if that is left out.
-        closes: whether to look before the first attempt too: who would close a circle is its victim then.
+        frame: where the program waits; by default where it called lockcheck.
+        closes: whether to check before the first attempt too: a wait that would complete a deadlock is its
+            victim then.
 
     Raises:
-        DeadlockError: there is a deadlock, and this unit was chosen to break it.
+        DeadlockError: there is a deadlock, and this execution was chosen to break it.
     """
     watch = current()
     began = time.monotonic()
@@ -139,7 +140,7 @@ def wait_in_slices(
 
 
 def _may_close(execution: Execution, wait: ExecutionWait) -> bool:
-    """Tell whether anybody waits whom a wait is for: as a rule nobody does, and there is no need to look."""
+    """Return whether any execution that a wait is for waits itself; if not, there is nothing to search."""
     return any(other.wait is not None for group in wait.needs(execution) for other in group)
 
 
@@ -163,7 +164,7 @@ def wait_noted(
 
 
 def _check_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) -> None:
-    """Raise if the unit was chosen as a victim, or choose one if it stands in a circle."""
+    """Raise if the execution was chosen as a victim; choose one if it is in a deadlock."""
     if not _gives_way(execution):
         watch.guarded_on(execution, lambda: _break_deadlock(watch, execution, policy), lambda: None)
     if execution.victim_error is not None and _gives_way(execution):
@@ -171,12 +172,12 @@ def _check_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) ->
 
 
 def _gives_way(execution: Execution) -> bool:
-    """Tell whether a unit was chosen to give up the wait in which it is now, not an earlier one."""
+    """Return whether an execution is the victim in its present wait, not in an earlier one."""
     return execution.victim_error is not None and execution.victim_error[0] is execution.wait
 
 
 def _break_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) -> None:
-    """Report a circle that a unit stands in, once, and choose a victim if that is the policy."""
+    """Report a deadlock of an execution, once, and choose a victim if that is the policy."""
     deadlock = deadlock_of(execution)
     waits = {member: member.wait for member in deadlock if member.wait is not None}
     if not deadlock or len(waits) < len(deadlock) or not _begins(watch, execution, waits):
@@ -194,10 +195,11 @@ def _break_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) ->
 
 
 def _begins(watch: Watch, execution: Execution, waits: Mapping[Execution, ExecutionWait]) -> bool:
-    """Have a unit report a circle, if nobody does or did; what may take long is done without the latch.
+    """Return whether an execution is to report a deadlock, and note that it does.
 
-    One of the circle that has yet to look for itself comes first: who closes a circle is its victim. And
-    while a circle is reported, no other one is that has a wait in common with it: one victim may do for both.
+    The report itself is made without the latch. A member that has not checked its own wait yet comes first:
+    the execution that completes a deadlock is its victim. While a deadlock is reported, no other one with a
+    wait in common is: one victim may break both.
     """
     deadlock = frozenset(waits.values())
     with LATCH:
@@ -211,7 +213,7 @@ def _begins(watch: Watch, execution: Execution, waits: Mapping[Execution, Execut
 
 
 def _victim(watch: Watch, policy: VictimPolicy, executions: Sequence[Execution]) -> Execution:
-    """Return the unit that a policy chooses; where it fails the youngest, since the deadlock has to end."""
+    """Return the execution that a policy chooses; the youngest if it fails, since the deadlock has to end."""
     chosen = watch.guarded(lambda: policy(executions), lambda: youngest(executions))
     if any(chosen is execution for execution in executions):
         return chosen
@@ -220,19 +222,19 @@ def _victim(watch: Watch, policy: VictimPolicy, executions: Sequence[Execution])
 
 
 def _make_victim(watch: Watch, victim: Execution, wait: ExecutionWait, finding: Finding) -> None:
-    """Have a unit raise where it waits."""
+    """Set the error that a victim raises where it waits."""
     error = DeadlockError(f"{finding.text}; {victim.name} gives way", finding)
     error.add_note(finding_text(finding, watch.graph.site_counts()))
     victim.victim_error = wait, error
 
 
 def _confirmed(deadlock: Sequence[Execution]) -> Finding | None:
-    """Return the finding at R4, if the units were steered into this deadlock."""
+    """Return the finding at R4, if the executions were steered into this deadlock."""
     return runtime.steering.finding(deadlock) if runtime.steering is not None else None
 
 
 def _happened(deadlock: Sequence[Execution], folder: Path | None) -> Finding:
-    """Say the deadlock: each unit with what it holds, what it waits for, and both stacks."""
+    """Return the finding: each execution with what it holds, what it waits for, and both stacks."""
     edges = tuple(_edge(deadlock, place) for place in range(len(deadlock)))
     names = " -> ".join([execution.name for execution in deadlock] + [deadlock[0].name])
     wants = sorted(execution.wait.describe() for execution in deadlock if execution.wait is not None)
@@ -252,7 +254,7 @@ def _wanted(execution: Execution) -> Acquisition | None:
 
 
 def _points(deadlock: Sequence[Execution]) -> tuple[SchedulingPoint, ...]:
-    """Return where units are stuck, if others can be steered there: over locks and joins, at known places."""
+    """Return the points at which executions are stuck, if a run can be steered there (locks and joins)."""
     known = all(
         execution.wait is not None
         and execution.wait.steerable
@@ -270,7 +272,7 @@ def _edge(deadlock: Sequence[Execution], place: int) -> Edge:
     execution, blocker = deadlock[place], deadlock[(place + 1) % len(deadlock)]
     wait, before = execution.wait, deadlock[place - 1].wait
     held = list(held_nodes(execution.node))
-    if isinstance(before, LockWait):  # what is held in the way of the one before stands first
+    if isinstance(before, LockWait):  # the lock that the one before wants comes first
         held.sort(
             key=lambda node: node.acquisition is None or node.acquisition.lock is not before.acquisition.lock
         )
@@ -290,7 +292,7 @@ def _edge(deadlock: Sequence[Execution], place: int) -> Edge:
 
 
 def _has_stalled(watch: Watch, execution: Execution, wait: ExecutionWait, waited: float) -> bool:
-    """Report a wait for a lock that takes too long; tell whether it does."""
+    """Report a wait for a lock that takes too long; return whether it does."""
     if watch.policy.timeout_seconds is None or waited <= watch.policy.timeout_seconds:
         return False
     blockers = [other for group in wait.needs(execution) for other in group]

@@ -1,4 +1,4 @@
-"""What a check asks of the session in which it runs, and where it puts what it found."""
+"""The watch of a session: checks read the policy from it, and report their findings to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Watch"]
 
 FAULTS_MAX: Final = 1000
-"""So many errors of the checker itself are kept."""
+"""How many errors of the checker itself are kept."""
 
 Result = TypeVar("Result")
 
@@ -46,14 +46,14 @@ class Watch:
         self.contracts: dict[str, int] = {}
         """How often each contract was checked that was declared or checked while the session was active."""
         self.skipped = 0
-        """Acquisitions that were not looked at: the checker itself had triggered them."""
+        """How many acquisitions were not checked, because the checker itself had triggered them."""
         self.faults: list[str] = []
-        """Errors of the checker itself, the first of them; the program went on as if it were not there."""
+        """The first errors of the checker itself; the program went on without it."""
         self.searches_given_up = 0
         self.deadlocks: set[frozenset[ExecutionWait]] = set()
-        """Real deadlocks that were reported: which waits stood in them."""
+        """The waits of each real deadlock that was reported."""
         self.breaking: set[ExecutionWait] = set()
-        """The waits of those that are just being reported."""
+        """The waits of deadlocks that are being reported now."""
         self.named_executions: dict[str, Execution] = {}
         self.running_executions: set[str] = set()
         self.deferred: list[LockCheckError] = []
@@ -62,12 +62,12 @@ class Watch:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found, in the order in which it was found first."""
+        """The findings, in the order in which they were found first."""
         with LATCH:
             return tuple(self._found.values())
 
     def tally(self, acquisition: Acquisition, frame: FrameType) -> UsageTally | None:
-        """Return where the times of a place are noted; nowhere but at the level `full`."""
+        """Return the tally for the times of a place; `None` below the level `full`."""
         if self.policy.level is not Level.FULL:
             return None
         key = acquisition.lock.key_text if self.policy.by_key else None
@@ -75,7 +75,7 @@ class Watch:
             return self.tallies.of(acquisition.lock.name, acquisition.mode, frame.f_code, frame.f_lasti, key)
 
     def captured(self, frame: FrameType | None) -> RawStack:
-        """Return the stack of what is new, where the level asks for stacks."""
+        """Return the stack of a new acquisition if the level is `full`, else nothing."""
         return capture(frame) if self.policy.level >= Level.FULL else ()
 
     def report_step(
@@ -86,8 +86,8 @@ class Watch:
 
         Args:
             kind: which rule.
-            text: one sentence: what, by whom.
-            node: what is wanted, or let go of; where it has no stack, that is where the program is now.
+            text: one sentence: what, by which execution.
+            node: what is wanted, or released; if it has no stack, the present stack is used.
             holders: what is held against the rule.
             why: what would be right.
             clause: the clause of the declaration that was broken.
@@ -111,7 +111,7 @@ class Watch:
         self, kind: Kind, text: str, holders: Sequence[TrieNode], *,
         why: tuple[str, ...] = (), clause: str | None = None, frame: FrameType | None = None,
     ) -> None:  # fmt: skip
-        """Report a rule that the calling unit breaks by something else: in a frame, or where the program is.
+        """Report a rule that the calling execution breaks otherwise, in a frame or at its present place.
 
         The other arguments are as for `report_step`.
         """
@@ -121,7 +121,7 @@ class Watch:
         self.report_step(kind, text, node, holders, why=why, clause=clause)
 
     def report(self, finding: Finding) -> None:
-        """Write a finding down and do what the policy of its rung says.
+        """Note a finding and do what the policy of its rung says.
 
         Raises:
             LockCheckError: that is the policy, and the finding is not a real deadlock.
@@ -131,13 +131,13 @@ class Watch:
             raise error
 
     def report_elsewhere(self, finding: Finding) -> None:
-        """Do the same with what another thread does, where nothing can be raised: it is warned of instead."""
+        """Do the same for another thread, where nothing can be raised: there is a warning instead."""
         error = act_on_elsewhere(self.policy, self.graph, self.note(finding))
         if error is not None:
             self.deferred.append(error)
 
     def note(self, finding: Finding) -> Finding:
-        """Write a finding down: a new one, one more of the same, or a higher rung of it."""
+        """Note a finding: a new one, one more of the same, or a higher rung of it."""
         with LATCH:
             known = self._found.get(finding.fingerprint)
             if known is None:
@@ -154,7 +154,7 @@ class Watch:
         return act_on(self.policy, self.graph, finding)
 
     def amend(self, finding: Finding) -> None:
-        """Put a finding in the place of the one that it is about, without counting it once more."""
+        """Replace the finding with the same fingerprint, without counting it again."""
         with LATCH:
             self._found[finding.fingerprint] = finding
 
@@ -171,7 +171,7 @@ class Watch:
     def guarded_on(
         self, execution: Execution, work: Callable[[], Result], fallback: Callable[[], Result]
     ) -> Result:
-        """Run a check as `guarded` does; what it triggers on the unit is not checked."""
+        """Run a check as `guarded` does; acquisitions that it triggers on the execution are not checked."""
         inside, execution.inside = execution.inside, True
         try:
             return self.guarded(work, fallback)

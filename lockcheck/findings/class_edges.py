@@ -1,6 +1,6 @@
-"""Nestings by class: one class of locks wanted while another one is held, in which modes.
+"""Edges by class: one class of locks wanted while another one is held, in which modes.
 
-What is declared, what is learned and what is summed up of it are compared by what they say as text.
+Declared, learned and summed up edges are compared by their text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ClassEdge"]
 
 @dataclass(frozen=True, slots=True)
 class ClassEdge:
-    """A nesting of two classes of locks."""
+    """An edge of two classes of locks."""
 
     held: str
     held_mode: Mode

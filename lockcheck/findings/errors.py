@@ -1,4 +1,4 @@
-"""What this package raises. Everything is a `LockCheckError`."""
+"""The errors of this package. Each is a `LockCheckError`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LockCheckError(RuntimeError):
     """The base of all errors of this package.
 
     Attributes:
-        finding: what was found, where the error comes from a check.
+        finding: the finding, if the error comes from a check.
     """
 
     def __init__(self, text: str, finding: Finding | None = None) -> None:
@@ -39,7 +39,7 @@ class LockOrderError(LockCheckError):
 
 
 class DeadlockPossibleError(LockCheckError):
-    """A closed path that nothing guards (R2 and above); raised before the lock is taken."""
+    """A cycle that nothing guards (R2 and above); raised before the lock is taken."""
 
 
 class DeadlockError(LockCheckError):

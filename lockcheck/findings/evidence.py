@@ -1,8 +1,8 @@
-"""How strong evidence is, what can be wrong, and in which modes locks are held: the words of every finding.
+"""The terms of every finding: rungs of evidence, kinds of fault, and modes of locks.
 
-The ladder of rungs is the one idea that takes the words "false positive" out of the talk about lock checkers.
-A finding does not claim more than its evidence: R0 needs one stack and a declaration, R1 is a closed path
-that something may still keep from closing, R2 is one that nothing we know of does, R5 has happened.
+A finding does not claim more than its evidence, so there are no false positives to argue about: R0 needs one
+stack and a declaration, R1 is a cycle that something may guard, R2 is one without any guard that we know of,
+R5 has happened.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
 """As documents name them."""
 
 RWPolicy: TypeAlias = Literal["writer", "reader"]
-"""Who goes first where a writer waits for a read/write lock."""
+"""Whether readers or writers go first while a writer waits for a read/write lock."""
 
 
 class Rung(IntEnum):
     """How strong the evidence is."""
 
     R0 = 0  # POLICY: a declared order or a contract was broken
-    R1 = 1  # CYCLE: a closed path in the learned graph, guarded by something
-    R2 = 2  # UNGUARDED: a closed strong path that no filter explains away
+    R1 = 1  # CYCLE: a cycle in the learned graph, guarded by something
+    R2 = 2  # UNGUARDED: a strong cycle that no filter excludes
     R3 = 3  # PREDICTED: a schedule of the recorded trace leads to it
     R4 = 4  # CONFIRMED: the schedule was replayed, and the threads were stuck
     R5 = 5  # HAPPENED: the threads of this run waited for each other
 
 
 DEFAULT_FAIL_ON: Final = frozenset(Rung) - {Rung.R1}
-"""An R1 is information: it says why it is safe."""
+"""The rungs that fail by default; a finding at R1 is only information."""
 
 
 def failing_from(least: Rung) -> frozenset[Rung]:
-    """Return the rungs that fail where the least of them is given; a broken declaration always does."""
+    """Return the rungs that fail, given the lowest of them; a broken declaration (R0) always fails."""
     return frozenset({Rung.R0, *(rung for rung in Rung if rung >= max(least, Rung.R1))}) & (
         DEFAULT_FAIL_ON | {least}
     )
@@ -55,7 +55,7 @@ class Kind(Enum):
     SAME_CLASS = "same class"  # two instances of a class against its rule
     RECURSION = "recursion"  # a lock wanted by its holder
     UPGRADE = "upgrade"  # a write lock wanted by its reader
-    WRONG_RELEASE = "wrong release"  # released by who does not hold it, or in the other mode
+    WRONG_RELEASE = "wrong release"  # released by a thread that does not hold it, or in the other mode
     LEAK = "leak"  # still held when its thread ended
     READ_WRITE = "write under a read lock"
     UNGUARDED_WRITE = "write without the lock"

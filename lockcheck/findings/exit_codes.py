@@ -1,4 +1,4 @@
-"""The codes with which commands end, and with which a session ends the process where it is told to."""
+"""The exit codes of the commands, and of a process that a session ends."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ FOUND: Final = 1
 USAGE: Final = 2
 """A command was called wrongly, or a file could not be read or written."""
 FAULT: Final = 3
-"""The checker itself erred."""
+"""The checker itself had an error."""

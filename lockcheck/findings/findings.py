@@ -1,4 +1,4 @@
-"""What the checker has to say: findings, as frozen values."""
+"""Findings of the checker, as frozen values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Edge", "Finding", "fingerprint_of", "fingerprint_of_cycle"]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Somebody held one lock and wanted another: one step of a path, or the place of a broken rule."""
+    """An execution held one lock and wanted another: one step of a cycle, or the place of a broken rule."""
 
     execution: str
-    """Who: the thread, or the named unit."""
+    """The name of the execution: of a thread, or the one given to `unit`."""
     held: str | None
-    """The lock that was held, with key and mode; none where nothing was."""
+    """The lock that was held, with key and mode; `None` if there was none."""
     wanted: str
     all_held: tuple[str, ...]
     """Everything that was held, outermost first."""
@@ -34,7 +34,7 @@ class Edge:
 
     @property
     def place(self) -> Frame | None:
-        """Where the second lock is wanted; where that is not known, where the first one was taken."""
+        """The place that wants the second lock; if that is not known, the one that took the first."""
         return next(iter((*self.want_stack, *self.hold_stack)), None)
 
     @property
@@ -50,12 +50,12 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, or that would be if something did not guard it."""
+    """One fault, or one that would be a fault if it were not guarded."""
 
     rung: Rung
     kind: Kind
     text: str
-    """One sentence: what, by whom."""
+    """One sentence: what, by which execution."""
     edges: tuple[Edge, ...]
     why: tuple[str, ...] = ()
     """At R1 why it is safe; above, why no filter applies; at R0 what would be right."""
@@ -64,9 +64,9 @@ class Finding:
     fingerprint: str = ""
     count: int = 1
     test: str | None = None
-    """What the session was called when it was seen first: the test, under pytest."""
+    """The name of the session that saw it first: the test, under pytest."""
     points: tuple[SchedulingPoint, ...] = ()
-    """From R2 on, where the units would be stuck, as another run can find these places again."""
+    """From R2 on, where the executions would be stuck, in terms by which another run finds the places."""
     replay: str | None = None
     """At R4, and at R5 over locks, the file that `replay` forces the deadlock with."""
 
@@ -85,5 +85,5 @@ def fingerprint_of(*parts: str) -> str:
 
 
 def fingerprint_of_cycle(kind: str, steps: Sequence[str]) -> str:
-    """Return that of a closed path, whichever of its steps it was found from."""
+    """Return the fingerprint of a cycle, the same from whichever step it was found."""
     return fingerprint_of(kind, *min((*steps[at:], *steps[:at]) for at in range(len(steps))))

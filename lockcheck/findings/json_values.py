@@ -1,4 +1,4 @@
-"""JSON with types: what a document may hold, and reading it with errors that name the place."""
+"""JSON with types: the values of a document, and reading them with errors that name the place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Fields", "JsonValue", "open_document", "read_text", "said", "shown"]
 
 SAID_MAX: Final = 20_000
-"""How many characters of an error somebody reads; more is a value that it repeats."""
+"""How many characters of an error are shown; more is a value that it repeats."""
 SHOWN_MAX: Final = 60
 
 _PARTS: Final = Repr()
@@ -43,7 +43,7 @@ def read_text(path: Path) -> str:
 
 
 def said(error: Exception) -> str:
-    """Return an error in words, as long as somebody reads: one of the system without its number."""
+    """Return the text of an error, cut off; one of the system without its number."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror is not None:
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
@@ -68,7 +68,7 @@ def _parse_object(text: str, where: str) -> Fields:
 
 
 def open_document(text: str, where: str, form: str, version: int) -> Fields:
-    """Parse a document that says its own format and version.
+    """Parse a document that has a format and a version.
 
     Raises:
         LockUsageError: it is no such document, or one of another version; the message begins with `where`.
@@ -97,7 +97,7 @@ class Fields:
         self.where = where
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a field of this name."""
+        """Return whether there is a field of this name."""
         return name in self._found
 
     def text(self, name: str) -> str:
@@ -108,7 +108,7 @@ class Fields:
         return found
 
     def text_or_none(self, name: str) -> str | None:
-        """Return a string, or nothing where it is null."""
+        """Return a string, or `None` if it is null."""
         return None if self._get(name) is None else self.text(name)
 
     def number(self, name: str) -> int:
@@ -119,7 +119,7 @@ class Fields:
         return found
 
     def number_or_none(self, name: str) -> int | None:
-        """Return a number that is whole and not negative, or nothing where it is null."""
+        """Return a number that is whole and not negative, or `None` if it is null."""
         return None if self._get(name) is None else self.number(name)
 
     def numbers(self, name: str) -> tuple[int, ...]:
@@ -154,7 +154,7 @@ class Fields:
         )
 
     def choice(self, name: str, choices: Mapping[str, Value]) -> Value:
-        """Return what a name stands for."""
+        """Return the value that a name stands for."""
         found = self.text(name)
         if found not in choices:
             raise self.error(name, found, f"none of {', '.join(choices)}")

@@ -1,4 +1,4 @@
-"""How much is checked, and who says so: a lock's constructor, the session, the environment, in this order."""
+"""The level of checking, which a lock's constructor sets, else the session, else the environment."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def level_of(text: Level | str) -> Level:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the environment says: ours (`LOCKCHECK`), and the variables of the recorded Go core."""
+    """The settings of the environment: ours (`LOCKCHECK`), and the variables of the recorded Go core."""
 
     level: Level
     timeout_seconds: float | None
-    """A longer wait for a lock is reported; none where nobody asked."""
+    """A longer wait for a lock is reported; `None` if there is no limit."""
     exits: bool
     """Whether the process ends, with code 1, at the first finding that fails."""
     order_disabled: bool
-    """Whether orders, recursion and closed paths are left alone: only real deadlocks and stalls remain."""
+    """Whether orders, recursion and cycles are not checked: only real deadlocks and stalls are."""
     max_hold_seconds: float | None = None
-    """A lock that is held longer is reported; none where nobody asked."""
+    """A lock that is held longer is reported; `None` if there is no limit."""
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
         """Read the variables.
 
-        As in the Go core, `DEADLOCK_TIMEOUT_SECONDS` is 60 where it is missing or no number.
+        As in the Go core, `DEADLOCK_TIMEOUT_SECONDS` is 60 if it is missing or no number.
 
         Raises:
             LockUsageError: `LOCKCHECK` names no level, or `LOCKCHECK_MAX_HOLD` no number of seconds.
@@ -76,7 +76,7 @@ class Environment:
 
 
 def max_hold_of(text: str | None) -> float | None:
-    """Return how many seconds a lock may be held, as a text says; nothing where it says nothing.
+    """Return how many seconds a lock may be held, from a text; `None` if it is empty.
 
     Raises:
         LockUsageError: it is no positive number.

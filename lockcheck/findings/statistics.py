@@ -1,8 +1,8 @@
-"""How often locks are taken, how long is waited for them and how long they are held, by class and place.
+"""Statistics by class and place: how often locks are taken, how long they are waited for and held.
 
-Where a lock is let go of, its time is only put into a row; it is sorted into a histogram when the row is
-long or somebody asks. The steps of a histogram are an eighth of a power of two, so a percentile is at most
-an eighth too large. Times are nanoseconds.
+A release only appends its time to a list; the list is sorted into a histogram when it is long, or when the
+histogram is read. The buckets of a histogram are an eighth of a power of two, so a percentile is at most an
+eighth too large. Times are nanoseconds.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ __all__ = [
 ]
 
 PENDING_MAX: Final = 1024
-"""So many times wait to be sorted."""
+"""How many times are collected before they are sorted."""
 
 KEYS_MAX: Final = 4096
-"""So many keys of a class are told apart, where that is asked for."""
+"""How many keys of a class are distinguished, if that is asked for."""
 
 OTHER_KEYS: Final = "(others)"
 
 UNHEARD: Final[deque[int]] = deque(maxlen=0)
-"""Where times go that nobody asks for; it keeps none."""
+"""A queue for times that are not needed; it keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How times are spread: upper limits of steps, and how many times lie in each."""
+    """A distribution of times: upper limits of buckets, and how many times lie in each."""
 
     total: int = 0
     max: int = 0
@@ -58,7 +58,7 @@ class Spread:
         return sum(count for _, count in self.buckets)
 
     def percentile(self, percent: int) -> int:
-        """Return a time that so many percent of all do not exceed; at most an eighth too large."""
+        """Return a time that this percentage of all does not exceed; at most an eighth too large."""
         rank = -(-self.count * percent // 100)
         for limit, count in self.buckets:
             rank -= count
@@ -69,23 +69,23 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How locks of a class were used in one mode at one place."""
+    """The usage of the locks of a class in one mode at one place."""
 
     lock: str
     mode: Mode
     site: str
     """File and line."""
     key: str | None
-    """Which of its class, where that was asked for; `OTHER_KEYS` for those that were too many."""
+    """Which of its class, if that was asked for; `OTHER_KEYS` for those beyond the limit."""
     hold: Spread
-    """One time for each acquisition that was let go of."""
+    """One time for each acquisition that was released."""
     wait: Spread
     """One for each that found the lock taken."""
 
 
 @final
 class UsageTally:
-    """The times of one class, mode and place, and of one key where that was asked for."""
+    """The times of one class, mode and place, and of one key if that was asked for."""
 
     __slots__ = ("_held", "_waited", "code", "holds", "instruction", "key", "lock", "mode", "waits")
 
@@ -102,7 +102,7 @@ class UsageTally:
         self._waited = _Histogram()
 
     def fold(self) -> None:
-        """Sort what waits for it; others may add meanwhile, and none is lost."""
+        """Sort the collected times; other threads may add meanwhile, and none is lost."""
         self._held.take(self.holds)
         self._waited.take(self.waits)
 
@@ -119,7 +119,7 @@ class UsageTally:
 
 @final
 class UsageTallies:
-    """All tallies of a session; so many keys of a class at most have tallies of their own."""
+    """All tallies of a session; a limited number of keys of a class have tallies of their own."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, Mode, CodeType, int, str | None], UsageTally] = {}
@@ -152,7 +152,7 @@ class _Histogram:
         self.max = 0
 
     def take(self, times: deque[int]) -> None:
-        """Sort times into their steps: put in order, they are looked at once a step instead of once each."""
+        """Sort times into their buckets: in order, they need one search a bucket instead of one each."""
         taken = sorted(_drained(times))
         at = 0
         while at < len(taken):
@@ -169,14 +169,14 @@ class _Histogram:
 
 def _drained(times: deque[int]) -> list[int]:
     taken: list[int] = []
-    with suppress(IndexError):  # somebody else sorts too, such as a signal handler that came in between
+    with suppress(IndexError):  # another one sorts too, such as a signal handler that came in between
         for _ in range(len(times)):
             taken.append(times.popleft())  # noqa: PERF401 - a comprehension would lose what it has
     return taken
 
 
 def limit_of(time: int) -> int:
-    """Return the upper limit of the step that a time lies in."""
+    """Return the upper limit of the bucket that a time lies in."""
     shift = max(0, time.bit_length() - 4)
     return (((time >> shift) + 1) << shift) - 1
 

@@ -18,11 +18,11 @@ FRAMES_MAX: Final = 8
 
 
 def finding_text(finding: Finding, sites: Mapping[str, int]) -> str:
-    """Say one finding: what, where each lock was taken and wanted, and why it is one.
+    """Yield the lines of a finding: what, where each lock was taken and wanted, and why it is one.
 
     Args:
         finding: what was found.
-        sites: how many places in the code make each nesting, for the suggestion which one to reverse.
+        sites: how many places in the code make each edge, for the suggestion which one to reverse.
     """
     return "\n".join(_lines(finding, sites))
 
@@ -51,16 +51,16 @@ def _lines(finding: Finding, sites: Mapping[str, int]) -> Iterator[str]:
 
 
 def suggestion(finding: Finding, sites: Mapping[str, int]) -> str | None:
-    """Say which step of a closed path to reverse; nothing where the finding is none."""
+    """Return which step of a cycle to reverse, in words; `None` if the finding is no cycle."""
     if finding.kind not in {Kind.CYCLE, Kind.DEADLOCK}:
         return None
-    # An actor that runs as a unit of its own holds itself, which it cannot let go of.
+    # An actor that runs as an execution of its own holds itself, and cannot release that.
     holding = [edge for edge in finding.edges if edge.held not in {None, edge.execution}]
     if not holding:
         return None
     edge = suggested(holding, sites)
     wanted = edge.wanted.partition(", in the way is ")[0]
-    if edge.class_edge is None:  # not a lock, so nothing that could be taken before
+    if edge.class_edge is None:  # not a lock, so it cannot be taken before
         return f"have {edge.execution} let go of {edge.held} before it waits for {wanted}"
     count = sites.get(edge.class_edge, 0)
     places = f" ({count} {'place' if count == 1 else 'places'} in the code)" if count else ""
@@ -68,7 +68,7 @@ def suggestion(finding: Finding, sites: Mapping[str, int]) -> str | None:
 
 
 def suggested(edges: Sequence[Edge], sites: Mapping[str, int]) -> Edge:
-    """Return the edge to reverse: the one that the fewest places make, and of equals what holds least."""
+    """Return the edge to reverse: that of the fewest places, and of equals the one that holds least."""
     return min(
         edges, key=lambda edge: (sites.get(edge.class_edge, 1) if edge.class_edge else 1, len(edge.all_held))
     )
@@ -95,7 +95,7 @@ def _stack(frames: tuple[Frame, ...]) -> Iterator[str]:
 
 
 def scenario(finding: Finding) -> list[str]:
-    """Draw the units of a closed path side by side: first each takes what it holds, then each waits."""
+    """Yield the executions of a cycle side by side: first each takes what it holds, then each waits."""
     if finding.kind not in {Kind.CYCLE, Kind.DEADLOCK}:
         return []
     edges = finding.edges
@@ -117,5 +117,5 @@ def _row(cells: list[str], widths: list[int]) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Return a number with what it counts: `1 class_edge`, `2 nestings`; `many` where it is no `s` more."""
+    """Return a number with what it counts: `1 edge`, `2 edges`; `many` is a plural without `s`."""
     return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,8 +1,8 @@
-"""A witness of a deadlock: which threads stand where, holding what and wanting what.
+"""A witness of a deadlock: for each thread where it waits, what it holds and what it wants.
 
-It is told in terms that are the same in every run: classes and keys of locks, roles of threads, and places
-in the code by file, function and what the line says. So it can be kept in a file and tried again after
-edits elsewhere, in another process and on another version of Python (`witness_file`).
+It uses terms that are the same in every run: classes and keys of locks, roles of threads, and places in the
+code by file, function and text of the line. So it can be kept in a file and tried again after edits
+elsewhere, in another process and on another version of Python (`witness_file`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
 _NUMBERED: Final = re.compile(r"^Thread-\d+(?: \((?P<target>.*)\))?$|^(?P<pool>.*?)(?:[-_]\d+)+$")
 """Names that `threading` and pools make: `Thread-3 (work)`, `ThreadPoolExecutor-0_1`."""
 _PLACED: Final = re.compile(r"^(.*\.pyw?):\d+$")
-"""Names that locks get whose line does not say what they are assigned to."""
+"""Names of locks whose line does not show what they are assigned to."""
 
 
 def role_of(name: str) -> str:
-    """Return the name of a unit without the numbers that differ from run to run."""
+    """Return the name of an execution without the numbers that differ from run to run."""
     found = _NUMBERED.match(name)
     if found is None:
         return name
@@ -41,23 +41,23 @@ def role_of(name: str) -> str:
 
 
 def class_text(name: str) -> str:
-    """Return the class of a lock as it can be compared: one that was called after its place has no line."""
+    """Return the class of a lock for comparisons: a name that was made from a place loses the line."""
     return _PLACED.sub(r"\1", name)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """A place in the code; its line only tells a person where to look first."""
+    """A place in the code; its line number is for people alone."""
 
     file: str
     function: str
     source: str
-    """What the line says."""
+    """The text of the line."""
     line: int
 
     def is_at(self, frame: Frame, *, same_source: bool) -> bool:
-        """Tell whether a frame is at this place, whatever the folder of the file and the line are now."""
+        """Return whether a frame is at this place; the folder of the file and the line may differ."""
         return (
             PurePath(self.file).name == PurePath(frame.file).name
             and self.function == frame.function
@@ -74,7 +74,7 @@ class WitnessLock:
     """A lock that is taken in one mode, and where."""
 
     number: int
-    """Which of the witness's locks it is: two of one class may have no keys."""
+    """The number of the lock in the witness, since two of one class may have no keys."""
     lock: str
     """Its class."""
     key: str | None
@@ -82,7 +82,7 @@ class WitnessLock:
     place: SourcePlace
 
     def excludes(self, other: WitnessLock) -> bool:
-        """Tell whether both are of the same lock, in modes that exclude each other."""
+        """Return whether both are of the same lock, in modes that exclude each other."""
         return self.number == other.number and "W" in {self.mode, other.mode}
 
     def __str__(self) -> str:
@@ -105,22 +105,22 @@ class Ending:
 @final
 @dataclass(frozen=True, slots=True)
 class SchedulingPoint:
-    """Where a thread is stuck: what it holds, and what it wants."""
+    """A scheduling point, at which a thread gets stuck: what it holds, and what it wants."""
 
     execution: str
-    """What the thread was called."""
+    """The name of the thread."""
     role: str
-    """What it does: its name without numbers."""
+    """Its name without numbers."""
     held: tuple[WitnessLock, ...]
     """Outermost first."""
     wanted: WitnessLock | Ending
     occurrence: int | None = None
-    """How often the thread comes to the place until it is stuck there; nothing where nobody knows."""
+    """How often the thread comes to the place until it is stuck there; `None` if that is not known."""
     late: bool = False
-    """Whether the others stand at their places before it takes what it holds."""
+    """Whether the others are at their points before it takes what it holds."""
 
     def shared_lock(self, before: SchedulingPoint) -> WitnessLock | None:
-        """Return what it holds of what the one before wants; nothing where that waits for itself."""
+        """Return the lock that it holds and the point before wants; `None` if that waits for its end."""
         wanted = before.wanted
         if isinstance(wanted, Ending):
             return None
@@ -138,30 +138,30 @@ class SchedulingPoint:
 @final
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A deadlock, and how to get there: each stop waits for the next one, and the last one for the first."""
+    """A deadlock and how to reach it: each point waits for the next one, and the last for the first."""
 
     fingerprint: str
-    """That of the finding."""
+    """The fingerprint of the finding."""
     rung: Rung
     """How strong the evidence for it is."""
     kind: Kind
     text: str
     points: tuple[SchedulingPoint, ...]
     order: tuple[int, ...]
-    """The places of the stops, in the order in which they begin to wait."""
+    """The indexes of the points, in the order in which they begin to wait."""
     aside: tuple[str, ...] = ()
     """Roles of other threads that have to be kept off the locks until then."""
 
     @property
     def steps(self) -> tuple[tuple[int, WitnessLock | Ending, bool], ...]:
-        """The forced schedule: which stop, what lock or end, and whether it is taken or only waited for."""
+        """The forced schedule: index of the point, lock or end, and whether it is taken or waited for."""
         by_time = sorted(range(len(self.points)), key=lambda at: self.points[at].late)
         takes = ((at, held, True) for at in by_time for held in self.points[at].held)
         return (*takes, *((at, self.points[at].wanted, False) for at in self.order))
 
 
 def waiting_order(points: tuple[SchedulingPoint, ...]) -> tuple[int, ...]:
-    """Return an order in which stops can begin to wait: a writer before the readers that stand behind it."""
+    """Return an order in which points can begin to wait: a writer before the readers that wait for it."""
     order: list[int] = []
     while len(order) < len(points):
         left = [at for at in range(len(points)) if at not in order]
@@ -171,7 +171,7 @@ def waiting_order(points: tuple[SchedulingPoint, ...]) -> tuple[int, ...]:
 
 
 def _is_held(points: tuple[SchedulingPoint, ...], at: int) -> bool:
-    """Tell whether the next one holds what a stop wants, so that it waits whoever else waits."""
+    """Return whether the next one holds what a point wants, so that it waits in any case."""
     wanted = points[at].wanted
     following = points[(at + 1) % len(points)]
     return (

@@ -1,8 +1,8 @@
 """Witnesses as files: JSON with a version, the schema of which is `witness.schema.json`.
 
 Nothing in it belongs to one process, one run or one version of Python: no thread ids, no byte code, no
-counts of instructions. The schedule is told for people too, step by step; `replay` forces it from `points`
-and `order`.
+counts of instructions. The field `schedule` is for people; `replay` forces the schedule from `stops` and
+`order`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = [
 ]
 
 FOLDER: Final = Path("lockcheck-witnesses")
-"""Where replay files are written to, unless somebody says otherwise."""
+"""The default folder for replay files."""
 FORMAT: Final = "licorne.lockcheck.witness"
 VERSION: Final = 1
 POINTS_MAX: Final = 64
-"""A file that names more threads is refused: no deadlock that anybody searches for has so many."""
+"""A file that names more threads is refused: no deadlock that is searched for has so many."""
 
 _RUNGS: Final = {rung.name: rung for rung in (Rung.R2, Rung.R3, Rung.R4, Rung.R5)}
 _KINDS: Final = {kind.value: kind for kind in (Kind.CYCLE, Kind.DEADLOCK)}
@@ -88,7 +88,7 @@ def read_witness(path: Path) -> Witness:
 def write_witness(folder: Path, witness: Witness) -> Path:
     """Write a witness to a folder, which is made where it is missing; return the file.
 
-    A file is called after its finding, so a witness that is confirmed stands in the place of the one before.
+    The name of the file is the fingerprint, so a confirmed witness replaces the one before.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{witness.fingerprint}.json"
@@ -99,12 +99,13 @@ def write_witness(folder: Path, witness: Witness) -> Path:
 
 
 def with_replay(finding: Finding, witness: Witness | None, folder: Path | None) -> Finding:
-    """Return a finding with the file that it is replayed by, or with the reason why none could be written.
+    """Return a finding with its replay file, or with the reason why none could be written.
 
     Args:
-        finding: a deadlock that threads are stuck in: whatever becomes of the file, it is to be broken.
-        witness: how to get there; nothing where nobody knows, and then there is no file.
-        folder: where the file is written to; nowhere if there is none.
+        finding: a deadlock in which threads are stuck; it has to be broken even if the file cannot be
+            written.
+        witness: how to reach it; if there is none, no file is written.
+        folder: where the file is written to; if there is none, no file is written.
     """
     if witness is None or folder is None:
         return finding
@@ -135,7 +136,7 @@ def _schedule(witness: Witness) -> Iterable[JsonValue]:
 
 
 def json_of_point(point: SchedulingPoint) -> dict[str, JsonValue]:
-    """Return a stop as JSON values."""
+    """Return a scheduling point as JSON values."""
     return {
         "unit": point.execution,
         "role": point.role,
@@ -147,7 +148,7 @@ def json_of_point(point: SchedulingPoint) -> dict[str, JsonValue]:
 
 
 def read_point(fields: Fields) -> SchedulingPoint:
-    """Return the stop of JSON values."""
+    """Return the scheduling point of JSON values."""
     return SchedulingPoint(
         execution=fields.text("unit"),
         role=fields.text("role"),

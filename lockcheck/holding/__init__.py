@@ -1,4 +1,4 @@
-"""Who holds what: the held locks of each thread, its stacks and its place in the happens-before order.
+"""The held locks of each execution, its stacks and its place in the happens-before order.
 
 It owns the state of the checker for each thread and the slots that a session fills (`runtime`). It may
 import `lockcheck.findings`; `lockcheck.order` stands beside it.

@@ -1,12 +1,12 @@
-"""Who holds what: a chain of nodes for each unit of execution, and a trie of the chains that were checked.
+"""Held locks: a chain of nodes for each execution, and a trie of the chains that were checked.
 
-A *unit* is what runs: a thread, or a part of one that was given a name. Its `node` says what it holds,
-innermost first along `parent`. From each node, `next` leads on to the nestings that were checked there
-and found to be in order. So the way of every acquisition that is nothing new is: one look into a
-dictionary. Whatever is new is judged once (`stepping.py`).
+An *execution* is a thread, or a part of one that has a name of its own. Its `node` says what it holds,
+innermost first along `parent`. From each node, `next` leads to the edges that were checked there and found
+to be in order. So an acquisition that is nothing new takes the fast path: one access to a dictionary. A new
+one is checked once (`slow_path.py`).
 
-The tries belong to their unit, and only the thread that runs a unit adds to them. Others read them, and
-cut them off where a session begins or ends.
+A trie belongs to its execution, and only the thread that runs the execution adds to it. Others read it, and
+cut it off where a session begins or ends.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ __all__ = [
 ]
 
 Attempt: TypeAlias = Literal["block", "timed", "try"]
-"""How a lock is asked for: waiting for ever, for a time, or not at all."""
+"""How long an acquisition waits: for ever, for a limited time, or not at all."""
 
 SWEEP_MIN: Final = 1024
-"""So many nestings at least are remembered below one place of a trie before any are forgotten."""
+"""How many edges at least are remembered below one node of a trie before any are forgotten."""
 
 _serials: Final = count(1)
 
 
 @final
 class LockIdentity:
-    """What is known of a lock for as long as anybody remembers it, which may be longer than it lives."""
+    """The identity of a lock, which may be remembered for longer than the lock lives."""
 
     __slots__ = (
         "alive",
@@ -77,16 +77,16 @@ class LockIdentity:
         self.key = key
         self.reentrant = reentrant
         self.policy = policy
-        """Of a read/write lock; none for an exclusive one."""
+        """The policy of a read/write lock; `None` for an exclusive one."""
         self.fresh_for: Execution | None = None
-        """The only unit that knows the lock, where somebody said so."""
+        """The only execution that knows the lock, if `fresh` said so."""
         self.alive = True
-        """Whether the lock still exists: it says itself when it ends, since a weak reference is large."""
+        """Whether the lock still exists; it resets this when it ends, since a weak reference is large."""
         self.shared = policy is not None
         self.answers = False
-        """Whether it is no lock, but something that answers asks, such as an actor."""
+        """Whether it is no lock, but an answerer, such as an actor."""
         self.rank: int | None = None
-        """Where something that answers stands in the order of asks."""
+        """The place of an answerer in the order of asks."""
 
     @property
     def key_text(self) -> str | None:
@@ -100,7 +100,7 @@ class LockIdentity:
 
 @final
 class Acquisition:
-    """A lock in one mode, asked for in one way; grips are compared by identity."""
+    """A lock, its mode, and how long the acquisition waits; compared by identity."""
 
     __slots__ = ("attempt", "lock", "mode")
 
@@ -114,7 +114,7 @@ class Acquisition:
 
 
 def class_edge_text(held: Acquisition, wanted: Acquisition) -> str:
-    """Return the classes and modes of a nesting, such as `queue[W] -> application[R]`."""
+    """Return the classes and modes of an edge, such as `queue[W] -> application[R]`."""
     return str(ClassEdge(held.lock.name, held.mode, wanted.lock.name, wanted.mode))
 
 
@@ -123,12 +123,12 @@ def _refuse(_: bytes) -> None:
 
 
 NONE_BELOW: Final = cast("dict[object, TrieNode]", MappingProxyType({}))
-"""What most nodes have below them; nothing can be put there, and it is made once."""
+"""What most nodes have as `next`: an empty mapping that cannot be changed, made once."""
 
 
 @final
 class TrieNode:
-    """A grip below another one, as one unit took them: a place in its trie."""
+    """A held lock: an acquisition below the one before, in the trie of an execution."""
 
     __slots__ = (
         "acquisition",
@@ -156,53 +156,53 @@ class TrieNode:
         self.execution = execution
         self.parent = parent
         self.acquisition = acquisition
-        """None at the root."""
+        """`None` at the root."""
         self.owner = owner
-        """The session that judged the node."""
+        """The session that checked the node."""
         self.next: dict[object, TrieNode] = NONE_BELOW
-        """By grip the nesting that was seen last, and by grip and place in the code all of them."""
+        """The nodes below: by acquisition the last one, and by acquisition and place in the code all."""
         self.sweep_at = SWEEP_MIN
-        """When there are so many, those of locks that are gone are forgotten."""
+        """At this number of them, those of locks that are gone are forgotten."""
         self.code: CodeType | None = None
-        """Where it was taken, with the instruction; none where it does not matter from where."""
+        """Where it was taken, with the instruction; `None` if the place does not matter."""
         self.instruction = -1
         self.stack: RawStack = ()
         self.since = 0
         """When it was taken last, where the level is `full`."""
         self.parent_since = 0
-        """When the parent had been taken in which it was taken last: tells one hold of it from the next."""
+        """The time of the parent's hold in which it was taken last; it identifies that hold."""
         self.tally: UsageTally | None = None
         self.holds: deque[int] = UNHEARD
-        """Where it is noted how long it was held."""
+        """The times for which it was held."""
         self.visits = 0
-        """How many others were taken below it in this hold."""
+        """How many other locks were taken below it in this hold."""
         self.write: Callable[[bytes], object] = _refuse
-        """Writes a record to a trace; a `ValueError` where that has to be made anew."""
+        """Writes a record to a trace; raises `ValueError` if it has to be made anew."""
         self.took = b""
-        """What is written when the lock was taken."""
+        """The record for an acquisition."""
         self.left = b""
-        """What is written before it is let go of."""
+        """The record for a release."""
 
 
 class ExecutionWait(Protocol):
-    """What a unit waits for; others than locks can be waited for too, such as the end of a thread."""
+    """What an execution waits for: a lock, or something else, such as the end of a thread."""
 
     @property
     def endless(self) -> bool:
-        """Whether the wait ends by nothing but what is waited for."""
+        """Whether the wait has no limit of time."""
 
     @property
     def breakable(self) -> bool:
-        """Whether an error can be raised where the unit waits."""
+        """Whether an error can be raised where the execution waits."""
 
     @property
     def steerable(self) -> bool:
-        """Whether another run can be steered to where the unit waits: what has to come before is known."""
+        """Whether another run can be steered to this wait: what has to come before is known."""
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:
-        """Return groups of units: of each group one has to act before the wait can end.
+        """Return groups of executions: of each group one has to act before the wait can end.
 
-        Where somebody may act who is not known, the group is left out, or empty.
+        If an unknown execution may act too, the group is left out, or empty.
         """
 
     def describe(self) -> str:
@@ -211,7 +211,7 @@ class ExecutionWait(Protocol):
 
 @final
 class Execution:
-    """What runs: a thread, or a named part of one."""
+    """An execution: a thread, or a named part of one."""
 
     __slots__ = (
         "__weakref__",
@@ -233,20 +233,20 @@ class Execution:
         self.segment = segment
         self.node = TrieNode(self, None, None, owner)
         self.inside = False
-        """Whether the checker itself runs on it, so that what it triggers is not checked again."""
+        """Whether the checker itself runs on it: acquisitions that it triggers are not checked."""
         self.leaf: str | None = None
         """The function marked `@leaf` that runs."""
         self.wait: ExecutionWait | None = None
         self.check_due = False
-        """Whether it has yet to look whether its wait closes a circle; nobody breaks that circle before."""
+        """Whether it still has to check its wait for a deadlock; no other one breaks that deadlock before."""
         self.stack: RawStack = ()
         """Where it waits."""
         self.victim_error: tuple[ExecutionWait, DeadlockError] | None = None
-        """The wait that it was chosen to give up, and what to raise there."""
+        """The wait that it gives up as a victim, and the error to raise there."""
 
 
 def held_nodes(node: TrieNode) -> Iterator[TrieNode]:
-    """Yield what is held at a node, innermost first."""
+    """Yield the nodes of the locks that are held at a node, innermost first."""
     at: TrieNode | None = node
     while at is not None and at.acquisition is not None:
         yield at
@@ -254,12 +254,12 @@ def held_nodes(node: TrieNode) -> Iterator[TrieNode]:
 
 
 def held_names(node: TrieNode) -> tuple[str, ...]:
-    """Return what is held at a node, outermost first, as reports say it."""
+    """Return the names of the locks that are held at a node, outermost first."""
     return tuple(str(held.acquisition) for held in held_nodes(node))[::-1]
 
 
 def holds_of(lock: LockIdentity, node: TrieNode) -> Iterator[TrieNode]:
-    """Yield where a lock is held at a node, innermost first."""
+    """Yield the nodes of one lock that are held at a node, innermost first."""
     at: TrieNode | None = node
     while at is not None and at.acquisition is not None:
         if at.acquisition.lock is lock:

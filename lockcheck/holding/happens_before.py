@@ -1,7 +1,7 @@
-"""What must come before what, in every run: starting a thread, ending it, the result of a future.
+"""The happens-before order: what precedes what in every run, by start and end of threads and by futures.
 
-The life of a unit is cut into segments, each with what it knows of others. Only orders that hold in every
-schedule count: that one thread happened to get a lock before another proves nothing.
+The life of an execution is cut into segments, each with the segments of others that precede it. Only an order
+that holds in every schedule counts: that one thread happened to get a lock before another proves nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ __all__ = ["Segment", "begin", "concurrent", "learn"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch in the life of a unit between two events that order it with others."""
+    """A stretch in the life of an execution between two events that order it with others."""
 
     line: int
-    """Whose life: a serial number."""
+    """The serial number of the execution."""
     number: int = 0
     seen: Mapping[int, int] = field(default_factory=dict)
-    """Of each other line the last segment that must have ended before this one began."""
+    """For each other line the last segment that must have ended before this one began."""
     silent: bool = False
-    """Whether nothing was learned on the line yet: then nobody needs to know when it ended."""
+    """Whether nothing was learned on the line yet: then its end need not be noted."""
 
 
 def begin(line: int, after: Segment | None = None) -> Segment:
@@ -43,7 +43,7 @@ def learn(segment: Segment, ended: Segment | None = None) -> Segment:
 
 
 def concurrent(one: Segment, other: Segment) -> bool:
-    """Tell whether neither must have ended before the other began."""
+    """Return whether two segments are concurrent: neither must have ended before the other began."""
     if one.line == other.line:
         return False
     return other.seen.get(one.line, -1) < one.number and one.seen.get(other.line, -1) < other.number

@@ -1,4 +1,4 @@
-"""What the interpreter promises: whether it lets one thread run at a time."""
+"""Whether the interpreter lets only one thread run at a time."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["has_global_lock"]
 
 
 def has_global_lock() -> bool:
-    """Return whether only one thread runs at any time; builds that let all run exist from Python 3.13 on."""
+    """Return whether only one thread runs at any time; there are builds without this from Python 3.13 on."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())

@@ -1,7 +1,7 @@
-"""The one thing a process has once: which session is active, and which units run.
+"""The one thing a process has once: which session is active, and which executions run.
 
 The founders' rule is that nothing global is mutable. Threads and the locks of a program are global by
-nature, so this module is the exception, and the only one: whoever checks asks here whom to tell.
+nature, so this module is the only exception: every check finds the active session here.
 """
 
 from __future__ import annotations
@@ -25,52 +25,53 @@ if TYPE_CHECKING:
 __all__ = ["LATCH", "EventSink", "Runtime", "Steerer", "go_on_as", "local", "next_segment", "runtime"]
 
 LATCH: Final = threading.RLock()
-"""Held for a moment where something new is written down. While it is held nothing is waited for, the disk is
-left alone, and nothing of the program is called, shown, compared or let go of. It is re-entrant, since the
-collector of garbage may run a finalizer in between that gets here."""
+"""Held for a moment while something new is noted. Meanwhile the checker does not wait, does not use the
+disk, and does not call, show, compare or drop anything of the program. It is re-entrant, since the garbage
+collector may
+run a finalizer that takes it too."""
 
 
 class EventSink(Protocol):
-    """Who writes down what happens, where a run is recorded."""
+    """Writes the events of a recorded run."""
 
     def took(self, node: TrieNode) -> None:
-        """Write down that a lock was taken at a node, and keep there how."""
+        """Write that a lock was taken at a node, and keep the record there."""
 
     def left(self, node: TrieNode) -> None:
-        """Write down that the lock of a node is released, and keep there how."""
+        """Write that the lock of a node is released, and keep the record there."""
 
     def failed(self, acquisition: Acquisition) -> None:
-        """Write down that a lock was asked for and not taken."""
+        """Write that an attempt to take a lock failed."""
 
     def released(self, lock: LockIdentity, mode: Mode) -> None:
-        """Write down that a lock is released out of turn."""
+        """Write that a lock is released that is not the innermost."""
 
     def signalled(self, thing: object) -> None:
-        """Write down that something happened on which others may wait."""
+        """Write a signal, for which others may wait."""
 
     def awaited(self, thing: object) -> None:
-        """Write down that a unit went on, maybe only because of what was signalled on a thing before."""
+        """Write that the execution went on, maybe only because of earlier signals on a thing."""
 
     def joined(self, ended: Execution, *, endless: bool) -> None:
-        """Write down that another unit has ended."""
+        """Write that another execution has ended."""
 
     def forget(self) -> None:
-        """Write no more, since this process was forked from the one that is recorded."""
+        """Stop writing: this process was forked from the one that is recorded."""
 
 
 class Steerer(Protocol):
-    """Who pauses threads, where a run is steered into a deadlock."""
+    """Pauses threads of a run that is steered into a deadlock."""
 
     def wants(self, execution: Execution, acquisition: Acquisition) -> None:
-        """Pause a unit that is about to want a lock, if it is to wait there for others."""
+        """Pause an execution that is about to want a lock, if it has to wait there for others."""
 
     def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
-        """Return the finding of units that wait for each other, if they were steered into that."""
+        """Return the finding of executions that wait for each other, if they were steered into that."""
 
 
 @final
 class Runtime:
-    """Which session is active, and which units run."""
+    """Which session is active, and which executions run."""
 
     __slots__ = (
         "born",
@@ -86,23 +87,23 @@ class Runtime:
 
     def __init__(self) -> None:
         self.watch: object = None
-        """The watch of the active session, which `active.current` returns; none where none is open."""
+        """The watch of the active session, which `active.current` returns; `None` if none is open."""
         self.opens = False
-        """Whether somebody is about to open the session that the environment asks for."""
+        """Whether the session that the environment asks for is being opened."""
         self.recorder: EventSink | None = None
         self.steering: Steerer | None = None
         self.executions: dict[int, Execution] = {}
         self.running: dict[int, Execution] = {}
-        """What runs on each thread now, by the thread's number; each thread writes its own entry."""
+        """The execution on each thread now, by the thread's number; each thread writes its own entry."""
         self.threads = ByIdentity[Execution]()
-        """What each thread began as."""
+        """The execution that each thread began as."""
         self.ended: Callable[[Execution], None] | None = None
-        """Told when a thread ends."""
+        """Called when a thread ends."""
         self.born: Callable[[], Segment | None] | None = None
-        """Tells what the thread that runs was started after."""
+        """Returns the segment after which the calling thread was started."""
 
     def new_execution(self, name: str, after: Segment | None = None, *, known: bool = True) -> Execution:
-        """Make a unit, and remember it unless it is to be `known` only while it runs."""
+        """Create an execution; if it is not `known`, it is remembered only while it runs."""
         execution = Execution(name, Segment(0), self.watch)
         execution.segment = begin(execution.serial, after)
         if known:
@@ -111,17 +112,17 @@ class Runtime:
         return execution
 
     def executions_on(self, threads: Iterable[int | None]) -> list[Execution]:
-        """Return what runs on some threads, as far as it is known."""
+        """Return the executions on some threads, as far as they are known."""
         found = (self.running.get(number) for number in threads if number is not None)
         return [execution for execution in found if execution is not None]
 
     def forget(self, execution: Execution) -> None:
-        """Forget a unit that runs no more."""
+        """Forget an execution that has ended."""
         with LATCH:
             self.executions.pop(execution.serial, None)
 
     def all_executions(self) -> list[Execution]:
-        """Return the units that run, the oldest first."""
+        """Return the executions that run, the oldest first."""
         with LATCH:
             known = {
                 execution.serial: execution
@@ -130,10 +131,10 @@ class Runtime:
         return [known[serial] for serial in sorted(known)]
 
     def cut_tries(self) -> list[object]:
-        """Have everything judged anew, since another session is active from now.
+        """Cut all tries, so that everything is checked anew: another session is active from now on.
 
         Returns:
-            What is cut off, to be let go of without the latch.
+            The nodes that are cut off: the caller drops them when it does not hold the latch.
         """
         cut: list[object] = []
         for execution in self.all_executions():
@@ -142,13 +143,13 @@ class Runtime:
                 cut.append(root.next)
                 root.next = {}
                 root = root.parent
-            for node in _below(root):  # the unit may be anywhere by now
+            for node in _below(root):  # the execution may be anywhere by now
                 cut.append(node.next)
                 node.next = {}
         return cut
 
     def cut_trie(self, execution: Execution) -> None:
-        """Have everything that the calling unit does judged anew."""
+        """Cut the trie of the calling execution, so that all that it does is checked anew."""
         node: TrieNode | None = execution.node
         while node is not None:
             node.next = {}
@@ -172,7 +173,7 @@ runtime: Final = Runtime()
 
 
 def _forked() -> None:
-    """Forget the threads that a fork left behind: the child has only the one that forked."""
+    """Forget all threads but the calling one: a forked process has no others."""
     mine = local.execution
     runtime.executions = {mine.serial: mine}
     runtime.running = {threading.get_ident(): mine}
@@ -189,7 +190,7 @@ if hasattr(os, "register_at_fork"):
 
 @final
 class _ThreadEnd:
-    """Lives in the thread's local storage, and is let go of when the thread ends."""
+    """Lives in the thread's local storage, and is dropped when the thread ends."""
 
     __slots__ = ("_execution", "_is_over", "_process", "_process_now", "_runtime", "_thread")
 
@@ -197,7 +198,7 @@ class _ThreadEnd:
         self._execution = execution
         self._thread = threading.get_ident()
         self._process = os.getpid()  # a fork leaves the other threads behind: they have not ended
-        self._runtime, self._process_now = process, os.getpid  # the names of this module go before
+        self._runtime, self._process_now = process, os.getpid  # the names of this module may be gone then
         self._is_over = sys.is_finalizing
 
     def __del__(self) -> None:
@@ -209,7 +210,7 @@ class _ThreadEnd:
 
 
 class _Local(threading.local):
-    """The unit that runs on this thread."""
+    """The execution that runs on this thread."""
 
     def __init__(self) -> None:
         after = runtime.born() if runtime.born is not None else None
@@ -218,7 +219,7 @@ class _Local(threading.local):
         runtime.threads.put(thread, self.execution)
         runtime.running[threading.get_ident()] = self.execution
         self.finished: Segment | None = None
-        """Where the task ended that the thread ran last, until its future knows."""
+        """The last segment of the task that the thread ran last, until its future has it."""
         self.end = _ThreadEnd(self.execution, runtime)
 
 
@@ -226,14 +227,14 @@ local: Final = _Local()
 
 
 def go_on_as(execution: Execution) -> None:
-    """Have the calling thread run another unit from here on; where the checker runs on it, it does still."""
+    """Continue on the calling thread as another execution; its mark `inside` is kept."""
     execution.inside = local.execution.inside
     local.execution = execution
     runtime.running[threading.get_ident()] = execution
 
 
 def next_segment(execution: Execution, ended: Segment | None = None) -> None:
-    """Begin the next segment of a unit, if there is a reason; what it nests from now on is learned anew."""
+    """Begin the next segment of an execution, if there is a reason; its edges are learned anew then."""
     if execution.segment.silent and ended is None:
         return
     execution.segment = learn(execution.segment, ended)

@@ -1,4 +1,4 @@
-"""Stacks, taken cheaply where something is new, and put into words only where somebody reads them."""
+"""Stacks: captured cheaply where something is new, and resolved only for reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH1
 
 
 def is_ours(code: CodeType) -> bool:
-    """Tell whether code says nothing about the program: the checker's, of `ExitStack` and of conditions."""
+    """Return whether code is not the program's, but the checker's, of `ExitStack` or of conditions."""
     file = code.co_filename
     return (
         file.startswith(_HERE)
@@ -50,7 +50,7 @@ def caller() -> FrameType | None:
 
 @final
 class Runtimes(dict[str, bool]):
-    """Which files are of some runtime, and say nothing about the program; each is looked at once.
+    """The files of some runtimes, which are not the program's; each file is checked once.
 
     Args:
         starts: what the names of such files start with.
@@ -66,17 +66,17 @@ class Runtimes(dict[str, bool]):
 
 
 def caller_outside(runtimes: Runtimes, depth: int) -> FrameType:
-    """Return the innermost frame that belongs to none of some runtimes; if all do, the first one looked at.
+    """Return the innermost frame that belongs to no runtime; if all do, the first one that was checked.
 
-    That is not the caller itself: a frame that knew itself would keep all of them.
+    It is never the caller itself: a frame that refers to itself would keep all others.
 
     Args:
-        runtimes: which files do.
-        depth: how many of the callers do in any case, one at least: each that is looked at costs time.
+        runtimes: the files of the runtimes.
+        depth: how many callers are skipped, one at least: to check a frame costs time.
     """
     try:
         first = sys._getframe(depth + 1)  # noqa: SLF001 - likewise
-    except ValueError:  # nobody called those
+    except ValueError:  # they have no caller
         first = sys._getframe(depth)  # noqa: SLF001 - likewise
     frame: FrameType | None = first
     while frame is not None and runtimes[frame.f_code.co_filename]:

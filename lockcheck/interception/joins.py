@@ -48,7 +48,7 @@ class _Task:
         self.over = False
 
     def workers(self) -> list[Execution]:
-        """Return the units one of which has to act before the task is over; none where that is not known."""
+        """Return the executions one of which has to act before the task is over; none where that is not known."""
         if self.over:
             return []
         if self.thread is not None:
@@ -76,7 +76,7 @@ class _JoinWait:
         self._thread = thread
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - whoever waits
-        """Return the unit that runs on the thread."""
+        """Return the execution that runs on the thread."""
         return [runtime.executions_on([self._thread.ident])] if self._thread.is_alive() else []
 
     def describe(self) -> str:

@@ -188,7 +188,7 @@ def _resolves(method: Callable[..., None]) -> Callable[..., None]:
 
 
 def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callable[..., object]:
-    """Wrap `submit`: each task is a unit of its own, unless one thread runs them all."""
+    """Wrap `submit`: each task is an execution of its own, unless one thread runs them all."""
 
     @functools.wraps(method)
     def submit(
@@ -214,7 +214,7 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
 
 @contextmanager
 def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
-    """Run a task of a pool: as a unit of its own, or on the pool's only thread after who handed it in."""
+    """Run a task of a pool: as an execution of its own, or on the pool's only thread after who handed it in."""
     execution = local.execution
     if alone:
         next_segment(execution, after)

@@ -1,7 +1,7 @@
 """Asks of plain Pykka actors, which are heard of like those of anything else that answers (`answering`).
 
-A `ThreadingActor` has a thread of its own, so each of its turns runs as the unit of that thread. Who asks and
-waits, or asks and gets the answer later, is judged before it waits, and before anything is sent where it
+A `ThreadingActor` has a thread of its own, so each of its turns runs as the execution of that thread. Who asks and
+waits, or asks and gets the answer later, is checked before it waits, and before anything is sent where it
 does both at once. An answer is waited for once: whoever gets it again waits for nobody.
 
 Imported where the program has imported Pykka: see `pykka_found`.
@@ -128,7 +128,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         return self.take(timeout)
 
     def take(self, timeout: float | None) -> Any:
-        """Do what `get` does, after the judgement."""
+        """Do what `get` does, after the check."""
         try:
             return super().get(timeout=timeout)
         finally:
@@ -136,7 +136,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
                 self._has_come()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for so long at most; tell whether there is no need to wait any more."""
+        """Wait for so long at most; return whether there is no need to wait any more."""
         try:
             super().get(timeout=seconds)
         except pykka.Timeout:

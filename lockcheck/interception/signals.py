@@ -90,7 +90,7 @@ def awaited(thing: object) -> None:
 
 
 def _recorder() -> EventSink | None:
-    # A thread that comes up wakes its starter before it is known: there is no unit yet to say it of.
+    # A thread that comes up wakes its starter before it is known: there is no execution yet to say it of.
     known = threading.get_ident() in threading._active  # type: ignore[attr-defined] # noqa: SLF001
     return runtime.recorder if known else None
 
@@ -122,7 +122,7 @@ def _join(method: Callable[..., None]) -> Callable[..., None]:
 
 
 def _ends(method: Callable[..., None]) -> Callable[..., None]:
-    """Wrap what gives a future its result: the task that made it, a unit of its own, came before."""
+    """Wrap what gives a future its result: the task that made it, an execution of its own, came before."""
 
     @functools.wraps(method)
     def ends(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:

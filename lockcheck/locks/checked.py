@@ -1,7 +1,7 @@
 """The checked exclusive locks: `Lock` and `RLock`, at the levels `order` and `full`.
 
-The way of a nesting that was judged before is kept short: a few reads of attributes and one look into a
-dictionary. A lock links to the node at which it is held, so that letting go needs no look at the thread.
+The fast path, for an edge that was checked before, is short: a few reads of attributes and one access to a
+dictionary. A lock links to the node at which it is held, so that a release does not need the thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _AT_ONCE: Final = (False,)
 """The arguments of an attempt that does not wait; made once, as the interpreter would make them each time."""
 
 _NOWHERE: Final = Execution("nobody", begin(0), None).node
-"""Where a lock is held that was never taken."""
+"""The node of a lock that was never taken."""
 _NOWHERE.execution.node = TrieNode(_NOWHERE.execution, None, None, None)
 
 
@@ -49,7 +49,7 @@ class CheckedLock:
 
     reentrant = False
     counts = False
-    """Whether it is noted how often the lock is taken, and what is taken one by one below it."""
+    """Whether the lock counts how often it is taken, and which locks are taken one by one below it."""
 
     def __init__(self, name: str, *, key: object = None) -> None:
         self._plain = threading.RLock() if self.reentrant else threading.Lock()
@@ -57,7 +57,7 @@ class CheckedLock:
         self.identity = LockIdentity(name, key, reentrant=self.reentrant, policy=None)
         self._acquisition = Acquisition(self.identity, "W")
         self._asking: dict[Attempt, Acquisition] | None = None
-        """How else it was asked for."""
+        """The acquisitions for other kinds of attempt."""
         self._at = _NOWHERE
 
     def __del__(self) -> None:
@@ -121,17 +121,17 @@ class CheckedLock:
         )
 
     def release(self) -> None:
-        """Let go of the lock.
+        """Release the lock.
 
         Raises:
-            LockOrderError: it is not held by who releases it.
+            LockOrderError: the caller does not hold it.
         """
         execution = local.execution
         release_held(execution, self.identity, "W")
         self._plain.release()
 
     def locked(self) -> bool:
-        """Tell whether anybody holds the lock."""
+        """Return whether the lock is held."""
         if not self._try(False):
             return True
         self._plain.release()
@@ -142,13 +142,13 @@ class CheckedLock:
             execution, after, lambda seconds: self._try(True, seconds), timeout, breakable=breakable
         )
 
-    # What threading.Condition asks of its lock.
+    # What threading.Condition needs of its lock.
 
     def _is_owned(self) -> bool:
         return any(holds_of(self.identity, local.execution.node))
 
     def _release_save(self) -> int:
-        """Let go of the lock wholly; return how often it was held."""
+        """Release the lock completely; return how often it was held."""
         times = 0
         while self._is_owned():
             self.release()
@@ -156,7 +156,7 @@ class CheckedLock:
         return times
 
     def _acquire_restore(self, times: int) -> None:
-        """Take the lock again, however long it takes: who waited on a condition is to let go of it."""
+        """Take the lock again, however long that takes: the program goes on to release it."""
         for _ in range(times):
             self._acquire("block", -1, breakable=False)
 
@@ -176,7 +176,7 @@ class FullLock(CheckedLock):
 
     counts = True
 
-    def __enter__(self, depth: int = 1) -> bool:  # how many frames out the program is
+    def __enter__(self, depth: int = 1) -> bool:  # the number of frames up to the program
         execution = local.execution
         node = execution.node
         frame = _getframe(depth)

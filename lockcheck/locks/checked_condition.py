@@ -1,4 +1,4 @@
-"""The checked condition: waited on and notified only by who holds its lock, once, and no other lock."""
+"""The checked condition: its user has to hold its lock, once, and to wait, no other lock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["CheckedCondition"]
 _WAIT_FOR: Final = threading.Condition.wait_for.__code__
 NO_PREDICATE: Final = "wait without a predicate"
 LOST_LOCK: Final = "lost lock"
-"""What a session may allow of the locks of a class, as it allows what blocks."""
+"""Kinds that a session may allow for a class of locks, as it allows blocking calls."""
 
 
 @final
@@ -40,7 +40,7 @@ class CheckedCondition(threading.Condition):
         self.identity = identity_of(lock)
 
     def __enter__(self) -> bool:
-        """Take the lock, at the place of who enters the condition."""
+        """Take the lock; the place is that of the `with` statement."""
         return self.acquire()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -70,21 +70,21 @@ class CheckedCondition(threading.Condition):
         return list(holds_of(self.identity, local.execution.node)) if self.identity is not None else []
 
     def _check_depth(self, holds: Sequence[TrieNode]) -> None:
-        """Report an outer block that loses its lock: waiting lets go of it wholly."""
+        """Report an outer block that loses its lock: to wait releases it completely."""
         if not self._allows(LOST_LOCK):
             times = f"is waited on by {{}}, which holds its lock {len(holds)} times"
-            self._report(times, holds[-1:], "waiting lets go of all of them, also of that of the outer block")
+            self._report(times, holds[-1:], "waiting releases all of them, also that of the outer block")
 
     def _check_predicate(self, holding: TrieNode) -> None:
-        """Report a wait after which nothing is decided; only the level `full` knows who took the lock."""
+        """Report a wait without a predicate; only the level `full` knows where the lock was taken."""
         watch = current()
         if watch is None or watch.policy.level < Level.FULL or self._allows(NO_PREDICATE):
             return
         if not watch.guarded(lambda: waits_in_loop(caller(), holding), lambda: True):
             self._report(
-                "is waited on by {}, which does not ask again for what it waits for",
+                "is waited on by {}, which does not check again what it waits for",
                 [holding],
-                "somebody else may have been first, or the notification came before: wait in a loop",
+                "another thread may have been first, or the notification came before: wait in a loop",
             )
 
     def _allows(self, what: str) -> bool:

@@ -1,4 +1,4 @@
-"""The checked read/write lock: the plain one, with a look at the order before it is taken."""
+"""The checked read/write lock: the plain one, with checks before it is taken."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the cal
 
 
 def attempt_of(timeout_seconds: float) -> Attempt:
-    """Return how a lock is asked for that is waited for so long; zero tries, a negative value waits."""
+    """Return the kind of attempt for a timeout; zero only tries, a negative value waits for ever."""
     return "try" if timeout_seconds == 0 else "block" if timeout_seconds < 0 else "timed"
 
 
@@ -72,11 +72,11 @@ class CheckedGuard:
 
 
 class FullGuard(CheckedGuard):
-    """One that also notes where the lock is taken, how often, and what is taken one by one below it."""
+    """A guard that also notes where the lock is taken, how often, and what is taken one by one below it."""
 
     __slots__ = ()
 
-    def __enter__(self, depth: int = 1) -> None:  # how many frames out the program is
+    def __enter__(self, depth: int = 1) -> None:  # the number of frames up to the program
         execution = local.execution
         node = execution.node
         frame = _getframe(depth)
@@ -120,14 +120,14 @@ class CheckedRWLock(PlainRWLock):
 
     guard: type[CheckedGuard] = CheckedGuard
     counts = False
-    """Whether it is noted how often the lock is taken, and what is taken one by one below it."""
+    """Whether the lock counts how often it is taken, and which locks are taken one by one below it."""
 
     def __init__(self, name: str = "rwlock", *, key: object = None, policy: RWPolicy = "writer") -> None:
         self.identity = LockIdentity(name, key, reentrant=False, policy=policy)
         super().__init__(name, key=key, policy=policy)
         self._read, self._write = Acquisition(self.identity, "R"), Acquisition(self.identity, "W")
         self._asking: dict[tuple[Mode, Attempt], Acquisition] | None = None
-        """How else it was asked for."""
+        """The acquisitions for other kinds of attempt."""
         self._reading = self.guard(self, self._read)  # type: ignore[assignment] # same use
         self._writing = self.guard(self, self._write)  # type: ignore[assignment] # same use
 
@@ -135,20 +135,20 @@ class CheckedRWLock(PlainRWLock):
         self.identity.alive = False
 
     def acquire_read(self, timeout_seconds: float = FOREVER) -> bool:
-        """Take the lock for reading, after a look at the order; see `PlainRWLock.acquire_read`."""
+        """Take the lock for reading, after the checks; see `PlainRWLock.acquire_read`."""
         return self._acquire("R", timeout_seconds)
 
     def acquire_write(self, timeout_seconds: float = FOREVER) -> bool:
-        """Take the lock for writing, after a look at the order; see `PlainRWLock.acquire_write`."""
+        """Take the lock for writing, after the checks; see `PlainRWLock.acquire_write`."""
         return self._acquire("W", timeout_seconds)
 
     def release_read(self) -> None:
-        """Let go of the lock for reading; what is wrong with that is reported before."""
+        """Release the lock for reading; a wrong release is reported before."""
         release_held(local.execution, self.identity, "R")
         self.plain_release_read()
 
     def release_write(self) -> None:
-        """Let go of the lock for writing; what is wrong with that is reported before."""
+        """Release the lock for writing; a wrong release is reported before."""
         release_held(local.execution, self.identity, "W")
         self.plain_release_write()
 
@@ -158,7 +158,7 @@ class CheckedRWLock(PlainRWLock):
     plain_release_write = PlainRWLock.release_write
 
     def wait_for(self, after: TrieNode, timeout_seconds: float) -> bool:
-        """Wait for the lock in its queue; `_await_gate` looks for deadlocks meanwhile."""
+        """Wait for the lock in its queue; `_await_gate` checks for deadlocks meanwhile."""
         reads = after.acquisition is not None and after.acquisition.mode == "R"
         began = perf_counter_ns()
         try:

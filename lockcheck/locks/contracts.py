@@ -1,7 +1,7 @@
 """Contracts of functions: which lock has to be held, which must not be, and that none is taken.
 
-Where nothing is checked when a function is defined, the decorators return the function itself: a contract
-costs nothing then. Which contracts exist and were never run is known (`unexercised`).
+If nothing is checked when a function is defined, the decorators return the function itself: a contract costs
+nothing then. `unexercised` lists the contracts that no call has checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 _runs: dict[str, int] = {}
-"""How often each contract was checked, by function and contract. Each session counts what it looked on at."""
+"""How often each contract was checked, by function and contract. Each session has a count of its own, too."""
 
 
 def unexercised() -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def requires(
         mode: `R` is satisfied by `W` too.
 
     Raises:
-        LockUsageError: when it is called without an object, so is no method.
+        LockUsageError: when it is called without an object, so it is no method.
     """
 
     def declare(method: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -70,7 +70,7 @@ def requires(
 
 
 def excludes(*classes: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Declare that a function must not run while a lock of some classes is held; without classes, of any."""
+    """Declare that a function must not run while a lock of these classes is held; without classes, of any."""
 
     def declare(function: Callable[Given, Result]) -> Callable[Given, Result]:
         name = _declared(function, f"excludes {', '.join(classes) or 'all locks'}")
@@ -89,7 +89,7 @@ def excludes(*classes: str) -> Callable[[Callable[Given, Result]], Callable[Give
 
 
 def leaf(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Declare that a function takes no lock, nor anything that it calls."""
+    """Declare that neither a function nor what it calls takes a lock."""
     name = _declared(function, "leaf")
     if name is None:
         return function
@@ -100,7 +100,7 @@ def leaf(function: Callable[Given, Result]) -> Callable[Given, Result]:
         execution = local.execution
         outer, execution.leaf = execution.leaf, execution.leaf or function.__qualname__
         node = execution.node
-        following, node.next = node.next, {}  # what was judged without the contract is judged with it
+        following, node.next = node.next, {}  # what was checked without the contract is checked with it
         try:
             return function(*given, **named)
         finally:
@@ -111,7 +111,7 @@ def leaf(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 def _declared(function: Callable[Given, Result], contract: str) -> str | None:
-    """Remember a contract; return its name, or nothing where nothing is checked."""
+    """Remember a contract; return its name, or `None` if nothing is checked."""
     if level_in_force() is Level.OFF:
         return None
     name = f"{function.__module__}.{function.__qualname__}: {contract}"

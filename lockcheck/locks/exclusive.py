@@ -1,4 +1,4 @@
-"""What every lock that one thread at a time holds can do, plain or checked."""
+"""The interface of all exclusive locks, plain or checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ExclusiveLock(Protocol):
         """Take the lock."""
 
     def release(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
 
     def __enter__(self) -> bool: ...
 

@@ -1,4 +1,4 @@
-"""Named units, locks that nobody else knows yet, and what the unit that runs holds."""
+"""Named executions, fresh locks, and the locks that the current execution holds."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ __all__ = ["assert_held", "fresh", "held", "identity_of", "note_write", "publish
 
 
 def identity_of(lock: object) -> LockIdentity | None:
-    """Return what is known of a lock; nothing of a plain one."""
+    """Return the identity of a checked lock; `None` for a plain one."""
     return getattr(lock, "identity", None)
 
 
 @contextmanager
 def unit(name: str) -> Iterator[None]:
-    """Run the body as a unit of its own: a thread, for all that is learned.
+    """Run the body as an execution of its own: it is learned from as if it were a thread.
 
-    So a test can let one thread do what several would, one after the other. Units of one name are one;
-    nothing orders units of different names.
+    So a test can let one thread do what several would, one after the other. Executions of one name are one;
+    nothing orders executions of different names.
 
     Raises:
-        LockUsageError: no session is open, the unit that runs holds locks, or another thread runs the
-            body of a unit of this name.
+        LockUsageError: no session is open, the current execution holds locks, or another thread runs a body
+            of this name.
     """
     watch = current()
     before = local.execution
     if watch is None:
-        raise LockUsageError(f"the unit {name!r} needs a session to run in")
+        raise LockUsageError(f"the execution {name!r} needs a session to run in")
     if before.node.acquisition is not None:
         raise LockUsageError(f"{before.name} holds {before.node.acquisition} and cannot go on as {name!r}")
     with LATCH:
         if name in watch.running_executions:
-            raise LockUsageError(f"the unit {name!r} runs already")
+            raise LockUsageError(f"the execution {name!r} runs already")
         watch.running_executions.add(name)
         if name not in watch.named_executions:
             watch.named_executions[name] = runtime.new_execution(name)
@@ -60,12 +60,12 @@ def unit(name: str) -> Iterator[None]:
 
 
 def held() -> tuple[str, ...]:
-    """Return what the unit that runs holds, outermost first."""
+    """Return the locks that the current execution holds, outermost first."""
     return held_names(local.execution.node)
 
 
 def fresh(lock: object) -> None:
-    """Say that only the unit that runs knows a lock, until it publishes it or another unit takes it.
+    """Declare that only the current execution knows a lock, until it is published or another one takes it.
 
     What it does with the lock until then can block nobody.
     """
@@ -75,7 +75,7 @@ def fresh(lock: object) -> None:
 
 
 def publish(lock: object) -> None:
-    """Say that others know a lock now."""
+    """Declare that others know a lock from now on."""
     identity = identity_of(lock)
     if identity is not None:
         identity.fresh_for = None

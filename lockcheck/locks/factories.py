@@ -1,6 +1,6 @@
-"""Where locks come from: the plain types where nothing is checked, the checked ones otherwise.
+"""Factories of locks: they return the plain types where nothing is checked, else the checked ones.
 
-What is checked is decided when a lock is made. A plain `RLock()` *is* a `threading.RLock()`: a program that
+This is decided when a lock is made. A plain `RLock()` *is* a `threading.RLock()`: a program that
 checks nothing pays nothing.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Condition", "Lock", "RLock", "RWLock", "lock_all"]
 
 _ASSIGNED: Final = re.compile(r"(?:^|;)\s*(?:\w+\.)*(\w+)\s*(?::[^=]+)?=\s*$")
-"""What a call is assigned to, as the text before the call says it."""
+"""The target of an assignment, in the text before a call."""
 
 
 def Lock(name: str | None = None, *, key: object = None, check: Level | str | None = None) -> ExclusiveLock:  # noqa: N802 - as in threading
@@ -39,7 +39,7 @@ def Lock(name: str | None = None, *, key: object = None, check: Level | str | No
         name: the class of the lock, as the declared order has it; by default the class and attribute
             that the calling line assigns it to.
         key: which of its class it is, for rules of order within the class and for reports.
-        check: how much is checked of this lock; by default what the session or the environment says.
+        check: the level of this lock; by default that of the session or the environment.
     """
     level = level_for(check)
     if level is Level.OFF:
@@ -79,7 +79,7 @@ def RWLock(  # noqa: N802 - as its siblings
     Args:
         name: as for `Lock`.
         key: as for `Lock`.
-        policy: who goes first when a writer waits, see `PlainRWLock`.
+        policy: whether readers or writers go first, see `PlainRWLock`.
         check: as for `Lock`.
     """
     level = level_for(check)
@@ -116,7 +116,7 @@ def Condition(  # noqa: N802 - as in threading
 def lock_all(
     *locks: ExclusiveLock | AbstractContextManager[object], order: Order | None = None
 ) -> Iterator[None]:
-    """Hold several locks at once, taken in the one right order whatever order they are given in.
+    """Hold several locks at once, taken in the declared order, whatever order they are given in.
 
     Args:
         locks: locks, or guards of read/write locks such as `rw.read()`.
@@ -134,7 +134,7 @@ def lock_all(
 
 
 def _place(lock: object, ranks: dict[str, int]) -> tuple[int, str, str, object, int]:
-    """Return where a lock stands among others; plain locks stand last, by address, which is total too."""
+    """Return the sort key of a lock; plain locks come last, by address, which is total too."""
     identity = getattr(lock, "identity", None)
     if identity is None:
         return len(ranks) + 1, "", "", 0, id(lock)

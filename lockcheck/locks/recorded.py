@@ -1,4 +1,4 @@
-"""The locks of the levels `record` and `confirm`: checked ones that also tell a recorder or are steered."""
+"""The locks of the levels `record` and `confirm`: checked ones that are also recorded or steered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _asks(execution: Execution, acquisition: Acquisition) -> None:
 
 
 def _took(node: TrieNode) -> None:
-    """Write down that a lock was taken, if somebody records."""
+    """Write that a lock was taken, if a recorder is there."""
     recorder = runtime.recorder
     if recorder is not None and not node.execution.inside:
         try:
@@ -37,7 +37,7 @@ def _took(node: TrieNode) -> None:
 
 
 def _leaves(node: TrieNode) -> None:
-    """Write down that a lock is let go of, before it is."""
+    """Write that a lock is released, before it is."""
     recorder = runtime.recorder
     if recorder is not None and not node.execution.inside:
         try:
@@ -52,7 +52,7 @@ def _failed(acquisition: Acquisition) -> None:
 
 
 def _lets_go(lock: LockIdentity, mode: Mode) -> None:
-    """Write down that a lock is let go of, wherever it stands among what is held."""
+    """Write that a lock is released, wherever it is among the held ones."""
     recorder = runtime.recorder
     if recorder is not None:
         node = local.execution.node
@@ -152,12 +152,12 @@ class RecordedRWLock(FullRWLock):
     guard = _RecordedGuard
 
     def release_read(self) -> None:
-        """Let go of the lock for reading."""
+        """Release the lock for reading."""
         _lets_go(self.identity, "R")
         super().release_read()
 
     def release_write(self) -> None:
-        """Let go of the lock for writing."""
+        """Release the lock for writing."""
         _lets_go(self.identity, "W")
         super().release_write()
 

@@ -2,15 +2,15 @@
 
 Python has none. This one keeps to rules that make it easy to reason about:
 
-* *It is not recursive.* A thread that holds it in any way and wants it again gets an error at once, also
-  where it would only read again: that deadlocks as soon as a writer waits in between.
-* *It hands over.* Who lets go decides who is next, under the mutex, and the next one owns the lock before
-  it runs. So nothing can slip in, and a waiter that gives up knows whether it came too late.
-* *It relies on no interpreter lock.* All state is read and written under one mutex, which is never held
-  while anybody waits, nor while the key is put into words.
+* *It is not recursive.* A thread that holds it in any mode and wants it again gets an error at once, even to
+  read it again: that deadlocks as soon as a writer waits in between.
+* *It hands over.* A release chooses the next owner, under the mutex, and that one owns the lock before it
+  runs. So no other thread gets in between, and a waiter that gives up knows whether it came too late.
+* *It relies on no interpreter lock.* All state is read and written under one mutex, which is never held while
+  a thread waits, nor while the key is shown.
 
 `policy="reader"` lets readers in while a writer waits; then writers may starve, and readers never wait for
-readers, which is what the checker has to know (see docs/lockcheck.md).
+readers, which the checker takes into account (see docs/lockcheck.md).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FOREVER: Final = -1.0
 
 @final
 class Waiter:
-    """Somebody in the queue: opens when the lock has become theirs."""
+    """A thread in the queue; its gate opens when it owns the lock."""
 
     __slots__ = ("gate", "mode", "who")
 
@@ -68,7 +68,7 @@ class PlainRWLock:
     Args:
         name: the class of the lock, as a declared order names it; the plain lock only shows it.
         key: which of its class it is.
-        policy: who goes first when a writer waits: the `writer`, or any `reader`.
+        policy: which goes first when a writer waits: the `writer`, or any `reader`.
     """
 
     __slots__ = (
@@ -104,11 +104,11 @@ class PlainRWLock:
         return f"<{type(self).__name__} {self.name} {shown(self.key)}: {held}, {queued} wait>"
 
     def read(self) -> _Guard:
-        """Return what a `with` statement holds the lock with for reading."""
+        """Return the context manager that holds the lock for reading."""
         return self._reading
 
     def write(self) -> _Guard:
-        """Return what a `with` statement holds the lock with for writing."""
+        """Return the context manager that holds the lock for writing."""
         return self._writing
 
     def acquire_read(self, timeout_seconds: float = FOREVER) -> bool:
@@ -150,7 +150,7 @@ class PlainRWLock:
         return self._wait(waiter, "W", timeout_seconds)
 
     def release_read(self) -> None:
-        """Let go of the lock for reading.
+        """Release the lock for reading.
 
         Raises:
             LockUsageError: the thread does not hold it for reading.
@@ -167,7 +167,7 @@ class PlainRWLock:
         )
 
     def release_write(self) -> None:
-        """Let go of the lock for writing.
+        """Release the lock for writing.
 
         Raises:
             LockUsageError: the thread does not hold it for writing.
@@ -189,14 +189,14 @@ class PlainRWLock:
             return self._writer, frozenset(self._readers)
 
     def queued(self) -> tuple[tuple[int, Mode], ...]:
-        """Return who waits, the first in the queue first: the ids of their threads, and what they want."""
+        """Return the waiting threads in the order of the queue: their ids, and the modes that they want."""
         with self._mutex:
             return tuple((waiter.who, waiter.mode) for waiter in self._queue)
 
     # -------------------------------------------- the rules, as steps that never block, under the mutex
 
     def try_enter(self, who: int, mode: Mode) -> bool:
-        """Take the lock for `who` if it is free for them now, and not theirs yet; the mutex is held."""
+        """Take the lock for the thread `who` if it is free, and not owned by it; the mutex is held."""
         if self._writer is not None or who in self._readers:
             return False
         if mode == "W":
@@ -210,7 +210,7 @@ class PlainRWLock:
         return True
 
     def enqueue(self, who: int, mode: Mode) -> Waiter | None:
-        """Put `who` at the end of the queue, unless they hold the lock: they would wait for themselves.
+        """Put the thread `who` at the end of the queue, unless it holds the lock: it would wait for itself.
 
         The mutex is held.
         """
@@ -221,9 +221,9 @@ class PlainRWLock:
         return waiter
 
     def hand_over(self) -> None:
-        """Give the lock to who may have it now; the mutex is held.
+        """Give the lock to the threads that may have it now; the mutex is held.
 
-        A waiting writer goes before waiting readers, whoever came first. Where none waits, or readers
+        A waiting writer goes before waiting readers, even if they came first. If none waits, or if readers
         go first, all readers enter together.
         """
         if self._writer is not None:
@@ -240,12 +240,12 @@ class PlainRWLock:
         """Take a waiter out of the queue; the mutex is held.
 
         Returns:
-            False where the lock has become theirs in the meantime.
+            `False` if it owns the lock in the meantime.
         """
         if waiter not in self._queue:
             return False
         self._queue.remove(waiter)
-        self.hand_over()  # readers that stood behind a writer which left may go in
+        self.hand_over()  # readers that waited behind the writer that left may enter
         return True
 
     def _admit(self, waiter: Waiter) -> None:
@@ -281,5 +281,5 @@ class PlainRWLock:
             return not self.give_up(waiter)
 
     def _await_gate(self, waiter: Waiter, timeout_seconds: float) -> bool:
-        """Wait until the gate opens or the time is up; the checked lock looks for deadlocks meanwhile."""
+        """Wait until the gate opens or the time is up; the checked lock checks for deadlocks meanwhile."""
         return waiter.gate.acquire(timeout=timeout_seconds if timeout_seconds >= 0 else FOREVER)

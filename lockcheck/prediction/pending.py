@@ -1,7 +1,7 @@
-"""What units of a trace want while they hold something, and who would keep them from it.
+"""What executions of a trace want while they hold something, and who would keep them from it.
 
-Only what can lie on a circle is kept. Nestings lead from a lock that is held to the one that is wanted, and
-from the end of a unit, for which others wait in a join, to all that the unit wants. Where no way leads
+Only what can lie on a circle is kept. Edges lead from a lock that is held to the one that is wanted, and
+from the end of an execution, for which others wait in a join, to all that the execution wants. Where no way leads
 round, nothing can close, and most of a trace is such. So the search for circles does not depend on how much
 a program does, but on how much of it is tangled.
 """
@@ -23,7 +23,7 @@ __all__ = ["PendingAcquisition", "PendingAcquisitions"]
 
 @final
 class PendingAcquisition:
-    """What a unit wants while it holds something, and at which events; events that are alike make one."""
+    """What an execution wants while it holds something, and at which events; events that are alike make one."""
 
     __slots__ = ("events", "execution", "held", "kind", "mode", "number", "object", "written")
 
@@ -42,11 +42,11 @@ class PendingAcquisition:
 
     @property
     def target(self) -> int:
-        """The lock that is wanted; of a join the unit, as a negative number."""
+        """The lock that is wanted; of a join the execution, as a negative number."""
         return -self.object if self.kind is EventKind.JOIN else self.object
 
     def can_stand_beside(self, other: PendingAcquisition) -> bool:
-        """Tell whether two units can hold what they hold at the same time."""
+        """Return whether two executions can hold what they hold at the same time."""
         return (
             self.execution != other.execution
             and self.written.isdisjoint(other.held)
@@ -88,7 +88,7 @@ class PendingAcquisitions:
                 self._holding.setdefault(lock, []).append(pending)
 
     def blockers(self, pending: PendingAcquisition) -> Iterator[PendingAcquisition]:
-        """Yield the wishes whose units, when they stop there, keep another one from going on."""
+        """Yield the wishes whose executions, when they stop there, keep another one from going on."""
         if pending.kind is EventKind.JOIN:
             yield from (
                 other
@@ -106,7 +106,7 @@ class PendingAcquisitions:
             )
 
     def _may_stand_between(self, pending: PendingAcquisition) -> bool:
-        """Tell whether it is that of a writer which readers stand behind while it waits."""
+        """Return whether it is that of a writer which readers stand behind while it waits."""
         return (
             pending.kind is EventKind.TOOK
             and pending.mode == "W"
@@ -115,7 +115,7 @@ class PendingAcquisitions:
 
 
 def _all_pending(index: TraceIndex) -> list[PendingAcquisition]:
-    """Return what any unit ever waited for, or would have, had it not been free."""
+    """Return what any execution ever waited for, or would have, had it not been free."""
     events = index.events
     pending_acquisitions: dict[tuple[object, ...], PendingAcquisition] = {}
     for at, taken in index.held.items():
@@ -132,7 +132,7 @@ def _all_pending(index: TraceIndex) -> list[PendingAcquisition]:
 
 
 def _tangled(edges: Iterable[tuple[int, int]]) -> set[int]:
-    """Return what lies on a circle of nestings, or between two: what has something before and behind it."""
+    """Return what lies on a circle of edges, or between two: what has something before and behind it."""
     left = set(edges)
     while True:
         inside = {before for before, _ in left} & {after for _, after in left}

@@ -43,7 +43,7 @@ def _finding(trace: Trace, prediction: Prediction) -> Finding:
     return Finding(
         Rung.R3,
         Kind.DEADLOCK,
-        f"{len(edges)} units can wait for each other: " + ", then ".join(steps),
+        f"{len(edges)} executions can wait for each other: " + ", then ".join(steps),
         tuple(edges),
         (_NO_FILTER.format(len(prediction.witness)),),
         fingerprint=fingerprint_of("predicted", *steps[first:], *steps[:first]),
@@ -52,7 +52,7 @@ def _finding(trace: Trace, prediction: Prediction) -> Finding:
 
 
 def _edge(trace: Trace, point: PredictedPoint, before: PredictedPoint) -> Edge:
-    """Return what a unit holds in the way of the one before, and what it wants itself."""
+    """Return what an execution holds in the way of the one before, and what it wants itself."""
     shared_lock = next((event for event in point.held if event.object == before.wanted.object), None)
     return Edge(
         execution=trace.executions[point.wanted.execution].name,

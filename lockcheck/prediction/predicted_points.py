@@ -1,4 +1,4 @@
-"""Where units would be stuck: of a deadlock that a trace predicts, and of what a witness tells."""
+"""Where executions would be stuck: of a deadlock that a trace predicts, and of what a witness tells."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _edge(point: SchedulingPoint, shared_lock: WitnessLock | None) -> Edge:
 
 
 def points_of_prediction(trace: Trace, prediction: Prediction) -> tuple[SchedulingPoint, ...]:
-    """Return where the units of a prediction would be stuck."""
+    """Return where the executions of a prediction would be stuck."""
     witness_locks = WitnessLocks()
 
     def witness_lock(event: Event) -> WitnessLock:
@@ -70,7 +70,7 @@ def points_of_prediction(trace: Trace, prediction: Prediction) -> tuple[Scheduli
 
 
 def _alike(event: Event, wanted: Event) -> bool:
-    """Tell whether somebody came to a place before, and got through."""
+    """Return whether somebody came to a place before, and got through."""
     return (event.kind, event.execution, event.object, event.mode, event.site) == (
         wanted.kind,
         wanted.execution,

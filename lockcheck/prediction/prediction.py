@@ -1,14 +1,14 @@
 """Deadlocks that did not happen, but that the events of a trace, in another order, lead to.
 
-A *reordering* takes of each unit what it did first, up to some event. It is *sync-preserving* if it can be
+A *reordering* takes of each execution what it did first, up to some event. It is *sync-preserving* if it can be
 run in the order of the trace: of two critical sections that exclude each other the first one is left before
 the second one is taken, if both are there; and whatever an event waited for is there too. Such a reordering
-can always be scheduled. If after it several units are about to take what they hold against each other, the
+can always be scheduled. If after it several executions are about to take what they hold against each other, the
 reordering is a witness of a deadlock.
 
-For units that each stop before a given event there is a least reordering, found by adding what is missing
+For executions that each stop before a given event there is a least reordering, found by adding what is missing
 until nothing is (`reordering`). If that drags one of the stops itself in, no reordering stops there, and
-none stops at an earlier one; so the next like event of that unit is tried. That makes the
+none stops at an earlier one; so the next like event of that execution is tried. That makes the
 search linear for each pattern. The idea is that of "Sound Dynamic Deadlock Prediction in Linear
 Time" (2023); readers, writers that wait between them, joins and failed attempts are ours.
 """
@@ -36,7 +36,7 @@ PATTERNS_MAX: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class PredictedPoint:
-    """Where a unit is stuck."""
+    """Where an execution is stuck."""
 
     wanted: Event
     """The event that it never gets to."""

@@ -1,4 +1,4 @@
-"""Of each unit the first of its events: the least reordering of a trace in which given ones are there.
+"""Of each execution the first of its events: the least reordering of a trace in which given ones are there.
 
 It is grown until it is *sync-preserving*: of two critical sections that exclude each other the first one is
 left before the second one is taken, if both are there; and whatever an event waited for is there too.
@@ -18,26 +18,26 @@ __all__ = ["Reordering"]
 
 @final
 class Reordering:
-    """Of each unit how many of its events are there; only ever grows."""
+    """Of each execution how many of its events are there; only ever grows."""
 
     def __init__(self, index: TraceIndex) -> None:
         self._index = index
         self._counts = dict.fromkeys(index.of_execution, 0)
         self._wanted: dict[int, int] = {}
         self._open: dict[int, dict[int, Section]] = {}
-        """Of each lock, by unit, the last section that is there."""
+        """Of each lock, by execution, the last section that is there."""
         self._last: dict[tuple[int, str], int] = {}
         """Of each lock and mode where it is taken last."""
         for at in range(index.given):
             self._want(at)
 
     def include_before(self, at: int) -> None:
-        """Ask for all that the unit of an event did before it."""
+        """Ask for all that the execution of an event did before it."""
         execution = self._index.events[at].execution
         self._wanted[execution] = max(self._wanted.get(execution, 0), self._index.position[at])
 
     def includes(self, at: int) -> bool:
-        """Tell whether an event is there."""
+        """Return whether an event is there."""
         return self._index.position[at] < self._counts[self._index.events[at].execution]
 
     def events(self) -> tuple[Event, ...]:
@@ -70,7 +70,7 @@ class Reordering:
             self._wanted[execution] = max(self._wanted.get(execution, 0), self._index.position[at] + 1)
 
     def _add_needs(self, execution: int, start: int, end: int) -> bool:
-        """Ask for what the events of a unit between two places waited for."""
+        """Ask for what the events of an execution between two places waited for."""
         index = self._index
         waited = index.needing.get(execution, ())
         for at in waited[bisect_left(waited, start) : bisect_left(waited, end)]:
@@ -82,9 +82,9 @@ class Reordering:
         return True
 
     def _enter_sections(self, execution: int, start: int, end: int) -> set[int]:
-        """Note the last sections of a unit between two places, by lock and mode; return their locks.
+        """Note the last sections of an execution between two places, by lock and mode; return their locks.
 
-        They are looked for from the end, until each is found that the unit has anywhere: it left all the
+        They are looked for from the end, until each is found that the execution has anywhere: it left all the
         earlier ones itself.
         """
         index = self._index

@@ -1,4 +1,4 @@
-"""A trace, indexed: what each unit did, held and needed, and the critical sections of each lock."""
+"""A trace, indexed: what each execution did, held and needed, and the critical sections of each lock."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ class TraceIndex:
         self.events = (*before, *trace.events)
         self.of_execution: dict[int, list[int]] = defaultdict(list)
         self.position: list[int] = []
-        """Of each event its place among those of its unit."""
+        """Of each event its place among those of its execution."""
         self.held: dict[int, tuple[int, ...]] = {}
-        """For each event that takes or joins where its unit took what it holds."""
+        """For each event that takes or joins where its execution took what it holds."""
         self.sections: dict[int, Section] = {}
         self.inner: set[int] = set()
-        """Events that take a lock again which their unit holds: nobody waits there."""
+        """Events that take a lock again which their execution holds: nobody waits there."""
         self.needs: dict[int, tuple[int, ...] | None] = {}
         """What must come before an event, by itself or others; None where it cannot be told."""
         self.needing: dict[int, list[int]] = defaultdict(list)
-        """Of each unit the events that have needs."""
+        """Of each execution the events that have needs."""
         self.taken: dict[int, list[int]] = defaultdict(list)
-        """Of each unit the events that begin sections."""
+        """Of each execution the events that begin sections."""
         self.kinds_of_sections: dict[int, set[tuple[int, str]]] = defaultdict(set)
-        """Of each unit the locks and modes of its sections."""
+        """Of each execution the locks and modes of its sections."""
         self._open: dict[tuple[int, int, str], Section] = {}
         self._holding: dict[int, list[int]] = defaultdict(list)
         self._holders: dict[int, dict[int, Section]] = defaultdict(dict)
@@ -139,7 +139,7 @@ class TraceIndex:
             self._holders[event.object].pop(event.execution, None)
 
     def _taken_away(self, event: Event) -> None:
-        """Forget who holds an exclusive lock that somebody else lets go of; that section has no end."""
+        """Forget who holds an exclusive lock that somebody else releases; that section has no end."""
         if self.policy(event.object) is None:
             for section in self._holders.pop(event.object, {}).values():
                 self._holding[section.execution].remove(section.taken)

@@ -57,7 +57,7 @@ def _finding(path: Sequence[ObservedEdge], guards: list[str], role: str | None) 
     return Finding(
         Rung.R1 if guards else Rung.R2,
         Kind.CYCLE,
-        "a closed path over tests: " + ", then ".join(names),
+        "a cycle over tests: " + ", then ".join(names),
         tuple(replace(one.example, execution=f"{one.example.execution} of {one.test}") for one in path),
         tuple(guards) or (f"the program does this at the same time: the tests have the role {role}", _FREE),
         fingerprint=fingerprint_of_cycle("classes", names),
@@ -139,7 +139,7 @@ def _guards(path: Sequence[ObservedEdge]) -> list[str]:
     for one, other in combinations(path, 2):
         reasons += [f"guarded by {gate}, held in both" for gate in _gates(one.example, other.example)]
         if (one.test, one.example.execution) == (other.test, other.example.execution):
-            reasons.append(f"one unit does both: {one.example.execution} of {one.test}")
+            reasons.append(f"one execution does both: {one.example.execution} of {one.test}")
     return list(dict.fromkeys(reasons))
 
 

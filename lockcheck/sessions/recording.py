@@ -84,11 +84,11 @@ class TraceRecorder:
         self._note(EventKind.SIGNAL, thing)
 
     def awaited(self, thing: object) -> None:
-        """Write down that a unit went on, maybe only because of what was signalled on a thing before."""
+        """Write down that an execution went on, maybe only because of what was signalled on a thing before."""
         self._note(EventKind.AWAIT, thing)
 
     def joined(self, ended: Execution, *, endless: bool) -> None:
-        """Write down that another unit has ended."""
+        """Write down that another execution has ended."""
         self._note(EventKind.JOIN, ended, attempt="block" if endless else "timed")
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class TraceRecorder:
         write: Callable[[TraceWriter, Description | None], None],
         words: Callable[[], Description],
     ) -> None:
-        """Write something, unless the checker itself runs on the unit.
+        """Write something, unless the checker itself runs on the execution.
 
         What cannot be written ends the trace: without it, what follows could mean anything.
 

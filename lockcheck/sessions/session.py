@@ -61,7 +61,7 @@ class Session:
         victim: who gives way in a real deadlock.
         witnesses: the folder for replay files of real deadlocks, over locks and ends of threads alone, that
             happen at the level `full` or above; none for no files.
-        order_disabled: leave orders, recursion and closed paths alone.
+        order_disabled: leave orders, recursion and cycles alone.
         exits: end the process, with code 1, at the first finding that fails.
         by_key: note times by the key of the lock too.
 
@@ -213,7 +213,7 @@ class Session:
 
     @property
     def graph(self) -> Graph:
-        """The nestings that were learned."""
+        """The edges that were learned."""
         return self.watch.graph
 
     def summary(self) -> Summary:
@@ -228,7 +228,7 @@ class Session:
         """Assert that locks of one class were taken while another one's were held, and never the other way.
 
         Raises:
-            AssertionError: the nesting was never seen, or its reverse was, or nothing is learned.
+            AssertionError: the edge was never seen, or its reverse was, or nothing is learned.
         """
         assert self.level >= Level.FULL, "the level `order` learns no nestings"
         seen = {(edge.held, edge.wanted) for edge in self.graph.classes}
@@ -241,7 +241,7 @@ session = Session
 
 
 def _activate(watch: Watch | None) -> list[object]:
-    """Have checks call a watch, or none; return what is to be let go of without the latch."""
+    """Have checks call a watch, or none; return what is to be released without the latch."""
     runtime.watch = watch
     runtime.ended = _thread_ended if watch is not None else None
     runtime.born = patches.started_after if watch is not None else None

@@ -40,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A declared order: its text, and every nesting of classes that it allows."""
+    """A declared order: its text, and every edge of classes that it allows."""
 
     text: str
     steps: tuple[OrderStep, ...]
@@ -94,7 +94,7 @@ class Role:
 class Summary:
     """All that a session has to say.
 
-    Findings stand with the strongest evidence first, nestings by name.
+    Findings stand with the strongest evidence first, edges by name.
     """
 
     level: str
@@ -108,7 +108,7 @@ class Summary:
     contracts: tuple[Contract, ...] = ()
     """What was declared of functions, by name."""
     dependencies: int = 0
-    """How many nestings of instances were looked at."""
+    """How many edges of instances were looked at."""
     skipped: int = 0
     unexamined: int = 0
     searches_given_up: int = 0
@@ -116,7 +116,7 @@ class Summary:
 
     @property
     def sites(self) -> dict[str, int]:
-        """How many places in the code make each nesting."""
+        """How many places in the code make each edge."""
         return {str(class_edge): len(class_edge.sites) for class_edge in self.class_edges}
 
     @property
@@ -149,7 +149,7 @@ def summary_of(watch: Watch) -> Summary:
 
 
 def merged(summaries: Iterable[Summary]) -> Summary:
-    """Return one summary of several: findings by fingerprint, nestings by classes and modes."""
+    """Return one summary of several: findings by fingerprint, edges by classes and modes."""
     findings: dict[str, Finding] = {}
     everything = list(summaries)
     for summary in everything:
@@ -237,7 +237,7 @@ def _usages(watch: Watch) -> tuple[Usage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the graph knows of a nesting, not yet in words."""
+    """What the graph knows of an edge, not yet in words."""
 
     edge: ClassEdge
     count: int

@@ -37,7 +37,7 @@ def closing(summary: Summary) -> str:
         lines.append(f"Not looked at: {unexamined} of known nestings by short-lived threads.")
     if summary.searches_given_up:
         given_up = counted(summary.searches_given_up, "search", "searches")
-        lines.append(f"Given up: {given_up} for closed paths that took too long.")
+        lines.append(f"Given up: {given_up} for cycles that took too long.")
     if summary.faults:
         lines.append(f"Faults of the checker: {len(summary.faults)}, the first: {summary.faults[0]}")
     return "\n".join(lines)

@@ -38,7 +38,7 @@ _ANY_VERSION: Final = MAGIC[: MAGIC.index(b"\n") - 1]
 
 
 def is_trace(path: Path) -> bool:
-    """Tell whether a file begins as a trace does, of whatever version."""
+    """Return whether a file begins as a trace does, of whatever version."""
     with path.open("rb") as file:
         return file.read(len(_ANY_VERSION)) == _ANY_VERSION
 
@@ -125,7 +125,7 @@ class _TraceReader:
                 raise TraceFileError(f"{self._path}: the head of the segment at offset {start} is broken")
 
     def _take_segment(self, number: int, start: int) -> bool:
-        """Take the records of a segment; tell whether the trace ends there.
+        """Take the records of a segment; return whether the trace ends there.
 
         Events that are alike are one object: what an event is was said by its word before, as a rule.
         """

@@ -53,7 +53,7 @@ SEGMENT_HEAD: Final = struct.Struct("<II")
 NAME_HEAD: Final = struct.Struct("<BxHI")
 """Kind, length of the JSON, and its checksum."""
 _EVENT: Final = struct.Struct("<BBHHH")
-"""Kind, mode and attempt; checksum; unit, object, site."""
+"""Kind, mode and attempt; checksum; execution, object, site."""
 WORD_BYTES: Final = 8
 NUMBER_MAX: Final = 0xFFFF
 """So many names of one kind a segment has at most."""
@@ -93,7 +93,7 @@ def packed_event(event: Event, execution: int, thing: int, site: int, segment: i
 
 
 def unpacked_event(word: bytes, segment: int) -> tuple[EventKind, Mode, Attempt, int, int, int]:
-    """Return kind, mode and attempt of an event, and the numbers of its unit, object and place.
+    """Return kind, mode and attempt of an event, and the numbers of its execution, object and place.
 
     Raises:
         ValueError: the word is no event of the segment.

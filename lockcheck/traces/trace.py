@@ -1,6 +1,6 @@
 """What a trace says: events in the order in which they happened, and the names of what took part.
 
-A lock is noted as taken after it was taken, and as left before it is let go of. So whatever excludes each
+A lock is noted as taken after it was taken, and as left before it is released. So whatever excludes each
 other in the program does so in the trace, whichever thread was quicker to write.
 """
 
@@ -34,7 +34,7 @@ class EventKind(IntEnum):
     LEFT = 3  # a lock
     SIGNAL = 4  # something happened on which others may wait: a start, a result, an item in a queue
     AWAIT = 5  # went on, maybe only because of what was signalled before
-    JOIN = 6  # another unit has ended
+    JOIN = 6  # another execution has ended
     END = 7  # of the trace
 
 
@@ -62,7 +62,7 @@ class TracedLock:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Event:
-    """One thing that one unit did.
+    """One thing that one execution did.
 
     Nobody changes one. They are not frozen, since there are millions, and frozen ones take three times as
     long to make.
@@ -71,7 +71,7 @@ class Event:
     kind: EventKind
     execution: int
     object: int
-    """The lock, what was signalled, or the unit that ended; by number."""
+    """The lock, what was signalled, or the execution that ended; by number."""
     mode: Mode = "W"
     attempt: Attempt = "block"
     site: int = 0

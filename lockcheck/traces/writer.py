@@ -48,7 +48,7 @@ __all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
 Said: TypeAlias = "TracedExecution | TracedLock | Frame | None"
 """What is known of a name besides its number."""
 Description: TypeAlias = "tuple[Said, Said, Said]"
-"""Who did something, with which lock or what other unit, and where."""
+"""Who did something, with which lock or what other execution, and where."""
 Write: TypeAlias = "Callable[[bytes], object]"
 """Writes a record; a `ValueError` where the segment has no room for it, or was left."""
 _CANNOT_RESERVE: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP})
@@ -97,7 +97,7 @@ class TraceWriter:
             event: what happened.
             describe: tells who did it, with which lock and where; asked for where the segment does not
                 have all of their names yet.
-            others: what the same unit does with the same lock, and what is to be written some time later.
+            others: what the same execution does with the same lock, and what is to be written some time later.
 
         Returns:
             What writes records as long as the segment is not left, and those of the event and of the others.
@@ -124,19 +124,19 @@ class TraceWriter:
         return (self._segment.number - 1) * self._segment_bytes + self._segment.used_bytes
 
     def close(self) -> None:
-        """Say that the trace ends here, and let go of the file."""
+        """Say that the trace ends here, and released the file."""
         end = Event(EventKind.END, 0, 0)
         while not self._segment.put(self._segment.packed(end)):
             self._next_segment()
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the file, and leave it as it is."""
+        """Release the file, and leave it as it is."""
         self._segment.close()
         self._file.close()
 
     def forget(self) -> None:
-        """Let go of the file in a child that was forked: it is the parent's."""
+        """Release the file in a child that was forked: it is the parent's."""
         self._segment.unmap()
         self._file.close()
 
@@ -213,7 +213,7 @@ class _FileSegment:
         return self._map.tell() - self._below
 
     def put(self, record: bytes) -> bool:
-        """Write a record; tell whether there was room."""
+        """Write a record; return whether there was room."""
         try:
             self.write(record)
         except ValueError:
@@ -229,7 +229,7 @@ class _FileSegment:
         self._map.close()
 
     def name(self, events: Sequence[Event], description: Description) -> bool:
-        """Write the names that the segment does not have; tell whether there was room for them.
+        """Write the names that the segment does not have; return whether there was room for them.
 
         Who is interrupted meanwhile, by Ctrl-C, leaves the segment: it may have a name that is not counted.
         """

@@ -88,5 +88,5 @@ def test_a_process_says_why_nothing_came_of_steering_it(tmp_path: Path) -> None:
     path.write_text(path.read_text("utf-8").replace('"role": "one"', '"role": "three"'), "utf-8")
     said = run(tmp_path, LOCKCHECK="confirm", LOCKCHECK_WITNESS=str(path))
 
-    assert "lockcheck: not confirmed: a closed path of 2 steps" in said
+    assert "lockcheck: not confirmed: a cycle of 2 steps" in said
     assert "  - three never took a lock of these classes" in said

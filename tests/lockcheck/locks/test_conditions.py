@@ -147,7 +147,7 @@ def test_who_asks_again_is_not_reported(take: Callable[[Shelf], object]) -> None
 @pytest.mark.parametrize("take", [Shelf.once, Shelf.once_by_a_helper], ids=lambda f: f.__name__)
 def test_who_does_not_ask_again_is_reported(take: Callable[[Shelf], object]) -> None:
     """Before it waits."""
-    with session(), pytest.raises(LockOrderError, match="does not ask again for what it waits for"):
+    with session(), pytest.raises(LockOrderError, match="does not check again what it waits for"):
         take(Shelf())
 
 

@@ -275,7 +275,7 @@ def test_a_policy_may_raise_warn_or_log(caplog: pytest.LogCaptureFixture) -> Non
     """Before the lock is taken; a warning has the line of the program."""
     with (
         session(on={Rung.R2: "raise"}),
-        pytest.raises(DeadlockPossibleError, match="a closed path of 2 steps"),
+        pytest.raises(DeadlockPossibleError, match="a cycle of 2 steps"),
     ):
         both_orders()
     with session(on={Rung.R2: "warn"}), pytest.warns(LockOrderWarning) as warned:
@@ -359,7 +359,7 @@ def test_a_unit_runs_once_at_a_time() -> None:
     with (
         session(),
         unit("one"),
-        pytest.raises(LockUsageError, match="the unit 'one' runs already"),
+        pytest.raises(LockUsageError, match="the execution 'one' runs already"),
         unit("one"),
     ):
         pass

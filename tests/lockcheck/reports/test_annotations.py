@@ -21,7 +21,7 @@ def test_each_finding_is_one_line_beside_its_place_the_strongest_first() -> None
 
     assert ["error", "notice", "error"] == [re.match(r"::(\w+) ", line)[1] for line in lines]  # type: ignore[index]
     assert lines[0].startswith("::error file=tests/support/lockcheck/lock_corpus.py,line=")
-    assert ",title=lockcheck R2%3A cycle::a closed path of 2 steps: " in lines[0]
+    assert ",title=lockcheck R2%3A cycle::a cycle of 2 steps: " in lines[0]
     assert "%0ASuggestion: let " in lines[0]
 
 

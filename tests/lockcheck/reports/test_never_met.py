@@ -71,7 +71,7 @@ def test_what_two_tests_do_is_shown_as_never_ran_together() -> None:
     text = finding_text(finding, {})
 
     assert finding.rung is Rung.R1
-    assert "a closed path over tests: application[W] -> node[W], then node[W] -> application[W]" in text
+    assert "a cycle over tests: application[W] -> node[W], then node[W] -> application[W]" in text
     assert "its steps never ran together: application[W] -> node[W] in test_down" in text
     assert "MainThread of test_up held node n1 [W], taken at" in text
 
@@ -165,4 +165,4 @@ def test_under_pytest_the_role_is_given_by_the_marker_and_the_run_fails(tmp_path
     assert "4 passed" in said
     assert "found 1 at R1, 1 at R2" in said
     assert "2 of them over several tests" in said
-    assert "over several tests: R2 cycle: a closed path over tests: first[W] -> second[W]" in said
+    assert "over several tests: R2 cycle: a cycle over tests: first[W] -> second[W]" in said
