@@ -2,10 +2,10 @@
 
     pytest --lockcheck=full
 
-A session for the whole run lies around those of the tests, so that what tests do at import is seen too. The
+A session for the whole run is around those of the tests, so that what tests do at import is observed too. The
 declared order comes from the marker of a test, class or module, `@pytest.mark.lockcheck(order=ORDER)`, else
-from `--lockcheck-order`; `off=True` leaves a test unchecked. What tests of one `role="..."` do, the program
-does at the same time.
+from `--lockcheck-order`; `off=True` leaves a test unchecked. The program does at the same time what tests of
+one `role="..."` do.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _FOUND: Final = pytest.StashKey[list[Finding]]()
 _BASELINE: Final = pytest.StashKey[Baseline]()
 _MERGED: Final = pytest.StashKey[MergedSummaries]()
 _ACROSS_SESSIONS: Final = pytest.StashKey[tuple[Finding, ...]]()
-"""What closes over several tests and over none of them alone."""
+"""Cycles over several tests that are over none of them alone."""
 _USED: Final = pytest.StashKey[set[str]]()
 """Fingerprints of what other processes found."""
 _OUTSIDE: Final = pytest.StashKey[set[str]]()
-"""What failed while no test ran, in any process."""
+"""Findings that fail, made while no test ran, in any process."""
 _RUNGS: Final = pytest.StashKey[Counter[str]]()
 """How much was found in other processes, by rung."""
 _CHECKED: Final = pytest.StashKey[frozenset[str]]()
-"""Fingerprints of what failed a test at its end, or would have."""
+"""Fingerprints of findings that failed a test at its end, or would have."""
 _CONFIRMING: Final = pytest.StashKey[Confirming]()
 _FOLLOWING: Final = pytest.StashKey["pytest.Item | None"]()
 """The test that comes next, which shares fixtures."""
@@ -105,7 +105,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Be ready for the run; where the plugin came by a `conftest.py`, the session is opened only now."""
+    """Prepare the run; if a `conftest.py` has loaded the plugin, the session is opened only now."""
     config.addinivalue_line(
         "markers", "lockcheck(order=None, off=False, role=None): how the locks of a test are checked"
     )
@@ -145,7 +145,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def lockcheck(request: pytest.FixtureRequest) -> Session:
-    """Return the session of the test, to ask it what was found."""
+    """Return the session of the test, which has what was found."""
     node: pytest.Item = request.node
     opened = node.stash.get(_OPENED, None)
     if opened is None:
@@ -165,7 +165,7 @@ def pytest_runtest_protocol(
         return (yield)
     if options.get("off"):
         with outer.left_alone(), pytest.MonkeyPatch.context() as environment:
-            for name in ("LOCKCHECK", "DEADLOCK_DETECTION_ENABLED"):  # which would check what is made now
+            for name in ("LOCKCHECK", "DEADLOCK_DETECTION_ENABLED"):  # which would have new locks checked
                 environment.delenv(name, raising=False)
             return (yield)
     order = options.get("order", outer.order)
@@ -213,14 +213,14 @@ def pytest_runtest_makereport(
 
 
 class _Worker(Protocol):
-    """What runs tests for another process, as xdist has it: `config` there, a node here."""
+    """A process of xdist that runs tests for another one: `config` there, a node here."""
 
     workeroutput: MutableMapping[str, object]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the reports, or send them to the process that does; fail for a baseline that is too large."""
+    """Write the reports, or send them to the process that does; fail for entries of the baseline."""
     config = session.config
     outer = config.stash.get(_SESSION, None)
     if outer is None:
@@ -264,7 +264,7 @@ def _texts(output: Mapping[str, object], key: str) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was looked at and what was found."""
+    """Print what was observed and what was found."""
     outer = config.stash.get(_SESSION, None)
     if outer is None:
         return
@@ -275,7 +275,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
     terminalreporter.section("lockcheck", sep="-")
     terminalreporter.line(
-        f"level {outer.level.name.lower()}: {counted(len(class_edges), 'kind')} of nestings, "
+        f"level {outer.level.name.lower()}: {counted(len(class_edges), 'kind')} of edges, "
         f"found {counts or 'nothing'}"
     )
     if across:
@@ -302,7 +302,7 @@ def _verdict(config: pytest.Config, findings: Iterable[Finding]) -> Verdict:
 
 
 def _complaints(config: pytest.Config) -> list[str]:
-    """Say what is wrong with the baseline; unused entries only where no tests were selected."""
+    """Return what is wrong with the baseline; unused entries only if no tests were selected."""
     found = (*config.stash[_FOUND], *config.stash[_ACROSS_SESSIONS])
     used = config.stash[_USED] | {one.fingerprint for one in found}
     everything = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("keyword")

@@ -1,7 +1,7 @@
-"""The command: `python -m licorne.lockcheck ...`, and `licorne lockcheck ...`, which hands over to it.
+"""The command `python -m licorne.lockcheck ...`, which is also `licorne lockcheck ...`.
 
-It ends with 0 where all is clean, 1 where something fails, 2 where it was called wrongly, and 3 where the
-checker itself erred. A program that fails by itself, while the checker finds nothing, ends with its own code.
+It ends with 0 if all is clean, 1 if something fails, 2 if it was called wrongly, and 3 if the checker itself
+had an error. If a program fails by itself and the checker finds nothing, the code is that of the program.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m licorne.lockcheck") -> int:
-    """Do what the arguments say, by default those of the process; return the code to end with."""
+    """Run the command with some arguments, by default those of the process; return the exit code."""
     try:
         code = _do(arguments, program)
     except (LockCheckError, OSError) as error:
@@ -62,7 +62,7 @@ def _say(text: str) -> None:
 
 
 def _is_output_whole() -> bool:
-    """Return whether all that was printed has been written; if not, say so, and forget the rest."""
+    """Return whether all that was printed has been written; if not, print an error, and drop the rest."""
     if sys.stdout is None:
         return True
     try:

@@ -1,4 +1,4 @@
-"""The commands `confirm` and `replay`: programs run again, steered into the deadlocks that were found."""
+"""The commands `confirm` and `replay`, which run a program again, steered into deadlocks that were found."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _confirm(given: argparse.Namespace) -> int:
 
 
 def _is_confirmed(finding: Finding) -> bool:
-    """Tell whether a re-run got stuck in it; what happened before stays at R5, with the file of that run."""
+    """Return whether a re-run got stuck in it; one that happened before stays at R5, with a new file."""
     return finding.rung is Rung.R4 or finding.replay is not None
 
 
@@ -128,7 +128,7 @@ def _run_here(given: argparse.Namespace) -> int:
 
 
 def _sources_and_program(given: argparse.Namespace) -> tuple[list[Path], Program]:
-    """Return what is to be confirmed, and the program: the former may stand before the latter."""
+    """Return the source of what is to be confirmed, if any, and the program."""
     sources, words, as_module = list(given.witness), [given.program, *given.arguments], given.as_module
     if not as_module and _is_source(Path(words[0])):
         sources.append(Path(words.pop(0)))
@@ -144,7 +144,7 @@ def _is_source(path: Path) -> bool:
 
 
 def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) -> Summary:
-    """Return what there is to confirm, and all else that was found with it."""
+    """Return the findings to confirm, and all others that were found with them."""
     if sources:
         return Summary("confirm", tuple(one for path in sources for one in _findings_in(path)))
     learned, predicted = first_run(program, timeout_seconds)
@@ -152,7 +152,7 @@ def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) ->
 
 
 def _to_confirm(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings that have a witness, of those with the same one the strongest."""
+    """Return the findings that have a witness; for each witness only the strongest."""
     found: dict[frozenset[SchedulingPoint], Finding] = {}
     for finding in sorted(findings, key=lambda one: -one.rung):
         if witness_of(finding) is not None:
@@ -161,7 +161,7 @@ def _to_confirm(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _same_in_every_run(points: Iterable[SchedulingPoint]) -> frozenset[SchedulingPoint]:
-    """Return stops without what a trace and the learned graph say of them in different ways."""
+    """Return points without the details in which a trace and the learned graph differ."""
     return frozenset(
         replace(
             point,

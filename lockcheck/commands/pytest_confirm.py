@@ -1,7 +1,7 @@
-"""Tests that found something are run again, steered into it: what `pytest --lockcheck=confirm` does.
+"""`pytest --lockcheck=confirm`: tests with findings are run again, steered into them.
 
-A re-run has fixtures and a session of its own. Whether it passes is nobody's concern; only what became of its
-threads is. It has a limit, since a test may wait for ever for what a thread that gave way was to bring.
+A re-run has fixtures and a session of its own. Whether it passes does not matter; only whether its threads
+get stuck does. It has a limit, since a test may wait for ever for a thread that was a victim.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Confirming"]
 
 RERUN_SECONDS_MAX: Final = 20.0
 GRACE_SECONDS: Final = 3.0
-"""So long a test may go on after its deadlock was confirmed and broken."""
+"""How long a test may go on after its deadlock was confirmed and broken."""
 _NO_LIMIT: Final = "the test does not run on the main thread, so that a re-run could not be ended"
 _NOT_AGAIN: Final = "this kind of test cannot be run again"
 _OVERDUE: Final = f"the test did not come to its end in {RERUN_SECONDS_MAX:g} s when it was run again"
@@ -39,7 +39,7 @@ _OVERDUE: Final = f"the test did not come to its end in {RERUN_SECONDS_MAX:g} s 
 
 @final
 class _OverdueError(BaseException):
-    """A re-run takes too long; no `except Exception` of a test is to stop that."""
+    """A re-run takes too long; an `except Exception` of the test must not catch this."""
 
 
 _ENDS_THE_RUN: Final = (KeyboardInterrupt, pytest.exit.Exception, _OverdueError)
@@ -47,11 +47,11 @@ _ENDS_THE_RUN: Final = (KeyboardInterrupt, pytest.exit.Exception, _OverdueError)
 
 @final
 class Confirming:
-    """Confirms what the tests of a run found; each finding until it came true once.
+    """Confirms what the tests of a run found; each finding until it is confirmed once.
 
     Args:
         folder: where replay files are written to.
-        accepted: fingerprints that nobody asks about any more.
+        accepted: fingerprints that need not be confirmed.
     """
 
     def __init__(self, folder: Path, accepted: Collection[str]) -> None:
@@ -60,7 +60,7 @@ class Confirming:
         self._confirmed: dict[str, ConfirmationOutcome] = {}
 
     def confirm(self, item: pytest.Item, following: pytest.Item | None, opened: Session) -> None:
-        """Try to confirm what a test found, by running it again; put what came of it into its session.
+        """Try to confirm what a test found, by running it again; put the outcome into its session.
 
         Args:
             item: the test, which has been torn down.
@@ -100,7 +100,7 @@ class Confirming:
 
 @final
 class _Again:
-    """A test that is run again, as often as somebody asks."""
+    """A test that can be run again, any number of times."""
 
     def __init__(self, item: pytest.Item, following: pytest.Item | None) -> None:
         self._item = item
@@ -110,7 +110,7 @@ class _Again:
         self._has_limit = False
 
     def run(self) -> None:
-        """Set the test up, run it and tear it down, whatever comes of it."""
+        """Set the test up, run it and tear it down, whether it passes or fails."""
         item, hooks = self._item, self._item.ihook
         item._initrequest()  # type: ignore[attr-defined] # noqa: SLF001 - as pytest-rerunfailures does
         if self._passes(lambda: hooks.pytest_runtest_setup(item=item), "setup"):
@@ -135,7 +135,7 @@ class _Again:
 
 @contextmanager
 def _limited() -> Iterator[bool]:
-    """End the body when its time is over; where pytest-timeout has set an alarm, that one does.
+    """End the body when its time is over; if pytest-timeout has set an alarm, that one ends it.
 
     Yields:
         Whether the alarm is ours.

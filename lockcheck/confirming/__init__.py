@@ -1,5 +1,5 @@
-"""Runs that are steered into a predicted deadlock, to confirm it.
+"""Confirming: runs that are steered into a predicted deadlock.
 
-It owns the threads that take part and stops each at its scheduling points. It may import
+It owns the participants and pauses each at its scheduling point. It may import
 `lockcheck.reports` and the rooms below.
 """

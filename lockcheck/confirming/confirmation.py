@@ -1,7 +1,7 @@
 """Confirming a witness: the program runs again, steered, up to three times, until its threads are stuck.
 
 A deadlock that is confirmed is broken as any real one is: a victim raises `DeadlockError`, the others go on.
-The witness is written down again as it came true, so that `replay` can force the same.
+The witness is written again as it was confirmed, so that `replay` can force the same.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 __all__ = ["ConfirmationOutcome", "confirm", "in_attempts", "outcome_of", "raised", "steered", "steering_to"]
 
 OBSTACLES_MAX: Final = 4
-"""So many obstacles are told, the most frequent ones."""
+"""How many obstacles are reported, the most frequent ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationOutcome:
-    """What came of an attempt, or of several."""
+    """The outcome of an attempt, or of several."""
 
     finding: Finding | None
-    """At R4, where the threads were stuck."""
+    """The finding at R4, if the threads were stuck."""
     reasons: tuple[str, ...]
-    """Why they were not, where they were not."""
+    """Why they were not stuck, if they were not."""
     witness: Witness
-    """As the next attempt, or a replay, is to have it."""
+    """The witness for the next attempt, or for a replay."""
     attempts: int
     seconds: float = 0.0
     """From the first pause that led there until the threads were found to be stuck."""
@@ -65,11 +65,11 @@ def confirm(
     """Run something again, steered, until a witness is confirmed or the attempts are over.
 
     Args:
-        witness: what is to come true.
-        run: makes the threads and waits for them; it may see a `DeadlockError`, which is passed over here.
-        folder: where the confirmed witness is written to; nowhere if there is none.
+        witness: what is to be confirmed.
+        run: starts the threads and waits for them; it may raise a `DeadlockError`, which is ignored here.
+        folder: where the confirmed witness is written to; if there is none, it is not written.
         order: the declared order, if any.
-        name: what the sessions are called.
+        name: the name of the sessions.
         pause_seconds: how long a thread is paused at most in the first attempt.
         confirmed: called with the finding at R4, before a thread is made to give way.
     """
@@ -95,11 +95,11 @@ def confirm(
 
 
 def in_attempts(witness: Witness, once: Callable[[Witness, int], ConfirmationOutcome]) -> ConfirmationOutcome:
-    """Attempt to confirm a witness until it has come true or the attempts are over.
+    """Attempt to confirm a witness until it is confirmed or the attempts are over.
 
     Args:
-        witness: what is to come true.
-        once: makes an attempt: with the witness as the one before has left it, and its number, from one.
+        witness: what is to be confirmed.
+        once: makes an attempt, given the witness that the one before has returned, and its number, from one.
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
         outcome = once(witness, attempt)
@@ -123,7 +123,7 @@ def steered(
     """Open a session that steers what runs in it.
 
     Args:
-        witness: what is to come true.
+        witness: what is to be confirmed.
         attempt: which attempt it is, from one.
         folder: as for `confirm`.
         order: as for `confirm`.
@@ -153,18 +153,18 @@ def steering_to(
     pause_seconds: float = PAUSE_SECONDS,
     confirmed: Callable[[Finding], None] = lambda _: None,
 ) -> Iterator[Steering]:
-    """Steer what runs in whatever session looks on; arguments as for `steered`.
+    """Steer what runs in the active session; arguments as for `steered`.
 
     Raises:
         LockUsageError: another run is being steered.
     """
 
-    def message(of: Steering) -> Finding:
+    def make_finding(of: Steering) -> Finding:
         finding = _finding(of, folder)
         confirmed(finding)
         return finding
 
-    steering = Steering(witness, message, attempt=attempt, pause_seconds=pause_seconds)
+    steering = Steering(witness, make_finding, attempt=attempt, pause_seconds=pause_seconds)
     with LATCH:
         if runtime.steering is not None:
             raise LockUsageError("another run is being steered")
@@ -176,7 +176,7 @@ def steering_to(
 
 
 def outcome_of(steering: Steering) -> ConfirmationOutcome:
-    """Return what came of a run that was steered, or has come of it so far."""
+    """Return the outcome of a steered run, or its outcome so far."""
     witness = steering.witness
     if steering.confirmed is not None:
         confirmed = _came_true(steering)
@@ -191,9 +191,9 @@ def outcome_of(steering: Steering) -> ConfirmationOutcome:
 
 
 def raised(finding: Finding, outcome: ConfirmationOutcome) -> Finding:
-    """Return a finding as attempts to confirm it leave it: at R4, or with the reasons why not.
+    """Return a finding after the attempts to confirm it: at R4, or with the reasons why not.
 
-    What happened is not only confirmed: it stays at R5, and gets the replay file.
+    A deadlock that happened stays at R5, and gets the replay file.
     """
     if outcome.finding is not None and finding.rung is Rung.R5:
         return replace(finding, replay=outcome.finding.replay)
@@ -234,7 +234,7 @@ def _came_true(steering: Steering) -> Witness:
 
 
 def _reasons(steering: Steering) -> Iterator[str]:
-    """Say why threads were not stuck: who was missing, and what was in the way."""
+    """Yield the reasons why threads were not stuck: which were missing, and the obstacles."""
     came = {place for _, place in steering.came}
     if steering.participants:
         yield "they stood at their places, but did not wait for each other"
@@ -251,7 +251,7 @@ def _reasons(steering: Steering) -> Iterator[str]:
 
 @contextmanager
 def _victims_are_silent() -> Iterator[None]:
-    """Let threads that give way end without a word: what they raise was wanted."""
+    """Suppress the reports of threads that end with a `DeadlockError`: it was wanted."""
     before = threading.excepthook
 
     def hook(given: threading.ExceptHookArgs) -> None:

@@ -1,4 +1,4 @@
-"""Units that stand at the stops of a witness, and whether each keeps the one before it from going on."""
+"""Participants: executions at the scheduling points of a witness, and whether each blocks another one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["Joining", "Participant", "Paused", "blocks", "edges_of", "executions
 
 @final
 class Paused:
-    """A unit at a stop, or at several that look the same, about to want a lock."""
+    """An execution at a scheduling point, or at several that look the same, about to want a lock."""
 
     def __init__(self, execution: Execution, acquisition: Acquisition, times: dict[int, int]) -> None:
         self.execution = execution
         self.acquisition = acquisition
         self.times = times
-        """The stops, and how often it came to each of them, this time included."""
+        """The points, and how often it came to each of them, this time included."""
         self.began = time.monotonic()
 
     @property
@@ -39,7 +39,7 @@ class Paused:
 
 @final
 class Joining:
-    """A unit at a stop where it waits for the end of a thread: it need not be paused."""
+    """An execution that waits for the end of a thread at its scheduling point: it need not be paused."""
 
     acquisition = None
 
@@ -48,12 +48,12 @@ class Joining:
         self.times = {place: 1}
         self.began = time.monotonic()
         self.ends = executions_awaited(execution, wait)
-        """The units that it waits for."""
+        """The executions that it waits for."""
         self._wait = wait
 
     @property
     def waits(self) -> bool:
-        """Whether it still does."""
+        """Whether it still waits."""
         return self.execution.wait is self._wait
 
 
@@ -61,12 +61,12 @@ Participant: TypeAlias = "Paused | Joining"
 
 
 def executions_awaited(execution: Execution, wait: ExecutionWait) -> list[Execution]:
-    """Return the units that a wait is for; it may ask others for their locks."""
+    """Return the executions that a wait is for; this may inspect the locks of others."""
     return [one for group in wait.needs(execution) for one in group]
 
 
 def blocks(following: Participant, one: Participant) -> bool:
-    """Tell whether a unit has to wait for the one that follows it, or stands behind it in a queue."""
+    """Return whether an execution has to wait for the one that follows it, as its holder or in its queue."""
     if isinstance(one, Joining):
         return one.waits and following.execution in one.ends
     wanted = one.acquisition
@@ -79,7 +79,7 @@ def blocks(following: Participant, one: Participant) -> bool:
 
 
 def edges_of(participants: Sequence[BlockedExecution]) -> tuple[Edge, ...]:
-    """Return the edges of units that are stuck: what each holds of what the one before wants."""
+    """Return the edges of executions that are stuck: the lock that each holds and the one before wants."""
     edges: list[Edge] = []
     for one, before in zip(participants, (participants[-1], *participants), strict=False):
         wanted = before.wanted

@@ -1,4 +1,4 @@
-"""Whether a unit of this run is at a stop of a witness, which another run or another program text made."""
+"""Whether an execution is at a scheduling point of a witness, which another run or version may have made."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ATTEMPTS_MAX: Final = 3
 
 @final
 class PointMatching:
-    """Compares units with the stops of a witness.
+    """Compares executions with the scheduling points of a witness.
 
     Args:
-        witness: whose stops.
-        attempt: which attempt it is, from one. The last one compares neither keys, nor other locks that are
-            held, nor what the line of a place says.
+        witness: has the points.
+        attempt: the number of the attempt, from one. The last one compares neither keys, nor other locks that
+            are held, nor the text of a line.
     """
 
     def __init__(self, witness: Witness, attempt: int) -> None:
@@ -41,11 +41,11 @@ class PointMatching:
         self._classes = {class_text(witness_lock.lock) for witness_lock in (*wanted, *held)}
 
     def knows(self, acquisition: Acquisition) -> bool:
-        """Tell whether the witness has locks of a class, taken for as long as it takes."""
+        """Return whether the witness has locks of this class, and the acquisition has no limit of time."""
         return class_text(acquisition.lock.name) in self._classes and acquisition.attempt == "block"
 
     def role(self, execution: Execution) -> str:
-        """Return what a unit does."""
+        """Return the role of an execution."""
         role = self._roles.get(execution.serial)
         if role is None:
             role = self._roles[execution.serial] = role_of(execution.name)
@@ -53,11 +53,11 @@ class PointMatching:
 
     @property
     def roles(self) -> set[str]:
-        """All roles of units that took locks of the witness."""
+        """All roles of executions that took locks of the witness."""
         return set(self._roles.values())
 
     def points_at(self, execution: Execution, acquisition: Acquisition, frame: FrameType | None) -> list[int]:
-        """Return the stops at which a unit is that is about to want a lock."""
+        """Return the points at which an execution is that is about to want a lock."""
         role = self.role(execution)
         return [
             place
@@ -69,7 +69,7 @@ class PointMatching:
         ]
 
     def joins_at(self, execution: Execution) -> list[int]:
-        """Return the stops at which a unit is that waits for the end of a thread."""
+        """Return the points at which an execution is that waits for the end of a thread."""
         role = self.role(execution)
         return [
             place
@@ -78,7 +78,7 @@ class PointMatching:
         ]
 
     def begins(self, execution: Execution, acquisition: Acquisition, frame: FrameType | None) -> list[int]:
-        """Return the stops for which a unit is about to take the first lock that it will hold there."""
+        """Return the points for which an execution is about to take the first lock that it holds there."""
         if execution.node.acquisition is not None:
             return []
         role = self.role(execution)
@@ -89,7 +89,7 @@ class PointMatching:
         ]
 
     def _holds_as(self, place: int, execution: Execution) -> bool:
-        """Tell whether a unit holds what its stop says: everything, or at least what others wait for."""
+        """Return whether an execution holds the locks of a point: all, or the one that others wait for."""
         point, before = self._points[place], self._points[place - 1]
         held = [node.acquisition for node in held_nodes(execution.node) if node.acquisition is not None]
         if self._strict:
@@ -114,7 +114,7 @@ class PointMatching:
 
 
 def _is_alike(witness_lock: WitnessLock, acquisition: Acquisition) -> bool:
-    """Tell whether locks are of one class and taken in one mode."""
+    """Return whether two locks have the same class and mode."""
     return (class_text(witness_lock.lock), witness_lock.mode) == (
         class_text(acquisition.lock.name),
         acquisition.mode,

@@ -1,7 +1,7 @@
-"""Steered runs of a program, each in a process of its own: what runs in that process, and who waits for it.
+"""Steered runs of a program, each in a process of its own: the code in that process, and the code that waits.
 
-A process leaves what it found in a folder. A confirmed deadlock is there as soon as it was found, so that a
-program which hangs after one of its threads gave way can be ended.
+A process writes what it found to a folder. A confirmed deadlock is there as soon as it was found, so that a
+program that hangs after one of its threads gave way can be ended.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 __all__ = ["Program", "first_run", "observe_here", "steer_here", "steered_run"]
 
 GRACE_SECONDS: Final = 3.0
-"""So long a program may go on after its deadlock was confirmed and broken."""
+"""How long a program may go on after its deadlock was confirmed and broken."""
 POLL_SECONDS: Final = 0.02
 _REPORT, _TRACE, _NEXT, _REASONS = "report.json", "locks.lct", "next", "reasons"
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run."""
+    """A program that is run."""
 
     name: str
     arguments: tuple[str, ...]
@@ -50,7 +50,7 @@ class Program:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """As a command line has it."""
+        """It, as part of a command line."""
         return (*(("-m",) if self.as_module else ()), self.name, *self.arguments)
 
 
@@ -58,7 +58,7 @@ class Program:
 
 
 def observe_here(program: Program, folder: Path) -> int:
-    """Run a program and leave in a folder what its locks do and what was learned of them."""
+    """Run a program and write its trace and its report to a folder."""
     with recording(folder / _TRACE) as session:
         code = execute(program.name, program.arguments, as_module=program.as_module)
     (folder / _REPORT).write_text(to_json(session.summary()), encoding="utf-8")
@@ -68,7 +68,7 @@ def observe_here(program: Program, folder: Path) -> int:
 def steer_here(
     program: Program, folder: Path, path: Path, kept: Path | None, *, attempt: int, pause: float
 ) -> int:
-    """Run a program steered to a witness; leave in a folder what came of it, in another one its replay."""
+    """Run a program steered to a witness; write the outcome and the replay file to two folders."""
 
     def confirmed(finding: Finding) -> None:
         _leave(folder / _REPORT, to_json(Summary("confirm", (finding,))))
@@ -85,7 +85,7 @@ def steer_here(
 
 
 def _leave(path: Path, text: str) -> None:
-    """Write a file so that nobody sees half of it."""
+    """Write a file so that no reader sees half of it."""
     part = path.with_suffix(".part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
@@ -98,7 +98,7 @@ def first_run(program: Program, timeout_seconds: float) -> tuple[Summary, tuple[
     """Run a program unsteered; return what was learned of its locks, and what its trace predicts.
 
     Raises:
-        LockUsageError: it did not come to its end in time, or could not be run.
+        LockUsageError: it did not end in time, or could not be run.
     """
     with _folder() as folder:
         _run([f"--folder={folder}"], program, folder, timeout_seconds)
@@ -117,13 +117,13 @@ def steered_run(
     pause: float,
     timeout_seconds: float,
 ) -> tuple[ConfirmationOutcome, tuple[Finding, ...]]:
-    """Run a program steered to a witness; return what came of it, and deadlocks that happened besides.
+    """Run a program steered to a witness; return the outcome, and other deadlocks that happened.
 
     Args:
-        witness: what is to come true.
+        witness: what is to be confirmed.
         program: what is run.
-        kept: the folder for the replay file; nowhere if there is none.
-        attempt: which attempt it is, from one.
+        kept: the folder for the replay file; if there is none, it is not kept.
+        attempt: the number of the attempt, from one.
         pause: how long a thread is paused at most in the first attempt, in seconds.
         timeout_seconds: a run that takes longer is ended.
     """
@@ -153,7 +153,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _run(options: Sequence[str], program: Program, folder: Path, timeout_seconds: float) -> bool:
-    """Wait for a run, and end it where it takes too long; tell whether it ended by itself."""
+    """Wait for a run, and end it if it takes too long; return whether it ended by itself."""
     command = [sys.executable, "-m", "licorne.lockcheck", "steered-run", *options, *program.words]
     deadline = time.monotonic() + timeout_seconds
     with subprocess.Popen(command) as process:  # noqa: S603 - our own interpreter

@@ -1,16 +1,17 @@
-"""Steering: threads of a run are paused where a witness says, until they are all there; then they get stuck.
+"""Steering: threads of a run are paused at the scheduling points of a witness, until they are all there.
 
-A unit that comes to its stop holds its first lock and is about to want the second one. It is paused there,
-before it is in anybody's queue. As soon as units stand at all stops, and hold against each other what they
-want, they form the *crew*. They go on one by one, each when the one before waits in the queue of its lock,
-in the order of the witness: so a writer is there before the readers that have to stand behind it. Whether
-they are really stuck is for `waiting` to find out, which looks at the locks themselves. So nothing is
-confirmed that did not happen.
+An execution at its scheduling point holds its first lock and is about to want the second one. It is paused
+there, before it is in the queue of a lock. As soon as executions are at all points, and each holds what
+another one wants, they are the *participants*. They go on one by one, each when the one before waits in the
+queue of its lock, in the order of the witness: so a writer is there before the readers that have to wait
+behind it. Whether they are really stuck is found by `waiting`, which examines the locks themselves. So
+nothing is confirmed that did not happen.
 
-Every pause has a limit, and all fruitless ones together have one. A pause ends at once where it cannot help:
-if nobody else runs who could come, or who should come waits for what the paused one holds. In the next
-attempt that one comes *late*: it is paused before it takes what it holds, until the others are there. And if
-other threads were in the way, they are kept *aside*: off the locks of the witness until the crew is together.
+Every pause has a limit, and all pauses without result together have one. A pause ends at once where it cannot
+help: if no other thread could come, or those that should come wait for what the paused one holds. In the
+next attempt that one comes *late*: it is paused before it takes what it holds, until the others are there.
+If other threads blocked them, these are kept *aside*: off the locks of the witness until all participants
+are there.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
 __all__ = ["PAUSE_SECONDS", "Steering"]
 
 PAUSE_SECONDS: Final = 0.5
-"""How long a unit is paused in the first attempt; twice as long in each further one."""
+"""How long an execution is paused in the first attempt; twice as long in each further one."""
 PAUSES_MAX: Final = 4
-"""So many full pauses in vain, and a run goes on unsteered."""
+"""After so many full pauses without result, a run goes on unsteered."""
 POLL_SECONDS: Final = 0.001
-"""How often a paused unit looks whether it may go on, or whether its pause cannot help."""
+"""How often a paused execution checks whether it may go on, or whether its pause cannot help."""
 
 
 @final
@@ -53,17 +54,17 @@ class Steering:
     """Steers the threads of one run.
 
     Args:
-        witness: where to.
-        attempt: which attempt it is, from one. In the first one a unit is paused no sooner than the witness
-            says, by how often it comes to its stop; for what the last one leaves out see `PointMatching`.
-        pause_seconds: how long a unit is paused in the first attempt.
-        told: makes the finding of units that are stuck at their stops, and is called once.
+        witness: the deadlock to reach.
+        make_finding: returns the finding of executions that are stuck at their points, and is called once.
+        attempt: the number of the attempt, from one. In the first one an execution is paused no sooner than
+            the witness says, by how often it comes to its point; for the last one see `PointMatching`.
+        pause_seconds: how long an execution is paused in the first attempt.
     """
 
     def __init__(
         self,
         witness: Witness,
-        message: Callable[[Steering], Finding],
+        make_finding: Callable[[Steering], Finding],
         *,
         attempt: int = 1,
         pause_seconds: float = PAUSE_SECONDS,
@@ -72,35 +73,35 @@ class Steering:
         self.attempt = attempt
         self.confirmed: Finding | None = None
         self.stuck: tuple[BlockedExecution, ...] = ()
-        """What units hold and want that got stuck at their stops, in the order of the stops."""
+        """The executions that got stuck at their points, in the order of the points."""
         self.seconds = 0.0
-        """From the first pause of any of them until they were found to be stuck."""
+        """The time from the first pause of any of them until they were found to be stuck."""
         self.late: set[int] = set()
-        """Stops that should come late in the next attempt."""
+        """Points that should come late in the next attempt."""
         self.aside: set[str] = set()
         """Roles of others that should be kept aside in the next attempt."""
         self.obstacles: Counter[str] = Counter()
-        """What was in the way, and how often."""
+        """The obstacles, and how often each was met."""
         self.came: Counter[tuple[int, int]] = Counter()
-        """How often each unit came to each stop."""
+        """How often each execution came to each point."""
         self.matching = PointMatching(witness, attempt)
-        self._make_finding = message
+        self._make_finding = make_finding
         self._pause_seconds = pause_seconds * 2 ** (attempt - 1)
         self._left = self._pause_seconds * PAUSES_MAX
         self._came_true = False
         self._paused: list[Paused] = []
         self._joining: list[Joining] = []
-        """Units that wait for the end of a thread, where the witness says so."""
+        """Executions that wait for the end of a thread at their points."""
         self._joins = any(isinstance(point.wanted, Ending) for point in witness.points)
         self._held_back: list[Execution] = []
-        """Units that wait before their first lock."""
+        """Executions that wait before their first lock."""
         self._beginning: list[int] = []
-        """Stops of those that come late."""
+        """Points of those that come late and are before their first lock."""
         self.participants: Sequence[Participant] = ()
-        """Units that stood at their stops at the same time, and were let go on."""
+        """Executions that were at their points at the same time, and may go on."""
 
     def wants(self, execution: Execution, acquisition: Acquisition) -> None:
-        """Pause a unit that is about to want a lock, if that is where the witness wants it."""
+        """Pause an execution that is about to want a lock, if that is a scheduling point of the witness."""
         if (
             execution.inside
             or self.participants
@@ -127,7 +128,7 @@ class Steering:
             execution.inside = False
 
     def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
-        """Return the finding of units that wait for each other, if they are stuck as the witness says."""
+        """Return the finding of a deadlock, if its executions are stuck as the witness says."""
         with LATCH:
             if not self.participants:
                 names = ", ".join(execution.name for execution in deadlock)
@@ -166,12 +167,12 @@ class Steering:
                 self._paused.remove(paused)
 
     def _is_time(self, execution: Execution, place: int) -> bool:
-        """Tell whether a unit came to a stop often enough; who completes the crew need not have."""
+        """Return whether an execution came to a point often enough; the last participant need not have."""
         occurrence = self.witness.points[place].occurrence
         return self.attempt > 1 or occurrence is None or self.came[execution.serial, place] >= occurrence
 
     def _keep(self, paused: Paused) -> None:
-        """Keep a unit until it may go with its crew, or its pause cannot help or is over."""
+        """Pause an execution until it may go on with the others, or its pause cannot help or is over."""
         gate = _shut_gate()
         deadline = paused.began + min(self._pause_seconds, self._left)
         while True:
@@ -200,7 +201,7 @@ class Steering:
         self.obstacles[f"{role} waited at its place: {message or 'the others had other locks'}"] += 1
 
     def _let_others_come(self, execution: Execution, places: Sequence[int]) -> None:
-        """Keep a unit from its first lock until the others are at their stops, or before their first."""
+        """Keep an execution from its first lock until the others are at their points, or before theirs."""
         with LATCH:
             self._beginning += places
         self._wait_until(
@@ -210,7 +211,7 @@ class Steering:
         )
 
     def _wait_until(self, ready: Callable[[], bool], failure: str, execution: Execution) -> None:
-        """Keep a unit from a lock until it may go, or all have come, or nobody can, or its pause is over."""
+        """Keep an execution from a lock until it may go on, or all or none can come, or its pause is over."""
         with LATCH:
             self._held_back.append(execution)
         gate, began = _shut_gate(), time.monotonic()
@@ -229,17 +230,17 @@ class Steering:
     # --------------------------------------------------------------------------- who is not there yet
 
     def _here(self) -> list[Participant]:
-        """Return the units that stand at stops."""
+        """Return the executions that are at points."""
         return [*self._paused, *self._joining]
 
     def _missing(self) -> list[int]:
-        """Return the stops at which nobody is."""
+        """Return the points at which no execution is."""
         here = {place for one in self._here() for place in one.times}
         return [place for place in range(len(self.witness.points)) if place not in here]
 
     def _cannot_help(self, paused: Paused) -> bool:
-        """Tell whether it cannot help to keep a unit paused, and note why."""
-        obstacle = self._obstacle(paused)  # asks others for their locks, which may wait for the latch
+        """Return whether it cannot help to keep an execution paused, and note why."""
+        obstacle = self._obstacle(paused)  # inspects locks of others, which may wait for the latch
         with LATCH:
             if self.participants or obstacle is None:
                 return False
@@ -247,7 +248,7 @@ class Steering:
             return True
 
     def _obstacle(self, paused: Paused) -> str | None:
-        """Say why it cannot help to keep a unit paused; nothing where it may."""
+        """Return why it cannot help to keep an execution paused; `None` if it may."""
         points = self.witness.points
         missing = [{points[place].role} for place in self._missing()] or [{point.role for point in points}]
         for roles in missing:
@@ -260,7 +261,7 @@ class Steering:
         return None
 
     def _nobody_comes(self) -> bool:
-        """Tell whether all other threads that run are paused too, or wait for one that is."""
+        """Return whether all other threads that run are paused too, or wait for one that is."""
         kept = {*self._held_back, *(one.execution for one in self._here())}
         for thread in threading.enumerate():
             execution = runtime.running.get(thread.ident or 0)
@@ -269,7 +270,7 @@ class Steering:
         return True
 
     def _kept_away(self, roles: set[str], paused: Paused) -> str | None:
-        """Say what all that could come wait for, if a paused unit holds it."""
+        """Return why none of some roles can come, if all of them wait for a paused execution."""
         here = {one.execution for one in self._here()}
         coming = [
             execution
@@ -288,18 +289,18 @@ class Steering:
         return f"{who} waited for {waits}, which {holder} held at its place"
 
     def _keep_aside_next(self, executions: Iterable[Execution]) -> None:
-        """Keep those of some units aside in the next attempt that have no stop."""
+        """Keep those of some executions aside in the next attempt that have no point."""
         self.aside |= {self.matching.role(execution) for execution in executions}
         self.aside -= {point.role for point in self.witness.points}
 
-    # ------------------------------------------------------------------------------------ the crew
+    # ------------------------------------------------------------------------------------ participants
 
     def _find_joins(self) -> None:
-        """Note which units wait for the end of a thread at their stops; they need not be paused."""
+        """Note which executions wait for the end of a thread at their points; they need not be paused."""
         if not self._joins or self.participants:
             return
         found = [
-            Joining(execution, place, wait)  # asks others for their locks, which may wait for the latch
+            Joining(execution, place, wait)  # inspects locks of others, which may wait for the latch
             for execution in runtime.all_executions()
             if (wait := execution.wait) is not None and wait.endless and not isinstance(wait, LockWait)
             for place in self.matching.joins_at(execution)
@@ -311,7 +312,7 @@ class Steering:
                     self.came[one.execution.serial, place] = 1
 
     def _participants_with(self, newest: Participant) -> Sequence[Participant]:
-        """Return units at all stops that hold against each other what they want; the newest is one."""
+        """Return executions at all points, each of which holds what another one wants; the newest is one."""
         count = len(self.witness.points)
 
         def chain(start: int, participants: list[Participant]) -> list[Participant]:
@@ -332,13 +333,13 @@ class Steering:
         return ()
 
     def _has_turn(self, paused: Paused) -> bool:
-        """Tell whether a unit may begin to wait: those before it in the order do."""
+        """Return whether an execution may begin to wait: those before it in the order do."""
         order = self.witness.order
         before = order[: order.index(list(self.participants).index(paused))]
         return all(self.participants[place].waits for place in before)
 
     def _is_stuck(self) -> bool:
-        """Tell whether each of the crew waits for the next one, whatever else they wait for."""
+        """Return whether each of the participants waits for the next one, whatever else they wait for."""
         following = (*self.participants[1:], self.participants[0])
         return all(
             one.waits and blocks(other, one) for one, other in zip(self.participants, following, strict=True)
@@ -346,14 +347,14 @@ class Steering:
 
 
 def _shut_gate() -> threading.Lock:
-    """Return a lock that nobody opens: to wait at for a moment, unheard by what `patches` replaces."""
+    """Return a lock that is never released: to wait for a moment, without the hooks of `patches`."""
     gate = threading.Lock()
     gate.acquire()
     return gate
 
 
 def _way_to(paused: set[Execution], execution: Execution) -> list[Execution]:
-    """Return units of which each waits for the next one, from one to one that waits for a paused one."""
+    """Return a path in the wait-for graph, from an execution to one that waits for a paused one."""
     seen: set[int] = set()
 
     def walk(at: Execution) -> list[Execution]:

@@ -1,6 +1,6 @@
-"""The session that the environment asks for: it looks on where nobody opened one, and stays open.
+"""The session that the environment asks for: it is active while no other one is, and stays open.
 
-Opening it imports modules, may start a thread, and says so: nothing of that is done under the latch.
+To open it imports modules, may start a thread, and prints a line: all of that is done without the latch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["open_ambient_session"]
 
 
 def open_ambient_session(environment: Environment) -> Session | None:
-    """Open the session that the environment asks for, and return it; none where one is open already."""
+    """Open the session that the environment asks for, and return it; `None` if one is open already."""
     with LATCH:
         if runtime.watch is not None or runtime.opens:
             return None

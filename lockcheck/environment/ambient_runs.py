@@ -1,7 +1,7 @@
-"""What the environment asks of a process besides checking: to record it (`LOCKCHECK=record`) or steer it.
+"""Processes that the environment has recorded (`LOCKCHECK=record`) or steered (`LOCKCHECK=confirm`).
 
-`LOCKCHECK=confirm` steers the process to the witness that `LOCKCHECK_WITNESS` names. Where that is no file,
-it is the folder to which the witnesses of what was found are written when the process ends.
+`LOCKCHECK=confirm` steers the process to the witness that `LOCKCHECK_WITNESS` names. If that is no file, it
+is the folder to which the witnesses of findings are written when the process ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TRACE: Final = "locks-%p.lct"
 
 
 def begin(level: Level, variables: Mapping[str, str] = os.environ) -> None:
-    """Begin to record or to steer this process, until it ends; called once, by who opened its session.
+    """Begin to record or to steer this process, until it ends; called once, when its session was opened.
 
     Raises:
         LockUsageError: the file that the environment names is no witness.
@@ -68,7 +68,7 @@ def _steer(path: Path) -> None:
 
 
 def _say_outcome(steering: Steering) -> None:
-    """Say what came of steering; what was confirmed has been logged with its replay file."""
+    """Print the outcome of steering, unless it was confirmed: then it was logged with its replay file."""
     outcome = outcome_of(steering)
     if outcome.finding is None:
         _say(f"not confirmed: {steering.witness.text}", *outcome.reasons)
@@ -81,7 +81,7 @@ def _write_witnesses(watch: Watch, folder: Path) -> None:
 
 
 def _at_end(work: Callable[[], None]) -> None:
-    """Do something when this process ends; those that it has forked end without it."""
+    """Register work for the end of this process, but not for that of its forks."""
     me = os.getpid()
     atexit.register(lambda: work() if os.getpid() == me else None)
 

@@ -1,4 +1,4 @@
-"""The level of checking in force: that of the active session, else what the environment says."""
+"""The level of checking in force: that of the active session, else that of the environment."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["level_for", "level_in_force"]
 
 
 def level_in_force() -> Level:
-    """Return how much is checked of what is made now."""
+    """Return the level for locks that are made now."""
     watch = current()
     return watch.policy.level if watch is not None else Environment.read().level
 
 
 def level_for(check: Level | str | None) -> Level:
-    """Return how much of a new lock is checked, and see to it that a session is active.
+    """Return the level of a new lock, and open a session if it is checked and none is active.
 
     Args:
-        check: what the constructor was told; nothing leaves it to the session and the environment.
+        check: the argument of the constructor; `None` leaves it to the session and the environment.
     """
     level = level_in_force() if check is None else level_of(check)
     if level is not Level.OFF and runtime.watch is None:

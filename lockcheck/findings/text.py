@@ -61,10 +61,10 @@ def suggestion(finding: Finding, sites: Mapping[str, int]) -> str | None:
     edge = suggested(holding, sites)
     wanted = edge.wanted.partition(", in the way is ")[0]
     if edge.class_edge is None:  # not a lock, so it cannot be taken before
-        return f"have {edge.execution} let go of {edge.held} before it waits for {wanted}"
+        return f"have {edge.execution} release {edge.held} before it waits for {wanted}"
     count = sites.get(edge.class_edge, 0)
     places = f" ({count} {'place' if count == 1 else 'places'} in the code)" if count else ""
-    return f"let {edge.execution} take {wanted} before {edge.held}{places}, or let go of {edge.held} first"
+    return f"let {edge.execution} take {wanted} before {edge.held}{places}, or release {edge.held} first"
 
 
 def suggested(edges: Sequence[Edge], sites: Mapping[str, int]) -> Edge:

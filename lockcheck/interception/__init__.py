@@ -1,5 +1,5 @@
-"""Where the checker learns of what is not its own: patched functions, signals, Pykka.
+"""How the checker observes code that is not its own: patched functions, signals, Pykka.
 
-It owns the patches and takes them back. It may import `lockcheck.checking` and the rooms below;
+It owns the patches and removes them. It may import `lockcheck.checking` and the rooms below;
 `lockcheck.prediction` stands beside it.
 """

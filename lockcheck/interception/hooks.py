@@ -1,4 +1,4 @@
-"""Hooks in the standard library: put in while somebody wants them, and taken back after the last one."""
+"""Hooks in the standard library: installed while they are needed, and removed after the last use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MISSING: Final = object()
 
 @final
 class Hooks:
-    """Replaced functions and methods, and how often they are wanted.
+    """Replaced functions and methods, and a count of their users.
 
     Args:
         put_all: replaces them, by `put`.
@@ -33,20 +33,20 @@ class Hooks:
         setattr(owner, name, method)
 
     def put_late(self, owner: object, name: str, put: Callable[[], None]) -> None:
-        """Have more replaced, by `put`, unless nobody wants it or this one is replaced already."""
+        """Replace more, by `put`, if the hooks are in use and this one is not replaced already."""
         with LATCH:
             if self._wanted and not any(one[:2] == (owner, name) for one in self._before):
                 put()
 
     def install(self) -> None:
-        """Hook in, unless somebody has already."""
+        """Install the hooks, unless they are installed already."""
         with LATCH:
             self._wanted += 1
             if self._wanted == 1:
                 self._put_all()
 
     def uninstall(self) -> None:
-        """Take the hooks back, if nobody else wants them."""
+        """Remove the hooks, if nothing else needs them."""
         with LATCH:
             self._wanted -= 1
             if self._wanted == 0:

@@ -1,8 +1,7 @@
-"""What else can be waited for: the end of a thread, and futures of thread pools.
+"""Joins: waits for the end of a thread, and for futures of thread pools.
 
-While a session is open, who waits for one of them without a limit waits in slices, and stands in circles
-of waiting like who waits for a lock. A future that no task of a pool is going to serve is nobody's: its
-waiter stands in no circle.
+While a session is open, such a wait without a limit is made in slices, and is part of the wait-for graph like
+a wait for a lock. A future that is not the result of a pool's task has no edge in it.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _Future: TypeAlias = "concurrent.futures.Future[object]"
 _JOIN: Final = threading.Thread.join
 _WAIT: Final = concurrent.futures.wait
 _EXCEPTION: Final = concurrent.futures.Future.exception
-"""As they are where nobody looks on: with limits, these wait by themselves."""
+"""The functions as they are while nothing is checked; they wait with limits."""
 
 
 @final
 class _Task:
-    """A task of a pool: which thread runs it, if one does."""
+    """A task of a pool, and the thread that runs it, if one does."""
 
     __slots__ = ("name", "over", "pool", "thread")
 
@@ -48,7 +47,7 @@ class _Task:
         self.over = False
 
     def workers(self) -> list[Execution]:
-        """Return the executions one of which has to act before the task is over; none where that is not known."""
+        """Return the executions of which one has to act before the task ends; none if that is not known."""
         if self.over:
             return []
         if self.thread is not None:
@@ -56,12 +55,12 @@ class _Task:
         pool = self.pool()
         if pool is None:
             return []
-        executions = runtime.executions_on([worker.ident for worker in tuple(pool._threads)])  # noqa: SLF001 - a pool tells nobody
+        executions = runtime.executions_on([worker.ident for worker in tuple(pool._threads)])  # noqa: SLF001 - a pool has no public way
         return executions if len(executions) == pool._max_workers else []  # noqa: SLF001 - likewise
 
 
 _tasks: Final[ByIdentity[_Task]] = ByIdentity()
-"""What each future is the result of."""
+"""The task of each future."""
 
 
 @final
@@ -75,7 +74,7 @@ class _JoinWait:
     def __init__(self, thread: threading.Thread) -> None:
         self._thread = thread
 
-    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - whoever waits
+    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - the same for all that wait
         """Return the execution that runs on the thread."""
         return [runtime.executions_on([self._thread.ident])] if self._thread.is_alive() else []
 
@@ -96,11 +95,11 @@ class _FutureWait:
         self._futures = list(futures)
         self._return_when = return_when
 
-    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - whoever waits
-        """Return who works for each task that is not over."""
+    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - the same for all that wait
+        """Return the executions that work for each task that is not over."""
         left = [future for future in self._futures if not future.done()]
         if self._return_when == FIRST_COMPLETED and len(left) < len(self._futures):
-            return []  # it is over, and the waiter has yet to notice
+            return []  # it is over, and the waiter is about to notice
         tasks = [_tasks.get(future) for future in left]
         groups = [task.workers() if task is not None else [] for task in tasks]
         if self._return_when == ALL_COMPLETED:

@@ -1,10 +1,10 @@
-"""What a session at the level `full` hooks into the interpreter: what blocks, and what orders threads.
+"""The hooks of a session at the level `full`: blocking calls, and calls that order threads.
 
-Functions and methods of the standard library are replaced while such a session is open, and put back when
-the last one ends. An audit hook was tried for files, sockets and subprocesses, and rejected: the
-interpreter never takes one back, and with one it takes five times as long to find the calling frame, which
-the checked locks do all the time. What is bound by name before a session opens, as by `from time import
-sleep`, is not heard of.
+Functions and methods of the standard library are replaced while such a session is open, and restored when
+the last one ends. An audit hook was tried for files, sockets and subprocesses, and rejected: it can never
+be removed, and with one it takes five times as long to find the calling frame, which the checked locks do
+all the time. A function that was imported by name before the session, as by `from time import sleep`, is
+not observed.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _BLOCKING: Final[tuple[tuple[object, str, str], ...]] = (
     (subprocess.Popen, "__init__", "subprocess"),
     (os, "system", "subprocess"),
 )
-"""What blocks wherever it is called: owner, name, and the kind of blocking."""
+"""Functions that always block: owner, name, and the kind of blocking."""
 
 _starts: Final[ByIdentity[Segment]] = ByIdentity()
-"""What each thread was started after."""
+"""The segment after which each thread was started."""
 _ends: Final[ByIdentity[Segment]] = ByIdentity()
-"""What came before the result of each future."""
+"""The segment that comes before the result of each future."""
 
 
 def _put_all() -> None:
@@ -77,12 +77,12 @@ HOOKS: Final = Hooks(_put_all)
 
 
 def started_after() -> Segment | None:
-    """Return what the thread that runs was started after, where that was seen."""
+    """Return the segment after which the calling thread was started, if that was seen."""
     return _starts.get(threading.current_thread())
 
 
 def _marked(function: Callable[..., Result], kind: str) -> Callable[..., Result]:
-    """Wrap what blocks wherever it is called."""
+    """Wrap a function that always blocks."""
 
     @functools.wraps(function)
     def marked(*given: object, **named: object) -> Result:
@@ -113,7 +113,7 @@ def _get(method: Callable[..., object]) -> Callable[..., object]:
 
 
 def _put(method: Callable[..., None]) -> Callable[..., None]:
-    """Wrap `Queue.put`: it blocks only where the queue has a limit."""
+    """Wrap `Queue.put`: it blocks only if the queue has a limit."""
 
     @functools.wraps(method)
     def put(
@@ -161,7 +161,7 @@ def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[
 
 
 def _result(method: Callable[..., Result]) -> Callable[..., Result]:
-    """Wrap what waits for a future: what it did comes before what follows here."""
+    """Wrap a wait for a future: what its task did comes before what follows here."""
 
     @functools.wraps(method)
     def wait(self: concurrent.futures.Future[object], timeout: float | None = None) -> Result:
@@ -214,7 +214,7 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
 
 @contextmanager
 def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
-    """Run a task of a pool: as an execution of its own, or on the pool's only thread after who handed it in."""
+    """Run a task of a pool: as an execution of its own, or on the pool's only thread after its submitter."""
     execution = local.execution
     if alone:
         next_segment(execution, after)

@@ -1,10 +1,10 @@
-"""Asks of plain Pykka actors, which are heard of like those of anything else that answers (`answering`).
+"""Asks of plain Pykka actors, which are checked like those of any other answerer (`answering`).
 
-A `ThreadingActor` has a thread of its own, so each of its turns runs as the execution of that thread. Who asks and
-waits, or asks and gets the answer later, is checked before it waits, and before anything is sent where it
-does both at once. An answer is waited for once: whoever gets it again waits for nobody.
+A `ThreadingActor` has a thread of its own, so each of its turns runs as the execution of that thread. An
+ask is checked before its answer is waited for; if it is waited for at once, before the message is sent. An
+answer is waited for once: to get it again does not wait.
 
-Imported where the program has imported Pykka: see `pykka_found`.
+Imported if the program has imported Pykka: see `pykka_found`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 Result = TypeVar("Result")
 
 ASK: Final = (pykka.ActorRef, "ask")
-"""The method by which everything is asked: who replaced it has replaced them all."""
+"""The method by which everything is asked: if it is replaced, all are."""
 
 _RUNTIMES: Final = Runtimes(
     os.path.dirname(os.path.dirname(__file__)) + os.sep,  # noqa: PTH120 - the package `lockcheck`, compared as text
@@ -48,9 +48,9 @@ _RUNTIMES: Final = Runtimes(
 
 
 def put_all(hooks: Hooks) -> None:
-    """Replace what plain actors are asked with, and what runs their turns."""
+    """Replace the method that asks plain actors, and the one that runs their turns."""
     actor = pykka.ThreadingActor
-    setup, receive = actor._actor_loop_setup, actor._handle_receive  # noqa: SLF001 - nobody else tells of turns
+    setup, receive = actor._actor_loop_setup, actor._handle_receive  # noqa: SLF001 - there is no public way to observe turns
     hooks.put(*ASK, _ask(pykka.ActorRef.ask))
     hooks.put(actor, "_create_future", staticmethod(HeardFuture))
     hooks.put(actor, "_actor_loop_setup", _turn(setup))
@@ -59,7 +59,7 @@ def put_all(hooks: Hooks) -> None:
 
 @final
 class _Actor:
-    """One actor: what answers, and the thread on which it does so now."""
+    """One actor: its answerer, and the thread on which it answers now."""
 
     __slots__ = ("answerer", "ended", "thread")
 
@@ -67,7 +67,7 @@ class _Actor:
         self.answerer = Answerer(name, _RUNTIMES)
         self.thread: int | None = None
         self.ended: Segment | None = None
-        """Where it ended, if it has stopped."""
+        """Its last segment, if it has stopped."""
 
 
 _actors: Final[ByIdentity[_Actor]] = ByIdentity()
@@ -85,14 +85,14 @@ def _actor_of(inbox: ActorInbox, kind: type[pykka.Actor]) -> _Actor:
 
 
 class HeardFuture(pykka.ThreadingFuture[T]):
-    """The answer to an ask. It remembers who was asked, so that its waiters are heard of."""
+    """The answer to an ask. It remembers the actor that was asked, so that a wait for it can be checked."""
 
     def __init__(self) -> None:
         super().__init__()
         self.answered = False
         """Whether it has an answer, or is about to."""
         self.asked: _Actor | None = None
-        """Who is to answer; nobody once somebody has got the answer."""
+        """The actor that is to answer; `None` once the answer was fetched."""
         self.points = False
         """Whether it answers that the actor has stopped."""
 
@@ -107,7 +107,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         super().set_exception(exc_info)
 
     def set_get_hook(self, func: GetHookFunc[T]) -> None:
-        """Have whoever gets it compute it, as Pykka does: what that waits for is heard of by itself."""
+        """Set the function that computes it when it is fetched, as Pykka does; its own waits are checked."""
         self.asked = None
         super().set_get_hook(func)
 
@@ -117,8 +117,8 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         Raises:
             pykka.Timeout: there was no answer within `timeout` seconds.
             LockOrderError, DeadlockPossibleError: that is the policy for what was found.
-            DeadlockError: this wait would close a circle, or was chosen to break one. Whatever was raised,
-                the message stays sent.
+            DeadlockError: this wait would complete a deadlock, or is the victim of one. The message stays
+                sent, whatever is raised.
         """
         asked = self.asked
         if asked is not None and runtime.watch is not None:
@@ -141,17 +141,17 @@ class HeardFuture(pykka.ThreadingFuture[T]):
             super().get(timeout=seconds)
         except pykka.Timeout:
             return self.answered or self.asked is None
-        except Exception:  # noqa: BLE001 - it is the answer, and raised by who gets it
+        except Exception:  # noqa: BLE001 - it is the answer, and raised where that is fetched
             return True
         return True
 
     def _comes(self) -> None:
-        """Say that the answer comes, before it does: who gets it at once must not find that it has not."""
+        """Note that the answer comes, before it does: a fetch right after it has to find this note."""
         signalled(self)
         self.answered = True
 
     def _has_come(self) -> None:
-        """Say that the answer came before what follows; the end of an actor comes after all that it did."""
+        """Note that the answer came before what follows; the end of an actor comes after all that it did."""
         asked, self.asked = self.asked, None
         awaited(self)
         if self.points and asked is not None and asked.ended is not None:
@@ -159,7 +159,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
 
 
 def _await(asked: _Actor, sent: Sequence[HeardFuture[Any]], attempt: Callable[[float], bool]) -> None:
-    """Wait for the answer to what was asked, or is at the first attempt, and look for deadlocks."""
+    """Wait for the answer to what was asked, or is at the first attempt, and check for deadlocks."""
 
     def thread() -> int | None:
         return None if sent and sent[0].answered else asked.thread
@@ -169,7 +169,7 @@ def _await(asked: _Actor, sent: Sequence[HeardFuture[Any]], attempt: Callable[[f
 
 
 def _send_and_await(asked: _Actor, send: Callable[[], HeardFuture[Any]]) -> HeardFuture[Any]:
-    """Ask, wait for the answer, and look for deadlocks; who would close one asks nothing."""
+    """Ask, wait for the answer, and check for deadlocks; an ask that would complete one is not sent."""
     sent: list[HeardFuture[Any]] = []
 
     def attempt(seconds: float) -> bool:
@@ -182,7 +182,7 @@ def _send_and_await(asked: _Actor, send: Callable[[], HeardFuture[Any]]) -> Hear
 
 
 def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `ActorRef.ask`; actors whose futures are of another kind are left alone, and so are ours."""
+    """Wrap `ActorRef.ask`; actors whose futures are of another kind are not checked, and neither are ours."""
 
     @functools.wraps(method)
     def ask(
@@ -208,7 +208,7 @@ def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
-    """Wrap what runs a turn of an actor on its thread."""
+    """Wrap the method that runs a turn of an actor on its thread."""
 
     @functools.wraps(method)
     def turn(self: pykka.ThreadingActor, *given: object) -> Result:

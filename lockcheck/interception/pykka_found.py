@@ -1,8 +1,8 @@
-"""Whether the program uses Pykka: from then on the asks of its actors are heard of (`pykka_asks`).
+"""Whether the program uses Pykka: if it does, the asks of its actors are checked (`pykka_asks`).
 
 Lockcheck does not need Pykka. An actor runs on a thread that is started after Pykka was imported; so it is
-enough to look when a session opens, and whenever a thread is started. To hook into the import was rejected:
-others do that too, and then it matters who comes first and who leaves last.
+enough to look for Pykka when a session opens, and whenever a thread is started. To hook into the import was
+rejected: other tools do that too, and then the order in which hooks are installed and removed matters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HOOKS: Final = Hooks(_put_all)
 
 
 def install() -> None:
-    """Hook in, and hear of Pykka if it is there; what is imported for that, is without the latch."""
+    """Install the hooks, those of Pykka too if it is there; imports for that are made without the latch."""
     HOOKS.install()
     _find_pykka()
 
@@ -44,7 +44,7 @@ def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Th
 
 
 def _find_pykka() -> None:
-    """Hear of the asks of Pykka's actors, if Pykka is there; a version unlike those known is a fault."""
+    """Hook into the asks of Pykka's actors, if Pykka is there; an unknown kind of version is a fault."""
     watch = current()
     if watch is not None and hasattr(sys.modules.get("pykka"), "ThreadingFuture"):
         watch.guarded(_hear, lambda: None)

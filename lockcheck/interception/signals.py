@@ -1,8 +1,8 @@
-"""What a recording hears of besides locks: starts, ends, results, and everything that wakes somebody.
+"""Events of a recording besides locks: starts, ends, results, and everything that wakes a thread.
 
-Each is a *signal* on a thing before it happens, and going on is an *await* of all signals on it so far. That
-says more than is true at times, such as that a get from a queue needed every put before it; it never says
-less. So what is predicted can happen.
+Each is a *signal* on a thing before it happens, and what goes on after it is an *await* of all signals on
+it so far. This may order more than is true, such as that a get from a queue needed every put before it, but
+never less. So what is predicted can happen.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HEARD: Final[tuple[tuple[type, str, bool, bool], ...]] = (
     (concurrent.futures.Future, "exception", False, True),
     (concurrent.futures.Future, "done", False, True),
 )
-"""Whose method it is, its name, whether others wait for it, and whether it waits for others."""
+"""The owner of a method, its name, whether others wait for it, and whether it waits for others."""
 
 
 def _put_all() -> None:
@@ -67,7 +67,7 @@ _HOOKS: Final = Hooks(_put_all)
 
 @contextmanager
 def signals_heard() -> Iterator[None]:
-    """Hear of them while the body runs."""
+    """Record these events while the body runs."""
     _HOOKS.install()
     try:
         yield
@@ -76,21 +76,21 @@ def signals_heard() -> Iterator[None]:
 
 
 def signalled(thing: object) -> None:
-    """Have written down that something happened on which others may wait, if this process is recorded."""
+    """Record a signal, for which others may wait, if this process is recorded."""
     recorder = _recorder()
     if recorder is not None:
         recorder.signalled(thing)
 
 
 def awaited(thing: object) -> None:
-    """Have written down that who runs went on after what was signalled, if this process is recorded."""
+    """Record that the current execution went on after earlier signals, if this process is recorded."""
     recorder = _recorder()
     if recorder is not None:
         recorder.awaited(thing)
 
 
 def _recorder() -> EventSink | None:
-    # A thread that comes up wakes its starter before it is known: there is no execution yet to say it of.
+    # A new thread wakes its starter before it is known: it has no execution yet that could signal.
     known = threading.get_ident() in threading._active  # type: ignore[attr-defined] # noqa: SLF001
     return runtime.recorder if known else None
 
@@ -122,7 +122,7 @@ def _join(method: Callable[..., None]) -> Callable[..., None]:
 
 
 def _ends(method: Callable[..., None]) -> Callable[..., None]:
-    """Wrap what gives a future its result: the task that made it, an execution of its own, came before."""
+    """Wrap a method that sets the result of a future: its task, an execution of its own, came before."""
 
     @functools.wraps(method)
     def ends(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
@@ -136,7 +136,7 @@ def _ends(method: Callable[..., None]) -> Callable[..., None]:
 def _wait(
     function: Callable[..., concurrent.futures._base.DoneAndNotDoneFutures[object]],
 ) -> Callable[..., concurrent.futures._base.DoneAndNotDoneFutures[object]]:
-    """Wrap `concurrent.futures.wait`: what is done is not waited for, and comes before all the same."""
+    """Wrap `concurrent.futures.wait`: a done future is not waited for, but comes before all the same."""
 
     @functools.wraps(function)
     def wait(*given: object, **named: object) -> concurrent.futures._base.DoneAndNotDoneFutures[object]:
@@ -159,13 +159,13 @@ def _as_completed(function: Callable[..., Iterator[object]]) -> Callable[..., It
 
 
 class _Handed:
-    """A task on its way to a pool."""
+    """A task that is being submitted to a pool."""
 
 
 def _submit(method: Callable[..., object]) -> Callable[..., object]:
-    """Wrap `submit`: a task comes after who handed it in, and after those that its thread ran before.
+    """Wrap `submit`: a task comes after its submitter, and after the tasks that its thread ran before.
 
-    The latter keeps predictions within the number of threads that the pool has.
+    The latter keeps predictions within the number of threads in the pool.
     """
 
     @functools.wraps(method)

@@ -1,4 +1,4 @@
-"""A declared order in words and as a picture, so that documents are drawn from it and never drift."""
+"""A declared order as prose and as a diagram, so that documents are generated from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["diagram", "prose"]
 
 
 def prose(order: Order) -> str:
-    """Say the order as a list of sentences, in Markdown."""
+    """Return the order as a list of sentences, in Markdown."""
     lines = [
         f"- Take {' before '.join(chain.names)}; never the other way round."
         for chain in order.chains
@@ -36,9 +36,9 @@ def prose(order: Order) -> str:
 
 
 def diagram(order: Order) -> str:
-    """Draw the order as a Mermaid flow chart: from what is held to what may be wanted.
+    """Return the order as a Mermaid flow chart: from what is held to what may be wanted.
 
-    What is forbidden for one mode alone is not drawn; the text says it.
+    What is forbidden for one mode alone is not drawn; it is in the text.
     """
     lines = ["flowchart LR"]
     lines += [f"    {' --> '.join(chain.names)}" for chain in order.chains]

@@ -1,4 +1,4 @@
-"""The declared order of lock classes, as a value: what may be wanted while what is held."""
+"""The declared order of lock classes, as a value: which may be wanted while which are held."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MODES: Final[tuple[Mode, Mode]] = ("R", "W")
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a nesting is not allowed, and the clause that says so."""
+    """Why an edge is not allowed, and the clause that says so."""
 
     kind: Kind
     text: str
@@ -38,21 +38,21 @@ class Order:
     """A declared order, proved free of deadlocks when it is made.
 
     Args:
-        text: chains such as `partition < queue < application < node`, outermost first; several stand
-            apart by commas or new lines. Classes that no chain connects must not nest.
+        text: chains such as `partition < queue < application < node`, outermost first; several are
+            separated by commas or new lines. Classes that no chain connects must not nest.
         same: the rule for two locks of one class; without one they are never held together.
-        allow: nestings besides the chains, such as `application[W] -> partition[R]`.
-        forbid: nestings that are not allowed although a chain or a clause of `allow` says so.
+        allow: edges besides the chains, such as `application[W] -> partition[R]`.
+        forbid: edges that are not allowed although a chain or a clause of `allow` says so.
         leaves: classes under which nothing may be taken at all, declared or not.
         readers_first: classes whose locks let readers in while a writer waits.
         exclusive: classes that are taken in one mode alone: locks that are not read/write locks, or are only
-            ever written. Nobody holds or wants one for reading.
-        walks: nestings, such as `queue -> application`, where members are visited one by one under a lock on
-            purpose. They deadlock no more than the nesting itself, but whoever wants the outer lock waits.
+            ever written. None is held or wanted for reading.
+        walks: edges, such as `queue -> application`, where members are visited one by one under a lock on
+            purpose. They cannot deadlock unless the edge can, but others wait long for the outer lock.
 
     Raises:
         OrderDeclarationError: a clause cannot be read, names a class that no chain has, contradicts
-            another one, or together they allow a closed path. The message names the clause.
+            another one, or together they allow a cycle. The message names the clause.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Order:
         held: tuple[str, Mode, object],
         wanted: tuple[str, Mode, object],
     ) -> Objection | None:
-        """Tell what is wrong with wanting a lock while another one is held; each is (class, mode, key).
+        """Return the objection to wanting a lock while another one is held; each is (class, mode, key).
 
-        Classes that are not declared are left to the learned graph.
+        Classes that are not declared are checked by the learned graph only.
         """
         held_name, held_mode, held_key = held
         name, mode, key = wanted
@@ -128,17 +128,17 @@ class Order:
         return self.same.get(name, FORBID)
 
     def allows_walk(self, held: str, held_mode: Mode, wanted: str, wanted_mode: Mode) -> bool:
-        """Tell whether members of a class may be visited one by one under a lock."""
+        """Return whether members of a class may be visited one by one under a lock."""
         return any(walk.covers(held, held_mode, wanted, wanted_mode) for walk in self.walks)
 
     def describe(self) -> str:
         """Return the declaration as prose, and the same as a Mermaid diagram."""
-        from .description import diagram, prose  # noqa: PLC0415 - only who asks for words needs them
+        from .description import diagram, prose  # noqa: PLC0415 - rarely needed
 
         return f"{prose(self)}\n\n```mermaid\n{diagram(self)}\n```"
 
     def _close(self) -> dict[str, frozenset[str]]:
-        """Return what comes after each class, near or far; refuse chains that contradict each other."""
+        """Return the classes that come after each class, directly or not; refuse contradicting chains."""
         after: dict[str, set[str]] = {name: set() for name in self.classes}
         for chain in self.chains:
             for outer, inner in pairwise(chain.names):
@@ -166,7 +166,7 @@ class Order:
                 reject(arrow.text, 0, "two locks of one class nest by a rule of `same`")
 
     def _allowed_steps(self) -> Iterable[OrderStep]:
-        """Yield every nesting of declared classes that the clauses allow."""
+        """Yield every edge of declared classes that the clauses allow."""
         for held, wanted, held_mode, mode in product(self.classes, self.classes, _MODES, _MODES):
             if held in self.leaves or self._prohibition(held, held_mode, wanted, mode) is not None:
                 continue
@@ -175,7 +175,7 @@ class Order:
                 yield OrderStep(held, held_mode, wanted, mode, clause)
 
     def _prohibition(self, held: str, held_mode: Mode, wanted: str, mode: Mode) -> str | None:
-        """Return the clause that forbids a nesting whatever the chains say, if there is one."""
+        """Return the clause that forbids an edge whatever the chains say, if there is one."""
         for name, its_mode in ((held, held_mode), (wanted, mode)):
             if its_mode == "R" and name in self.exclusive:
                 return f"exclusive: {name}"
@@ -190,7 +190,7 @@ class Order:
         return next((a.text for a in self.allowed if a.covers(held, held_mode, wanted, mode)), None)
 
     def _check_allowed(self) -> None:
-        """Refuse a clause of `allow` that changes nothing: it is a mistake of whoever wrote it."""
+        """Refuse a clause of `allow` that changes nothing: it is a mistake."""
         for arrow in self.allowed:
             if arrow.wanted in self._before[arrow.held]:
                 clause = self._clause_of(arrow.held, arrow.wanted)
@@ -199,12 +199,12 @@ class Order:
                 reject(arrow.text, 0, "other clauses forbid all that this one allows")
 
     def _check_walks(self) -> None:
-        """Refuse a walk along a nesting that is not allowed."""
+        """Refuse a walk along an edge that is not allowed."""
         for arrow in self.walks:
             if not any(
                 arrow.covers(step.held, step.held_mode, step.wanted, step.wanted_mode) for step in self.steps
             ):
-                reject(arrow.text, 0, "no clause allows this nesting, so nobody walks along it")
+                reject(arrow.text, 0, "no clause allows this edge, so nobody walks along it")
 
     def _prove(self) -> None:
         path = find_strong_cycle(self.steps, self.readers_first)

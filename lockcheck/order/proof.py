@@ -1,15 +1,15 @@
-"""The proof that a declaration allows no deadlock: no closed strong path over what it allows.
+"""The proof that a declaration allows no deadlock: there is no strong cycle in what it allows.
 
-A step is "holds a class in one mode, wants another class in a mode". Two steps join where somebody who
-wants a class may have to wait for somebody who holds it:
+A step is "holds a class in one mode, wants another class in a mode". Two steps join if a thread that wants a
+class may have to wait for a thread that holds it:
 
 * one of the two writes: they wait at once;
-* both read: they wait as soon as a third one who wants to write stands between them, unless readers of the
-  class go before waiting writers.
+* both read: they wait as soon as a third one waits to write between them, unless readers of the class go
+  before waiting writers.
 
-A path of steps that join, and whose ends join too, is a possible deadlock; one step a thread, and one more
-thread for each place where two readers meet. Steps within one class are ordered by the rule of the class
-and close no path by themselves. They are walked too, since a path may pass through one.
+A cycle of steps that join is a possible deadlock; one step a thread, and one more thread for each place where
+two readers meet. Steps within one class are ordered by the rule of the class and are no cycle by themselves.
+The search includes them, since a cycle may pass through one.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ __all__ = ["OrderStep", "find_strong_cycle", "joins"]
 
 @dataclass(frozen=True, slots=True)
 class OrderStep(ClassEdge):
-    """A nesting that a declaration allows, and the clause that allows it."""
+    """An edge that a declaration allows, and the clause that allows it."""
 
     clause: str
 
 
 def joins(wanted_mode: Mode, held_mode: Mode, *, readers_first: bool) -> bool:
-    """Tell whether who wants a lock may wait for who holds it."""
+    """Return whether a thread that wants a lock may have to wait for one that holds it."""
     return wanted_mode == "W" or held_mode == "W" or not readers_first
 
 
 def find_strong_cycle(steps: Sequence[OrderStep], readers_first: Collection[str]) -> tuple[OrderStep, ...]:
-    """Return a shortest closed strong path of steps, or nothing if there is none."""
+    """Return a shortest strong cycle of steps, or nothing if there is none."""
     following = {
         step: [
             other

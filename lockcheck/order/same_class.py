@@ -1,8 +1,8 @@
-"""Rules for two locks of one class in one hand: by path, by key, by try only, or never.
+"""Rules for two locks of one class in one execution: by path, by key, by try only, or never.
 
-A rule is asked about two different instances, the one that is held and the one that is wanted, and answers
-with what is wrong, or with nothing. A rule that allows waiting has to be a strict order of the keys: then
-no circle of waiting can close within the class.
+A rule gets two different instances, the one that is held and the one that is wanted, and returns what is
+wrong, or nothing. A rule that allows waiting has to be a strict order of the keys: then there is no
+deadlock within the class.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ __all__ = ["FORBID", "TRY_ONLY", "SameRule", "forbid", "key", "tree", "try_only"
 
 
 class SameRule(Protocol):
-    """What may be held together of one class."""
+    """A rule for locks of one class that are held together."""
 
     @property
     def nests(self) -> bool:
         """Whether one instance may be waited for while another one is held."""
 
     def describe(self, name: str) -> str:
-        """Say the rule of a class in one sentence."""
+        """Return the rule of a class as one sentence."""
 
     def objection(self, held: object, wanted: object) -> str | None:
-        """Say what is wrong with holding one key and wanting another, or nothing."""
+        """Return what is wrong with holding one key and wanting another, or `None`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ def tree(what: str = "path", *, separator: str = ".", siblings: bool = False) ->
     """Return the rule "ancestor before descendant"; the keys of the locks are their paths.
 
     Args:
-        what: what the paths are called in messages.
-        separator: what stands between the names of a path.
+        what: the name of the paths in messages.
+        separator: the text between the names of a path.
         siblings: whether unrelated ones may be held together too, in the order of their paths.
     """
     return _TreeRule(what, separator, siblings)
@@ -109,7 +109,7 @@ def try_only() -> SameRule:
 
 
 def forbid() -> SameRule:
-    """Return the rule that two are never held together; it holds where no other was declared."""
+    """Return the rule that two are never held together; it is the default."""
     return FORBID
 
 

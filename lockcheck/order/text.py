@@ -29,7 +29,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A nesting: what is held, what is wanted; modes of none stand for both."""
+    """An edge: the held class and the wanted one; a mode of `None` stands for both."""
 
     held: str
     held_mode: Mode | None
@@ -38,7 +38,7 @@ class Arrow:
     text: str
 
     def covers(self, held: str, held_mode: Mode, wanted: str, wanted_mode: Mode) -> bool:
-        """Tell whether the clause speaks of a nesting."""
+        """Return whether the clause applies to an edge."""
         return (
             (self.held, self.wanted) == (held, wanted)
             and self.held_mode in {None, held_mode}
@@ -54,7 +54,7 @@ def reject(clause: str, column: int, what: str) -> NoReturn:
 
 
 def parse_chains(text: str) -> tuple[Chain, ...]:
-    """Read `a < b < c`; several stand apart by commas, semicolons or new lines."""
+    """Parse `a < b < c`; several are separated by commas, semicolons or new lines."""
     chains = tuple(_parse_chain(part.strip()) for part in _SPLIT.split(text) if part.strip())
     if not chains:
         raise OrderDeclarationError(f"the order {text!r} names no class; write `outer < inner`")
@@ -80,7 +80,7 @@ def _parse_chain(clause: str) -> Chain:
 
 
 def parse_arrow(text: str) -> Arrow:
-    """Read `held[W] -> wanted[R]`; without a mode, or with `*`, a side stands for both."""
+    """Parse `held[W] -> wanted[R]`; without a mode, or with `*`, a side stands for both."""
     clause = text.strip()
     tokens = [*_tokens(clause), (len(clause), "", "")]
     held, held_mode, rest = _side(clause, tokens)
@@ -96,7 +96,7 @@ def parse_arrow(text: str) -> Arrow:
 def _side(
     clause: str, tokens: list[tuple[int, str, str]]
 ) -> tuple[str, Mode | None, list[tuple[int, str, str]]]:
-    """Read one class with its mode; return them and what follows."""
+    """Parse one class with its mode; return them and the rest."""
     column, name, sign = tokens[0]
     if not name:
         reject(clause, column, f"a class is expected before {sign or 'the end'}")

@@ -1,4 +1,4 @@
-"""Work on millions of objects that stay: the collector of garbage would look at them again and again."""
+"""A pause of the garbage collector, which would visit millions of objects that stay again and again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["gc_paused"]
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Collect no garbage while the body runs; what it leaves behind is collected later."""
+    """Collect no garbage while the body runs; its garbage is collected later."""
     was_on = gc.isenabled()
     gc.disable()
     try:

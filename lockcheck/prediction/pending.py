@@ -1,9 +1,9 @@
-"""What executions of a trace want while they hold something, and who would keep them from it.
+"""Pending acquisitions: what executions of a trace want while they hold locks, and which others block them.
 
-Only what can lie on a circle is kept. Edges lead from a lock that is held to the one that is wanted, and
-from the end of an execution, for which others wait in a join, to all that the execution wants. Where no way leads
-round, nothing can close, and most of a trace is such. So the search for circles does not depend on how much
-a program does, but on how much of it is tangled.
+Only those that can lie on a cycle are kept. Edges lead from a lock that is held to the one that is wanted,
+and from the end of an execution, for which others wait in a join, to all that the execution wants. Most of
+a trace lies on no cycle. So the cost of the search depends not on the length of the trace, but on how much
+of it can be part of a cycle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["PendingAcquisition", "PendingAcquisitions"]
 
 @final
 class PendingAcquisition:
-    """What an execution wants while it holds something, and at which events; events that are alike make one."""
+    """What an execution wants while it holds locks, and at which events; equal events share one."""
 
     __slots__ = ("events", "execution", "held", "kind", "mode", "number", "object", "written")
 
@@ -36,17 +36,17 @@ class PendingAcquisition:
         self.mode = mode
         self.held = frozenset(lock for lock, _ in held)
         self.written = frozenset(lock for lock, how in held if how == "W")
-        """Those of them that are held for writing."""
+        """The locks of `held` that are held for writing."""
         self.events: list[int] = []
         self.number = 0
 
     @property
     def target(self) -> int:
-        """The lock that is wanted; of a join the execution, as a negative number."""
+        """The lock that is wanted; for a join the execution, as a negative number."""
         return -self.object if self.kind is EventKind.JOIN else self.object
 
     def can_stand_beside(self, other: PendingAcquisition) -> bool:
-        """Return whether two executions can hold what they hold at the same time."""
+        """Return whether two executions can hold their locks at the same time."""
         return (
             self.execution != other.execution
             and self.written.isdisjoint(other.held)
@@ -56,7 +56,7 @@ class PendingAcquisition:
 
 @final
 class PendingAcquisitions:
-    """All wishes that can lie on a circle, in the order in which they were made first."""
+    """All pending acquisitions that can lie on a cycle, in the order of their first events."""
 
     def __init__(self, index: TraceIndex) -> None:
         self._index = index
@@ -88,7 +88,7 @@ class PendingAcquisitions:
                 self._holding.setdefault(lock, []).append(pending)
 
     def blockers(self, pending: PendingAcquisition) -> Iterator[PendingAcquisition]:
-        """Yield the wishes whose executions, when they stop there, keep another one from going on."""
+        """Yield the pending acquisitions that block another one while their executions wait there."""
         if pending.kind is EventKind.JOIN:
             yield from (
                 other
@@ -106,7 +106,7 @@ class PendingAcquisitions:
             )
 
     def _may_stand_between(self, pending: PendingAcquisition) -> bool:
-        """Return whether it is that of a writer which readers stand behind while it waits."""
+        """Return whether it is of a writer that makes readers wait while it waits."""
         return (
             pending.kind is EventKind.TOOK
             and pending.mode == "W"
@@ -115,7 +115,7 @@ class PendingAcquisitions:
 
 
 def _all_pending(index: TraceIndex) -> list[PendingAcquisition]:
-    """Return what any execution ever waited for, or would have, had it not been free."""
+    """Return all that executions waited for, or would have waited for if it had not been free."""
     events = index.events
     pending_acquisitions: dict[tuple[object, ...], PendingAcquisition] = {}
     for at, taken in index.held.items():
@@ -132,7 +132,7 @@ def _all_pending(index: TraceIndex) -> list[PendingAcquisition]:
 
 
 def _tangled(edges: Iterable[tuple[int, int]]) -> set[int]:
-    """Return what lies on a circle of edges, or between two: what has something before and behind it."""
+    """Return what lies on a cycle of edges, or between two cycles: what has an edge on both sides."""
     left = set(edges)
     while True:
         inside = {before for before, _ in left} & {after for _, after in left}

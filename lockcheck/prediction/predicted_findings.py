@@ -1,4 +1,4 @@
-"""What a trace predicts, as findings at R3."""
+"""Predictions as findings at R3."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_FILTER: Final = (
 
 
 def findings_of(trace: Trace) -> tuple[tuple[Finding, ...], bool]:
-    """Return what a trace predicts, at R3, and whether the search was cut off.
+    """Return the findings that a trace predicts, at R3, and whether the search was cut off.
 
     Raises:
         TraceFileError: the trace contradicts itself.
@@ -52,7 +52,7 @@ def _finding(trace: Trace, prediction: Prediction) -> Finding:
 
 
 def _edge(trace: Trace, point: PredictedPoint, before: PredictedPoint) -> Edge:
-    """Return what an execution holds in the way of the one before, and what it wants itself."""
+    """Return the edge of an execution: the lock that the one before wants, and what it wants itself."""
     shared_lock = next((event for event in point.held if event.object == before.wanted.object), None)
     return Edge(
         execution=trace.executions[point.wanted.execution].name,

@@ -1,4 +1,4 @@
-"""Where executions would be stuck: of a deadlock that a trace predicts, and of what a witness tells."""
+"""The scheduling points of a predicted deadlock, and the finding of a witness."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["finding_of", "points_of_prediction"]
 
 
 def finding_of(witness: Witness) -> Finding:
-    """Return the finding that a witness is of, as far as it tells; what was confirmed is to be shown anew."""
+    """Return the finding of a witness, as far as it has one; a confirmed one has to be confirmed anew."""
     edges = tuple(
         _edge(point, point.shared_lock(before))
         for point, before in zip(witness.points, (witness.points[-1], *witness.points), strict=False)
@@ -42,7 +42,7 @@ def _edge(point: SchedulingPoint, shared_lock: WitnessLock | None) -> Edge:
 
 
 def points_of_prediction(trace: Trace, prediction: Prediction) -> tuple[SchedulingPoint, ...]:
-    """Return where the executions of a prediction would be stuck."""
+    """Return the points at which the executions of a prediction would be stuck."""
     witness_locks = WitnessLocks()
 
     def witness_lock(event: Event) -> WitnessLock:
@@ -70,7 +70,7 @@ def points_of_prediction(trace: Trace, prediction: Prediction) -> tuple[Scheduli
 
 
 def _alike(event: Event, wanted: Event) -> bool:
-    """Return whether somebody came to a place before, and got through."""
+    """Return whether an event is an earlier one at the same place, which went through."""
     return (event.kind, event.execution, event.object, event.mode, event.site) == (
         wanted.kind,
         wanted.execution,

@@ -1,16 +1,16 @@
 """Deadlocks that did not happen, but that the events of a trace, in another order, lead to.
 
-A *reordering* takes of each execution what it did first, up to some event. It is *sync-preserving* if it can be
-run in the order of the trace: of two critical sections that exclude each other the first one is left before
-the second one is taken, if both are there; and whatever an event waited for is there too. Such a reordering
-can always be scheduled. If after it several executions are about to take what they hold against each other, the
-reordering is a witness of a deadlock.
+A *reordering* takes the first events of each execution, up to some event. It is *sync-preserving* if it can
+be run in the order of the trace: of two critical sections that exclude each other the first one is left
+before the second one is taken, if both are there; and whatever an event waited for is there too. Such a
+reordering can always be scheduled. If after it each of several executions is about to take a lock that the
+next one holds, the reordering is a witness of a deadlock.
 
-For executions that each stop before a given event there is a least reordering, found by adding what is missing
-until nothing is (`reordering`). If that drags one of the stops itself in, no reordering stops there, and
-none stops at an earlier one; so the next like event of that execution is tried. That makes the
-search linear for each pattern. The idea is that of "Sound Dynamic Deadlock Prediction in Linear
-Time" (2023); readers, writers that wait between them, joins and failed attempts are ours.
+For executions that each wait before a given event, their scheduling point, there is a least reordering; it
+is found by adding what is missing until nothing is (`reordering`). If it contains one of the points itself,
+no reordering ends there, and none ends at an earlier one; so the next equal event of that execution is
+tried. This makes the search linear for each pattern. The idea is that of "Sound Dynamic Deadlock Prediction
+in Linear Time" (2023); readers, writers that wait between them, joins and failed attempts are ours.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 __all__ = ["Prediction", "Predictions", "predict"]
 
 PATTERNS_MAX: Final = 100_000
-"""So many steps are taken in the search for patterns; what is left out then is said."""
+"""How many steps the search for patterns takes at most; a search that was cut off is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedPoint:
-    """Where an execution is stuck."""
+    """A point at which an execution is stuck."""
 
     wanted: Event
     """The event that it never gets to."""
     held: tuple[Event, ...]
-    """Where it took what it holds, outermost first."""
+    """The events that took what it holds, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A deadlock, and how to get there."""
+    """A deadlock, and how to reach it."""
 
     points: tuple[PredictedPoint, ...]
     """Each waits for the next one, and the last one for the first."""
     witness: tuple[Event, ...]
-    """All events that come before, in order; then come the stops, writers first."""
+    """All events that come before, in order; then come the points, writers first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """All that was predicted."""
+    """All predictions of a trace."""
 
     found: tuple[Prediction, ...]
     given_up: bool
@@ -64,7 +64,7 @@ class Predictions:
 
 
 def predict(trace: Trace) -> Predictions:
-    """Return the deadlocks that a trace predicts, one for each pattern of wishes."""
+    """Return the deadlocks that a trace predicts, one for each pattern of pending acquisitions."""
     search = _PredictionSearch(TraceIndex(trace))
     found = tuple(search.run())
     return Predictions(found, search.steps > PATTERNS_MAX)
@@ -82,7 +82,7 @@ class _PredictionSearch:
             yield from self._deadlocks_from([start])
 
     def _deadlocks_from(self, path: list[PendingAcquisition]) -> Iterator[Prediction]:
-        """Yield what can be predicted of circles that a path begins; its first wish is the least of them."""
+        """Yield the predictions for cycles that begin with a path; each begins with its least number."""
         for other in self._pending.blockers(path[-1]):
             self.steps += 1
             if self.steps > PATTERNS_MAX:
@@ -95,7 +95,7 @@ class _PredictionSearch:
                 yield from self._deadlocks_from([*path, other])
 
     def _reached(self, path: Sequence[PendingAcquisition]) -> Prediction | None:
-        """Return a reordering after which all stop at their wishes, if there is one."""
+        """Return a reordering after which all are at their pending acquisitions, if there is one."""
         places = [0] * len(path)
         reordering = Reordering(self._index)
         while True:

@@ -1,7 +1,7 @@
-"""Of each execution the first of its events: the least reordering of a trace in which given ones are there.
+"""The least reordering of a trace that has given events: the first events of each execution.
 
-It is grown until it is *sync-preserving*: of two critical sections that exclude each other the first one is
-left before the second one is taken, if both are there; and whatever an event waited for is there too.
+Events are added until it is *sync-preserving*: of two critical sections that exclude each other the first one
+is left before the second one is taken, if both are there; and whatever an event waited for is there too.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ __all__ = ["Reordering"]
 
 @final
 class Reordering:
-    """Of each execution how many of its events are there; only ever grows."""
+    """How many events of each execution are there; events are only added."""
 
     def __init__(self, index: TraceIndex) -> None:
         self._index = index
         self._counts = dict.fromkeys(index.of_execution, 0)
         self._wanted: dict[int, int] = {}
         self._open: dict[int, dict[int, Section]] = {}
-        """Of each lock, by execution, the last section that is there."""
+        """For each lock and execution the last section that is there."""
         self._last: dict[tuple[int, str], int] = {}
-        """Of each lock and mode where it is taken last."""
+        """For each lock and mode the last event that takes it."""
         for at in range(index.given):
             self._want(at)
 
     def include_before(self, at: int) -> None:
-        """Ask for all that the execution of an event did before it."""
+        """Require all events of an execution before a given one."""
         execution = self._index.events[at].execution
         self._wanted[execution] = max(self._wanted.get(execution, 0), self._index.position[at])
 
@@ -41,7 +41,7 @@ class Reordering:
         return self._index.position[at] < self._counts[self._index.events[at].execution]
 
     def events(self) -> tuple[Event, ...]:
-        """Return all events that are there, in order, but for those that were given."""
+        """Return all events that are there, in order, except for the `given` ones of the index."""
         index = self._index
         places = sorted(
             at for execution, count in self._counts.items() for at in index.of_execution[execution][:count]
@@ -49,7 +49,7 @@ class Reordering:
         return tuple(index.events[at] for at in places if at >= index.given)
 
     def close(self) -> bool:
-        """Add what is missing; return False where something is that the trace does not have."""
+        """Add what is missing; return `False` if the trace does not have it."""
         while self._wanted:
             execution, count = self._wanted.popitem()
             before = self._counts[execution]
@@ -70,7 +70,7 @@ class Reordering:
             self._wanted[execution] = max(self._wanted.get(execution, 0), self._index.position[at] + 1)
 
     def _add_needs(self, execution: int, start: int, end: int) -> bool:
-        """Ask for what the events of an execution between two places waited for."""
+        """Require what the events of an execution between two places waited for."""
         index = self._index
         waited = index.needing.get(execution, ())
         for at in waited[bisect_left(waited, start) : bisect_left(waited, end)]:
@@ -84,7 +84,7 @@ class Reordering:
     def _enter_sections(self, execution: int, start: int, end: int) -> set[int]:
         """Note the last sections of an execution between two places, by lock and mode; return their locks.
 
-        They are looked for from the end, until each is found that the execution has anywhere: it left all the
+        They are searched from the end, until one of each lock and mode is found: the execution left all
         earlier ones itself.
         """
         index = self._index
@@ -107,7 +107,7 @@ class Reordering:
         return locks
 
     def _exclude(self, lock: int) -> bool:
-        """Ask for the end of every section of a lock that one comes after which it excludes."""
+        """Require the end of every section of a lock that is followed by one that it excludes."""
         last_write = self._last.get((lock, "W"), -1)
         last_any = max(last_write, self._last.get((lock, "R"), -1))
         for section in self._open[lock].values():

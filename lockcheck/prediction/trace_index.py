@@ -1,4 +1,4 @@
-"""A trace, indexed: what each execution did, held and needed, and the critical sections of each lock."""
+"""An index of a trace: what each execution did, held and needed, and the critical sections of each lock."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _TOOK, _LEFT, _FAILED, _SIGNAL, _AWAIT = (
     EventKind.SIGNAL,
     EventKind.AWAIT,
 )
-"""Looked up once: the members of an enumeration are slow to reach, and there are millions of events."""
+"""Looked up once: members of an enumeration are slow to access, and there are millions of events."""
 
 
 @dataclass(slots=True)
 class Section:
-    """From taking a lock to leaving it."""
+    """A critical section: from taking a lock to leaving it."""
 
     execution: int
     lock: int
@@ -34,16 +34,16 @@ class Section:
     taken: int
     """The place in the trace."""
     left: int | None = None
-    """None where the trace ends before."""
+    """`None` if the trace ends before."""
     depth: int = 1
 
 
 @final
 class TraceIndex:
-    """What the prediction asks of a trace.
+    """The index of a trace for the prediction.
 
-    Where the beginning of a trace was written over, locks are left that were never taken. Those were held
-    when it begins: `given` events in front of all others say so, and every reordering contains them.
+    If the beginning of a trace was overwritten, it leaves locks that it never took. Those were held when it
+    begins: `given` events before all others take them, and every reordering contains these.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -53,20 +53,20 @@ class TraceIndex:
         self.events = (*before, *trace.events)
         self.of_execution: dict[int, list[int]] = defaultdict(list)
         self.position: list[int] = []
-        """Of each event its place among those of its execution."""
+        """The place of each event among those of its execution."""
         self.held: dict[int, tuple[int, ...]] = {}
-        """For each event that takes or joins where its execution took what it holds."""
+        """For each event that takes or joins, the events that took what its execution holds."""
         self.sections: dict[int, Section] = {}
         self.inner: set[int] = set()
-        """Events that take a lock again which their execution holds: nobody waits there."""
+        """Events that take a lock again that their execution holds: they never wait."""
         self.needs: dict[int, tuple[int, ...] | None] = {}
-        """What must come before an event, by itself or others; None where it cannot be told."""
+        """The events that must come before an event; `None` if they are not known."""
         self.needing: dict[int, list[int]] = defaultdict(list)
-        """Of each execution the events that have needs."""
+        """The events of each execution that have needs."""
         self.taken: dict[int, list[int]] = defaultdict(list)
-        """Of each execution the events that begin sections."""
+        """The events of each execution that begin sections."""
         self.kinds_of_sections: dict[int, set[tuple[int, str]]] = defaultdict(set)
-        """Of each execution the locks and modes of its sections."""
+        """The locks and modes of the sections of each execution."""
         self._open: dict[tuple[int, int, str], Section] = {}
         self._holding: dict[int, list[int]] = defaultdict(list)
         self._holders: dict[int, dict[int, Section]] = defaultdict(dict)
@@ -139,7 +139,7 @@ class TraceIndex:
             self._holders[event.object].pop(event.execution, None)
 
     def _taken_away(self, event: Event) -> None:
-        """Forget who holds an exclusive lock that somebody else releases; that section has no end."""
+        """Forget the holder of an exclusive lock that another execution releases; that section has no end."""
         if self.policy(event.object) is None:
             for section in self._holders.pop(event.object, {}).values():
                 self._holding[section.execution].remove(section.taken)
@@ -155,7 +155,7 @@ class TraceIndex:
 
 
 def _held_before(events: tuple[Event, ...]) -> tuple[Event, ...]:
-    """Return events that say what was held when a trace begins."""
+    """Return events that take the locks that were held when a trace begins."""
     depths: dict[tuple[int, int, str], int] = {}
     before: list[Event] = []
     for event in events:

@@ -1,12 +1,11 @@
-"""Closed paths whose steps were taken in different sessions, such as those of different tests.
+"""Cycles whose steps were taken in different sessions, such as those of different tests.
 
-What two tests do never happens at the same time, and their locks are not the same ones. So such a path is R1:
-its steps never ran together. It is worth a look where both are parts of one program. Who knows that they
-are gives both tests one *role*: what tests of a role do, the program does at the same time. Then a lock is
-known again by class and key, by class alone where it has no key, and the path is R2 unless something that the
-summaries know of guards it: a gate, other keys, or that only readers meet.
+What two tests do never happens at the same time, and their locks are not the same ones. So such a cycle is
+R1: its steps never ran together. It matters if one program does both at the same time: a *role* that both
+tests have says so. Then a lock is identified by class and key, by class alone if it has no key, and the
+cycle is R2 unless the summaries show a guard: a gate, other keys, or that only readers meet.
 
-Nothing is known of the order of what different tests do, so no start and no join guards a path here.
+The order of what different tests do is not known, so no start and no join guards a cycle here.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ __all__ = ["cycles_across_sessions"]
 
 _MODE: Final = re.compile(r" \[[RW]\]$")
 _SERIAL: Final = re.compile(r" #\d+$")
-"""What a lock without a key is called by, after its class; another run calls it otherwise."""
+"""The serial number in the name of a lock without a key, which differs from run to run."""
 
 
 def cycles_across_sessions(summary: Summary) -> tuple[Finding, ...]:
-    """Return what closes over the sessions of a summary, and over none of them alone."""
+    """Return the cycles over several sessions of a summary that are in none of them alone."""
     known = {finding.fingerprint for finding in summary.findings}
     found: dict[str, Finding] = {}
     for role in summary.roles:
@@ -68,7 +67,7 @@ _FREE: Final = "no lock is held in two of the steps in modes that exclude each o
 
 
 def _other_name(finding: Finding) -> str:
-    """Return the fingerprint that a session gives to the same path, where it closes over instances."""
+    """Return the fingerprint that a session gives to the same cycle if it is one of instances."""
     names = [str(edge.class_edge).replace(" -> ", "->") for edge in finding.edges]
     return fingerprint_of_cycle("cycle", names)
 
@@ -77,7 +76,7 @@ def _other_name(finding: Finding) -> str:
 
 
 def _paths(class_edges: Sequence[ObservedEdge]) -> Iterator[tuple[ObservedEdge, ...]]:
-    """Yield a shortest closed path through each nesting, once each; strong ones where there are any."""
+    """Yield a shortest cycle through each edge, once each; strong ones where there are any."""
     usable = [one for one in class_edges if one.endless and one.held != one.wanted]
     after: dict[str, list[ObservedEdge]] = {}
     for one in usable:
@@ -94,7 +93,7 @@ def _paths(class_edges: Sequence[ObservedEdge]) -> Iterator[tuple[ObservedEdge, 
 def _shortest_cycle(
     start: ObservedEdge, after: dict[str, list[ObservedEdge]], *, strong: bool
 ) -> tuple[ObservedEdge, ...]:
-    """Return a shortest path from a nesting back to it, the least name first; empty if there is none."""
+    """Return a shortest cycle through an edge, the least name first; empty if there is none."""
     pending: deque[tuple[ObservedEdge, ...]] = deque([(start,)])
     seen = {str(start)}
     while pending:
@@ -130,7 +129,7 @@ def _readers(path: Sequence[ObservedEdge]) -> Iterator[str]:
 
 
 def _guards(path: Sequence[ObservedEdge]) -> list[str]:
-    """Say what keeps the steps of a path from being a deadlock, though they run at the same time."""
+    """Return what guards a cycle, though its steps run at the same time."""
     reasons = list(_readers(path))
     for one, following in zip(path, (*path[1:], path[0]), strict=True):
         wanted, held = _lock(one.example.wanted), _lock(str(following.example.held))
@@ -152,7 +151,7 @@ def _gates(one: Edge, other: Edge) -> Iterator[str]:
 
 
 def _lock(text: str) -> str:
-    """Return what a lock is known again by: class and key, or its class."""
+    """Return what identifies a lock in all runs: class and key, or its class."""
     return _SERIAL.sub("", _MODE.sub("", text))
 
 

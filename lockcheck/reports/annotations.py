@@ -28,7 +28,7 @@ def to_annotations(
 
     Args:
         summary: what was found.
-        root: the folder that places in the code are told relative to.
+        root: the folder to which places in the code are relative.
         fail_on: the rungs on which a finding is an error; others are notices.
         accepted: the reasons of findings that a baseline accepts, by fingerprint; those are notices too.
     """

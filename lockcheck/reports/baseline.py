@@ -1,4 +1,4 @@
-"""The baseline: what is known and accepted for now, each finding with a reason and a last day.
+"""The baseline: findings that are accepted for now, each with a reason and a last day.
 
     [[accepted]]
     fingerprint = "65b39f5fc41b"
@@ -41,13 +41,13 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What findings and a baseline come to."""
+    """The result of comparing findings with a baseline."""
 
     failures: tuple[Finding, ...]
-    """Findings on a rung that fails, which nothing accepts."""
+    """Findings on a rung that fails that no entry accepts."""
     accepted: tuple[Finding, ...]
     complaints: tuple[str, ...]
-    """What is wrong with the baseline: entries that expired, or that nothing used."""
+    """What is wrong with the baseline: entries that expired, or that no finding used."""
 
     @property
     def clean(self) -> bool:
@@ -57,7 +57,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """All that is accepted, and the file that says so."""
+    """The accepted findings, and the file that lists them."""
 
     where: str = ""
     entries: tuple[Accepted, ...] = ()
@@ -65,7 +65,7 @@ class Baseline:
     def check(
         self, findings: Iterable[Finding], fail_on: Collection[Rung], today: date, *, whole: bool = True
     ) -> Verdict:
-        """Hold findings against the baseline.
+        """Compare findings with the baseline.
 
         Args:
             findings: what was found.
@@ -83,7 +83,7 @@ class Baseline:
         )
 
     def complaints(self, used: Collection[str], today: date, *, whole: bool) -> tuple[str, ...]:
-        """Say what is wrong with the entries, given the fingerprints of what was found; see `check`."""
+        """Yield what is wrong with the entries, given the fingerprints of the findings; see `check`."""
         return tuple(
             f"{self.where}: {entry.fingerprint} {complaint}: {entry.reason}"
             for entry in self.entries
@@ -91,7 +91,7 @@ class Baseline:
         )
 
     def reasons(self, today: date) -> dict[str, str]:
-        """Return the reasons of what is accepted, by fingerprint."""
+        """Return the reasons of the accepted findings, by fingerprint."""
         return {entry.fingerprint: entry.reason for entry in self.entries if today <= entry.expires}
 
 

@@ -1,7 +1,8 @@
-"""The certificate: what was declared allows no deadlock, and what was observed lies inside of it.
+"""The certificate: the declared order allows no deadlock, and everything observed is inside it.
 
-Both together say that no interleaving of what was observed deadlocks on its locks. Of what was never run they
-say nothing, so the certificate lists the declared nestings, and the contracts, that nobody exercised.
+Together this means that no interleaving of what was observed deadlocks on its locks. It means nothing for
+code that never ran, so the certificate lists the declared edges, and the contracts, that were never
+exercised.
 """
 
 from __future__ import annotations
@@ -24,31 +25,31 @@ __all__ = ["Certificate", "certify"]
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a summary proves, and what stands against it."""
+    """What a summary proves, and what contradicts it."""
 
     declared: tuple[OrderStep, ...]
-    """All nestings that the declared orders allow, without those that they name twice."""
+    """All edges that the declared orders allow, each once."""
     cycle: tuple[OrderStep, ...]
-    """A closed strong path over what is declared; empty, since an order that has one cannot be made, unless
-    several orders close it together."""
+    """A strong cycle in what is declared. One order cannot have any, so it is empty unless several orders
+    have one together."""
     outside: tuple[ObservedEdge, ...]
-    """What was observed and not declared."""
+    """Edges that were observed and not declared."""
     tried: tuple[ObservedEdge, ...]
-    """What was not declared, but only tried: nobody waits there."""
+    """Edges that were not declared, but only tried: no execution waits there."""
     findings: tuple[Finding, ...]
-    """What was found on a rung that fails."""
+    """Findings on a rung that fails."""
     exercised: tuple[OrderStep, ...]
     unexercised: tuple[OrderStep, ...]
     contracts: tuple[Contract, ...]
     faults: tuple[str, ...]
     """Errors of the checker, after which it may have missed something."""
     unchecked: int
-    """Acquisitions that were not looked at."""
+    """How many acquisitions were not checked."""
     level: str
 
     @property
     def holds(self) -> bool:
-        """Whether the proof is whole."""
+        """Whether the proof is complete."""
         return (
             bool(self.declared)
             and self.level == "full"
@@ -56,29 +57,29 @@ class Certificate:
         )
 
     def text(self) -> str:
-        """Return the certificate in words."""
+        """Return the certificate as text."""
         every = len(self.declared)
         idle = [contract for contract in self.contracts if not contract.checked]
         share = f"{100 * len(self.exercised) // every} %" if every else "none"
-        class_edges = f"{len(self.exercised)} of {every} ({share})" + _never("exercised", self.unexercised)
+        exercised = f"{len(self.exercised)} of {every} ({share})" + _never("exercised", self.unexercised)
         contracts = f"{len(self.contracts) - len(idle)} of {len(self.contracts)}" + _never("checked", idle)
         lines = [
             f"The certificate {'holds' if self.holds else 'DOES NOT HOLD'}.",
             self._declared_text(),
-            f"Observed nestings outside of the declaration: {len(self.outside)}.",
+            f"Observed edges outside of the declaration: {len(self.outside)}.",
             *(f"  {class_edge}, first in {class_edge.test}" for class_edge in self.outside),
             f"Outside of it, but only tried: {len(self.tried)}.",
             *(f"  {class_edge}" for class_edge in self.tried),
             f"Findings that fail: {len(self.findings)}.",
             *(f"  {finding} [{finding.fingerprint}]" for finding in self.findings),
             f"Faults of the checker: {len(self.faults)}; acquisitions not looked at: {self.unchecked}.",
-            f"Declared nestings exercised: {class_edges}",
+            f"Declared edges exercised: {exercised}",
             *(f"  {step} by {step.clause!r}" for step in self.unexercised),
             f"Contracts checked: {contracts}",
             *(f"  {contract.name}" for contract in idle),
         ]
         if self.level != "full":
-            lines.insert(1, f"At the level {self.level} nestings are not learned: check at the level full.")
+            lines.insert(1, f"At the level {self.level} edges are not learned: check at the level full.")
         return "\n".join(lines)
 
     def _declared_text(self) -> str:
@@ -86,10 +87,8 @@ class Certificate:
             return "Nothing is declared."
         if self.cycle:
             return "What is declared allows a deadlock: " + ", then ".join(map(str, self.cycle)) + "."
-        class_edges = (
-            "1 nesting closes" if len(self.declared) == 1 else f"{len(self.declared)} nestings close"
-        )
-        return f"What is declared allows no deadlock: {class_edges} no strong path."
+        edges = "1 edge forms" if len(self.declared) == 1 else f"{len(self.declared)} edges form"
+        return f"What is declared allows no deadlock: {edges} no strong cycle."
 
 
 def _never(done: str, rest: Sequence[object]) -> str:
@@ -101,7 +100,9 @@ def certify(summary: Summary) -> Certificate:
     steps = {str(step): step for order in summary.orders for step in order.steps}
     declared = tuple(steps.values())
     readers_first = frozenset(name for order in summary.orders for name in order.readers_first)
-    for order in summary.orders:  # readers that wait in one order wait: the weaker promise counts
+    for (
+        order
+    ) in summary.orders:  # if readers wait in one of the orders, they wait: the weaker assumption counts
         readers_first &= {
             *order.readers_first,
             *(name for name in readers_first if not _names(order.steps, name)),

@@ -1,4 +1,4 @@
-"""The learned graph of classes as DOT and as Mermaid; what a closed path at R2 or above takes is red."""
+"""The learned graph of classes as DOT and as Mermaid; edges of a cycle at R2 or above are red."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def dot(summary: Summary) -> str:
 
 
 def mermaid(summary: Summary) -> str:
-    """Return the graph for Mermaid, as it stands in Markdown."""
+    """Return the graph for Mermaid, as Markdown has it."""
     names = {name: f"n{at}" for at, name in enumerate(lock_classes(summary))}
     lines = ["flowchart LR", *(f"    {short}[{_mermaid_text(name)}]" for name, short in names.items())]
     red: list[str] = []
@@ -42,7 +42,7 @@ def lock_classes(summary: Summary) -> tuple[str, ...]:
 
 
 def dangerous(summary: Summary) -> frozenset[str]:
-    """Return the nestings that close a path at R2 or above, or that a declaration forbids."""
+    """Return the edges of cycles at R2 or above, and those that a declaration forbids."""
     return frozenset(
         edge.class_edge
         for finding in summary.findings
@@ -72,6 +72,6 @@ def _dot_text(text: str) -> str:
 
 
 def _mermaid_text(text: str) -> str:
-    """Return a text in quotes; Mermaid writes what would end them as the code of a character."""
+    """Return a text in quotes; Mermaid needs quotes in it as character codes."""
     escaped = text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
     return f'"{escaped}"'

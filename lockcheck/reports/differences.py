@@ -1,4 +1,4 @@
-"""What one run found and another one did not, such as that of a change and the one before it."""
+"""Differences between the findings of two runs, such as before and after a change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Differences", "differences"]
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What came, and what went. A finding that climbed to a higher rung came."""
+    """What is new, and what is gone. A finding that reached a higher rung is new."""
 
     findings_new: tuple[Finding, ...]
     findings_gone: tuple[Finding, ...]
@@ -24,7 +24,7 @@ class Differences:
     class_edges_gone: tuple[ObservedEdge, ...]
 
     def text(self) -> str:
-        """Say it, one line each."""
+        """Yield the differences, one line each."""
         return "\n".join(self._lines()) or "No difference."
 
     def _lines(self) -> Iterator[str]:
@@ -37,7 +37,7 @@ class Differences:
 
 
 def differences(old: Summary, new: Summary) -> Differences:
-    """Compare two summaries: findings by fingerprint and rung, nestings by classes and modes."""
+    """Compare two summaries: findings by fingerprint and rung, edges by classes and modes."""
     before = {finding.fingerprint: finding for finding in old.findings}
     after = {finding.fingerprint for finding in new.findings}
     known, seen = set(map(str, old.class_edges)), set(map(str, new.class_edges))

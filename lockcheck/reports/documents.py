@@ -1,6 +1,6 @@
 """Summaries as JSON documents, and back. `report.schema.json` is the schema; its version is here.
 
-A document of another version is refused: what it means is not known here.
+A document of another version is refused: its meaning is not known here.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _finding(finding: Finding, sites: Mapping[str, int]) -> dict[str, JsonValue]
 
 
 def _read_finding(fields: Fields) -> Finding:
-    """What is worked out from the rest, `scenario` and `suggestion`, is not read."""
+    """Return a finding; `scenario` and `suggestion` are computed from the rest, so they are not read."""
     return Finding(
         rung=fields.choice("rung", _RUNGS),
         kind=fields.choice("kind", _KINDS),
@@ -256,6 +256,6 @@ def _spread(spread: Spread) -> dict[str, JsonValue]:
 
 
 def _read_spread(fields: Fields) -> Spread:
-    """Percentiles are worked out from the buckets."""
+    """Return a distribution of times; percentiles are computed from the buckets."""
     buckets = fields.each("buckets", lambda bucket: (bucket.number("limit"), bucket.number("count")))
     return Spread(fields.number("total"), fields.number("max"), buckets)

@@ -1,7 +1,7 @@
-"""Findings as JUnit XML, for those who show the results of tests: one case a finding.
+"""Findings as JUnit XML, for tools that show the results of tests: one case a finding.
 
-What fails is a failure, what a baseline accepts is skipped with its reason, and what is only noted passes and
-says itself as output. Errors of the checker are errors.
+A finding that fails is a failure; one that a baseline accepts is skipped, with its reason; one that is only
+noted passes, and its text is the output. Errors of the checker are errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["to_junit"]
 
 _FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML cannot say in any way."""
+"""Characters that XML cannot contain in any form."""
 
 
 def to_junit(

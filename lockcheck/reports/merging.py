@@ -1,4 +1,4 @@
-"""The summaries of many sessions, gathered into one."""
+"""Merging the summaries of many sessions into one."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 __all__ = ["MergedSummaries"]
 
 PENDING_MAX: Final = 64
-"""So many summaries wait to be merged: one by one each would be compared with all before it."""
+"""How many summaries are collected before they are merged: one by one, each would be compared with all."""
 
 
 @final
 class MergedSummaries:
-    """What the sessions of a run had to say so far.
+    """The merged summaries of the sessions of a run so far.
 
     Args:
-        level: how much is looked at.
+        level: how much is checked.
     """
 
     def __init__(self, level: str) -> None:
         self._summaries = [Summary(level)]
 
     def add(self, summary: Summary) -> None:
-        """Take a summary in."""
+        """Add a summary."""
         self._summaries.append(summary)
         if len(self._summaries) > PENDING_MAX:
             self._summaries = [merged(self._summaries)]
@@ -40,7 +40,7 @@ class MergedSummaries:
         return self._summaries[0]
 
     def with_cycles(self) -> tuple[Summary, tuple[Finding, ...]]:
-        """Return everything, with what closes over several sessions; and the latter alone."""
+        """Return one summary with the cycles over several sessions; and these cycles alone."""
         summary = self.summary()
         across = cycles_across_sessions(summary)
         return replace(summary, findings=strongest_first([*summary.findings, *across])), across

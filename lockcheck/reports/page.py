@@ -1,7 +1,7 @@
 """A summary as one HTML file that needs nothing else: the graph, the findings, and a filter by class.
 
-The page is bounded (`BYTES_MAX`): what would not fit is left out, the weakest evidence first, and the page
-says how much that is.
+The page is bounded (`BYTES_MAX`): what does not fit is left out, the weakest evidence first, and the page
+shows how much that is.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ def to_html(summary: Summary) -> str:
         "choices": _fitting(_choices(names), _CHOICES_SHARE, "classes", "<span>{}</span>"),
         "graph": _graph(summary, names),
         "findings": _fitting(_findings(summary), _FINDINGS_SHARE, "findings") or "<p>None.</p>",
-        "nestings": _fitting(
+        "edges": _fitting(
             map(_class_edge_row, summary.class_edges),
             _CLASS_EDGES_SHARE,
-            "nestings",
+            "edges",
             '<tr><td colspan="5">{}</td></tr>',
         ),
     }
     template = _TEMPLATE.read_text(encoding="utf-8")
     page = re.sub(
         r"\{(" + "|".join(parts) + r")\}", lambda found: parts[found[1]], template
-    )  # one pass, so that names in braces stay what they are
+    )  # one pass, so that names in braces are not replaced
     assert len(page.encode(errors="backslashreplace")) <= BYTES_MAX, (
         "please report: the shares of a page are too large"
     )
@@ -63,7 +63,7 @@ def to_html(summary: Summary) -> str:
 
 
 def classes_attribute(names: Iterable[str]) -> str:
-    """Return the attribute that the filter reads: the classes that a part of the page speaks of."""
+    """Return the attribute that the filter reads: the classes that a part of the page is about."""
     listed = json.dumps(list(dict.fromkeys(names)))
     return f'data-classes="{html.escape(listed)}"'
 
@@ -77,12 +77,12 @@ def _choices(names: Sequence[str]) -> Iterable[str]:
 
 def _graph(summary: Summary, names: Sequence[str]) -> str:
     if not names:
-        return "<p>No nestings were learned.</p>"
+        return "<p>No edges were learned.</p>"
     if len(names) <= _CLASSES_DRAWN_MAX:
         drawn = draw(summary, names, dangerous(summary), classes_attribute)
         if len(drawn.encode(errors="backslashreplace")) <= _GRAPH_SHARE:
             return drawn
-    return f"<p>{len(names)} classes are too many to draw; the table below has their nestings.</p>"
+    return f"<p>{len(names)} classes are too many to draw; the table below has their edges.</p>"
 
 
 def _findings(summary: Summary) -> Iterable[str]:

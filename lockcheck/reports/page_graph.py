@@ -1,4 +1,4 @@
-"""The graph of classes as SVG: outer locks above inner ones, nestings that lead upwards drawn at the side."""
+"""The graph of classes as SVG: outer locks above inner ones, edges that lead upwards drawn at the side."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def draw(
     Args:
         summary: what to draw.
         names: the classes.
-        bad: nestings to be drawn in red.
-        attribute: makes the attribute by which the filter knows what a part speaks of.
+        bad: edges to be drawn in red.
+        attribute: returns the attribute by which the filter finds parts, given the classes of a part.
     """
     rows = rows_of(names, summary.class_edges)
     columns: dict[int, int] = defaultdict(int)
@@ -48,7 +48,7 @@ def draw(
     edges = [_edge(places, ends, class_edges, bad, attribute(ends)) for ends, class_edges in grouped.items()]
     boxes = [_box(name, places[name], attribute([name])) for name in names]
     return (
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Nestings of classes">'
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Edges of classes">'
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" '
         'markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8"/></marker></defs>' + "".join([*edges, *boxes]) + "</svg>"
@@ -56,7 +56,7 @@ def draw(
 
 
 def rows_of(names: Sequence[str], class_edges: Iterable[ObservedEdge]) -> dict[str, int]:
-    """Return the row of each class: below all that are held while it is wanted, as far as no path closes."""
+    """Return the row of each class: below all that are held while it is wanted, unless that is a cycle."""
     rows: dict[str, int] = {}
     outer: dict[str, set[str]] = defaultdict(set)
     for class_edge in class_edges:

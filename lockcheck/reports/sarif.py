@@ -1,7 +1,7 @@
-"""Findings as SARIF 2.1.0, for those who show them beside the code: one result a finding, one rule a kind.
+"""Findings as SARIF 2.1.0, for tools that show them beside the code: one result a finding, one rule a kind.
 
-Where the second lock is wanted is the place of a result; each step of a path is a flow of two threads, with
-where it took the first lock and where it wants the second one, and with both stacks.
+The place of a result is where the second lock is wanted. Each step of a cycle is a flow of a thread, with the
+place that took the first lock, the one that wants the second one, and both stacks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def to_sarif(summary: Summary, root: Path, *, suppressed: Mapping[str, str] | No
 
     Args:
         summary: what was found.
-        root: the folder that places in the code are told relative to.
+        root: the folder to which places in the code are relative.
         suppressed: the reasons of findings that a baseline accepts, by fingerprint.
     """
     driver: dict[str, JsonValue] = {

@@ -1,4 +1,4 @@
-"""How locks were used, put together by class, by place in the code or by key, and as a table."""
+"""The usage of locks as a table, grouped by class, by place in the code or by key."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SPREAD_HEADS: Final = ("total", "p50", "p99", "max")
 
 
 def usage_table(usages: Iterable[Usage], by: Group = "site") -> str:
-    """Return usages as a table, in microseconds, what was waited for longest first.
+    """Return usages as a table, in microseconds, the longest waits first.
 
     Args:
-        usages: what was noted.
-        by: what a line is: a class, a place in the code, or a key, each by mode.
+        usages: the usages.
+        by: what a line stands for: a class, a place in the code, or a key, each by mode.
 
     Raises:
         LockUsageError: nothing was noted by key.
@@ -48,7 +48,7 @@ def usage_table(usages: Iterable[Usage], by: Group = "site") -> str:
 
 
 def _of(usage: Usage, by: Group) -> Usage:
-    """Return a usage without what its group does not tell apart."""
+    """Return a usage without what its group does not distinguish."""
     return replace(usage, site=usage.site if by == "site" else "", key=usage.key if by == "key" else None)
 
 

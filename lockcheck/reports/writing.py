@@ -1,4 +1,4 @@
-"""Reports in every form, written where somebody asks for them."""
+"""Writing reports in the forms that options ask for."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FORMS: Final[Mapping[str, ReportForm]] = {
 
 
 def add_report_options(parser: ArgumentParser) -> None:
-    """Add to a command where its reports go, by form, and the rung from which on it fails."""
+    """Add to a command the options for the files of its reports, and for the rung from which on it fails."""
     parser.add_argument(
         "--fail-on", choices=[rung.name for rung in Rung], default=Rung.R2.name, metavar="RUNG",
         help="the rung from which on a finding fails (R2); R0 always does",
@@ -70,11 +70,11 @@ def add_form_options(add: Callable[..., object], prefix: str = "") -> None:
 
 
 def report_paths(options: Namespace, prefix: str = "") -> dict[str, str | None]:
-    """Return where each form goes, if anywhere; asked before what takes long, since a wrong path loses that.
+    """Return the file of each form that is wanted; called before a long run, which a wrong path would waste.
 
     Args:
-        options: what was given.
-        prefix: what stands before the form in the name of its option, as an attribute.
+        options: the parsed options.
+        prefix: the text before the form in the name of its option, as an attribute.
 
     Raises:
         LockUsageError: the folder of a file is missing.
@@ -99,12 +99,12 @@ def write_reports(
     """Write a summary in some forms.
 
     Args:
-        paths: where each form goes, if anywhere; `-` is the standard output.
+        paths: the file of each form that is wanted; `-` is the standard output.
         summary: what was found.
-        root: the folder that places in the code are told relative to.
+        root: the folder to which places in the code are relative.
         fail_on: the rungs that fail.
-        accepted: the reasons of what a baseline accepts, by fingerprint.
-        show: what stands for the standard output, where it is captured.
+        accepted: the reasons of the findings that a baseline accepts, by fingerprint.
+        show: replaces the standard output, where it is captured.
 
     Raises:
         LockUsageError: a file cannot be written.
@@ -114,7 +114,7 @@ def write_reports(
         path = paths.get(name)
         if not path:
             continue
-        # Names of locks may be no text, such as those of some files.
+        # Names of locks may be no valid text, such as those of some files.
         text = form.text(given).encode("utf-8", "backslashreplace").decode("utf-8")
         if path == "-":
             (show or sys.stdout.write)(text)

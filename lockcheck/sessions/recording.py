@@ -1,4 +1,4 @@
-"""Writing down what happens: a session at the level `record`, and who tells it of more than locks."""
+"""Recording: a session at the level `record`, and the recorder that writes its events to a trace."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 __all__ = ["TraceRecorder", "events_written", "recording"]
 
 _WITH_PLACE: Final = (EventKind.FAILED, EventKind.JOIN)
-"""What is noted with its place, besides what was taken: where others go on is nothing that a report says."""
+"""The events whose place is noted, besides acquisitions: reports show no places of others."""
 CodePlace: TypeAlias = "tuple[CodeType, int]"
 """Code and instruction."""
 
 
 class _UnwordedError(Exception):
-    """The trace does not have all names of an event yet: they are to be put into words, out of turn."""
+    """The trace does not have all names of an event yet: they have to be described, out of turn."""
 
 
 @final
 class TraceRecorder:
     """Writes the events of a process to a trace.
 
-    A node of a trie keeps what it was written as. So whoever takes or leaves a lock there again writes that
-    again without asking here, as long as the segment of the trace lasts; everything else takes turns here.
-    Nobody has the turn while names are put into words: keys of locks are shown by the program, and lines of
+    A node of a trie keeps its record. So a lock that is taken or left there again writes the same record
+    again without this class, as long as the segment of the trace lasts; everything else takes turns here.
+    No thread has the turn while names are described: keys of locks are shown by the program, and lines of
     the code are read from its files.
     """
 
@@ -60,49 +60,49 @@ class TraceRecorder:
         self._serials = itertools.count(1)
         self._tokens = ByIdentity[int]()
         self._sites: dict[tuple[str, CodePlace], int] = {}
-        """By file too: code of two files that reads alike, on the same lines, is equal."""
+        """The file is part of the key: equal code on the same lines of two files compares equal."""
         self._begun: weakref.WeakSet[Execution] = weakref.WeakSet()
 
     def took(self, node: TrieNode) -> None:
-        """Write down that a lock was taken at a node, and keep there how."""
+        """Write that a lock was taken at a node, and keep the record there."""
         self._write_node(node, taken=True)
 
     def left(self, node: TrieNode) -> None:
-        """Write down that the lock of a node is released, and keep there how."""
+        """Write that the lock of a node is released, and keep the record there."""
         self._write_node(node, taken=False)
 
     def failed(self, acquisition: Acquisition) -> None:
-        """Write down that a lock was asked for and not taken."""
+        """Write that an attempt to take a lock failed."""
         self._note(EventKind.FAILED, acquisition.lock, acquisition.mode, acquisition.attempt)
 
     def released(self, lock: LockIdentity, mode: Mode) -> None:
-        """Write down that a lock is released out of turn."""
+        """Write that a lock is released that is not the innermost."""
         self._note(EventKind.LEFT, lock, mode)
 
     def signalled(self, thing: object) -> None:
-        """Write down that something happened on which others may wait."""
+        """Write a signal, for which others may wait."""
         self._note(EventKind.SIGNAL, thing)
 
     def awaited(self, thing: object) -> None:
-        """Write down that an execution went on, maybe only because of what was signalled on a thing before."""
+        """Write that the execution went on, maybe only because of earlier signals on a thing."""
         self._note(EventKind.AWAIT, thing)
 
     def joined(self, ended: Execution, *, endless: bool) -> None:
-        """Write down that another execution has ended."""
+        """Write that another execution has ended."""
         self._note(EventKind.JOIN, ended, attempt="block" if endless else "timed")
 
     def close(self) -> None:
-        """Write the end of the trace; what still runs is not heard from here on."""
+        """Write the end of the trace; later events are not written."""
         execution = local.execution
         self._in_turn(execution, lambda writer, _: writer.close(), lambda: _in_words(execution, None, None))
         self._writer = None
 
     def forget(self) -> None:
-        """Write no more, since this process was forked from the one whose trace it is."""
+        """Stop writing: this process was forked from the one that is recorded."""
         if self._writer is not None:
             self._writer.forget()
         self._writer = None
-        self._mutex = threading.RLock()  # whose turn it was may not be there any more
+        self._mutex = threading.RLock()  # the thread that had the turn may not exist here
 
     def _note(self, kind: EventKind, thing: object, mode: Mode = "W", attempt: Attempt = "block") -> None:
         execution = local.execution
@@ -123,12 +123,12 @@ class TraceRecorder:
     ) -> None:
         """Write something, unless the checker itself runs on the execution.
 
-        What cannot be written ends the trace: without it, what follows could mean anything.
+        An event that cannot be written ends the trace: without it, the rest would be meaningless.
 
         Args:
-            execution: who did it.
-            write: writes it, in turn; an `_UnwordedError` where it wants the words and does not have them.
-            words: puts it into words, out of turn.
+            execution: what did it.
+            write: writes it, in turn; raises `_UnwordedError` if it needs a description.
+            words: describes it, out of turn.
         """
         if execution.inside:
             return
@@ -178,7 +178,7 @@ class TraceRecorder:
             left = Event(EventKind.LEFT, execution.serial, lock.serial, acquisition.mode)
             first, second = (took, left) if taken else (left, took)
             again, records = self._write(writer, execution, first, words, second)
-            if known is not None:  # else the node stands for several places
+            if known is not None:  # else the node is used for several places
                 node.took, node.left = records if taken else reversed(records)
                 node.write = again
 
@@ -218,13 +218,13 @@ class TraceRecorder:
 
 
 def _here() -> CodePlace | None:
-    """Return where the program is."""
+    """Return the place at which the program is."""
     frame = caller()
     return (frame.f_code, frame.f_lasti) if frame is not None else None
 
 
 def _in_words(execution: Execution, thing: object, place: CodePlace | None) -> Description:
-    """Return what a trace says of who did something, with what and where."""
+    """Return the names of an event: the execution, the object and the place."""
     site = resolve((place,))[0] if place is not None else None
     if isinstance(thing, Execution):
         return _traced(execution), _traced(thing), site
@@ -244,10 +244,10 @@ def recording(
     """Open a session that writes every event of its locks to a file, and raises only in real deadlocks.
 
     Args:
-        path: the trace, which is made anew.
+        path: the trace, which is overwritten.
         order: the declared order, if any.
         segment_bytes: the size of a segment of the file.
-        segments: how many there are; when the last one is full the oldest is written over.
+        segments: how many there are; when the last one is full the oldest is overwritten.
 
     Raises:
         LockUsageError: another recording goes on, or the sizes cannot be.

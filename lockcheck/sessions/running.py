@@ -26,7 +26,7 @@ __all__ = ["execute", "named_order", "run_program"]
 
 
 def named_order(text: str) -> Order:
-    """Return a declared order: `module:NAME` where it is one, else the chains that the text is.
+    """Return a declared order: that of `module:NAME`, or else the one that the text declares.
 
     Raises:
         LockUsageError: there is no such module or name, or the text declares no order.
@@ -56,23 +56,23 @@ def run_program(
     max_hold_seconds: float | None = None,
     witnesses: Path | None = None,
 ) -> tuple[Session, int]:
-    """Run a program as `python path arguments` would, and look on.
+    """Run a program as `python path arguments` would, under a session.
 
-    Nothing raises for a finding but a real deadlock, which is broken. A session that the program opens looks
-    on in place of this one.
+    Only a real deadlock raises an error, to break it. A session that the program opens is active instead of
+    this one.
 
     Args:
         path: the program, a file.
-        arguments: what it finds in `sys.argv`.
-        level: how much is looked at.
-        order: the declared order, if any: chains, or `module:NAME`, where the module may stand beside the
-            program. What it makes is checked too.
+        arguments: its `sys.argv`, after its name.
+        level: how much is checked.
+        order: the declared order, if any: chains, or `module:NAME`, where the module may be beside the
+            program. Locks that the module makes are checked too.
         by_key: whether times are noted by key too.
-        max_hold_seconds: how long a lock may be held; none for no limit.
-        witnesses: the folder for replay files of real deadlocks; none for no files.
+        max_hold_seconds: how long a lock may be held; `None` for no limit.
+        witnesses: the folder for replay files of real deadlocks; `None` for no files.
 
     Returns:
-        The session, and the code that the program ended with.
+        The session, and the exit code of the program.
 
     Raises:
         LockUsageError: there is no such file, or no such order.
@@ -93,12 +93,12 @@ def execute(program: str, arguments: Sequence[str], *, as_module: bool = False) 
     """Run a program as `python program arguments` would, and wait for the threads that it leaves running.
 
     Args:
-        program: a file, or a module where `as_module` says so, as with `python -m`.
-        arguments: what the program finds in `sys.argv`.
+        program: a file, or a module if `as_module` is set, as with `python -m`.
+        arguments: the program's `sys.argv`, after its name.
         as_module: whether it is a module.
 
     Returns:
-        The code that the program ended with.
+        The exit code of the program.
 
     Raises:
         LockUsageError: there is no such file or module.
@@ -118,7 +118,7 @@ def execute(program: str, arguments: Sequence[str], *, as_module: bool = False) 
 
 @contextmanager
 def _as_started(program: str, arguments: Sequence[str], *, as_module: bool = False) -> Iterator[None]:
-    """Have the arguments, and the folder to import from, that the program would be started with."""
+    """Set `sys.argv` and `sys.path` to those that the program would be started with."""
     argv, paths = sys.argv, list(sys.path)
     sys.argv = [program, *arguments]
     sys.path.insert(0, str(Path.cwd() if as_module else Path(program).resolve().parent))

@@ -1,6 +1,6 @@
-"""A session: what is declared, how much is looked at, what was found, and what happens then.
+"""A session: it opens and closes the checking of locks, and has what was found.
 
-Sessions nest; the innermost one is active. If nobody opened one, the environment may ask for one (`ambient`).
+Sessions nest; the innermost one is active. If none was opened, the environment may ask for one (`ambient`).
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ __all__ = ["Session", "session"]
 
 @final
 class Session:
-    """What is checked while it is open, and what was found.
+    """The time in which locks are checked under one policy, and the findings of it.
 
     Args:
         order: the declared order, if any.
-        level: how much is looked at: `order`, `full` or `record`; `off` leaves alone what is made in it.
+        level: how much is checked: `order`, `full` or `record`; at `off` the locks that are made are plain.
         on: what happens at a finding, by rung: `raise` before the lock is taken, `warn`, `log`, `record`,
             and for a real deadlock `break`; rungs that are left out keep their default.
         fail_on: the rungs at which `failures` counts a finding.
-        name: what the session is called in findings, such as the test that runs.
-        role: what sessions have in common the steps of which the program takes at the same time.
+        name: the name of the session in findings, such as the test that runs.
+        role: sessions of one role do what the program does at the same time.
         members_max: how many locks of a class may be taken one by one while another lock is held.
-        timeout_seconds: a wait for a lock that takes longer is reported; none for no limit.
-        max_hold_seconds: a lock that is held longer is reported while it is, at the level `full`; none for no
-            limit. `max_hold` sets it by class.
-        blocking: for each class of locks what may block while one of it is held, such as `{"rm": {"ask"}}`;
-            `*` stands for everything.
-        victim: who gives way in a real deadlock.
+        timeout_seconds: a wait for a lock that takes longer is reported; `None` for no limit.
+        max_hold_seconds: a lock that is held longer is reported while it is, at the level `full`; `None`
+            for no limit. `max_hold` sets it by class.
+        blocking: for each class of locks the kinds of blocking calls that are allowed while one of it is
+            held, such as `{"rm": {"ask"}}`; `*` stands for all kinds.
+        victim: chooses the execution that gives way in a real deadlock.
         witnesses: the folder for replay files of real deadlocks, over locks and ends of threads alone, that
-            happen at the level `full` or above; none for no files.
-        order_disabled: leave orders, recursion and cycles alone.
+            happen at the level `full` or above; `None` for no files.
+        order_disabled: do not check orders, recursion and cycles.
         exits: end the process, with code 1, at the first finding that fails.
         by_key: note times by the key of the lock too.
 
     Raises:
-        LockUsageError: an argument means nothing.
+        LockUsageError: an argument is invalid.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Session:
                 by_key=by_key,
             )
         )
-        """What the checks call while the session is active."""
+        """The interface for checks, while the session is active."""
         self._outer: Watch | None = None
         self._hold_watch: HoldWatch | None = None
         if max_hold_seconds is not None:
@@ -117,7 +117,7 @@ class Session:
 
     @property
     def level(self) -> Level:
-        """How much is looked at."""
+        """How much is checked."""
         return self.watch.policy.level
 
     @property
@@ -165,7 +165,7 @@ class Session:
 
     @contextmanager
     def left_alone(self) -> Iterator[None]:
-        """Be closed meanwhile: what is made is plain, unless the session around this one checks it."""
+        """Close the session while the body runs: new locks are plain, unless an outer session checks them."""
         self.__exit__(None, None, None)
         try:
             yield
@@ -173,7 +173,7 @@ class Session:
             self.__enter__()
 
     def max_hold(self, name: str, seconds: float) -> None:
-        """Have a lock of a class reported that is held longer, while the session is open.
+        """Set the limit for holds of a class of locks, while the session is open.
 
         Raises:
             LockUsageError: the limit is not positive, or the level does not note since when locks are held.
@@ -193,7 +193,7 @@ class Session:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found, in the order in which it was found first."""
+        """The findings, in the order in which they were found first."""
         return self.watch.findings
 
     @property
@@ -203,12 +203,12 @@ class Session:
 
     @property
     def faults(self) -> list[str]:
-        """Errors of the checker itself, the first of them; the program went on as if it were not there."""
+        """The first errors of the checker itself; the program went on without it."""
         return self.watch.faults
 
     @property
     def skipped(self) -> int:
-        """Acquisitions that were not looked at: the checker itself had triggered them."""
+        """How many acquisitions were not checked, because the checker itself had triggered them."""
         return self.watch.skipped
 
     @property
@@ -217,11 +217,11 @@ class Session:
         return self.watch.graph
 
     def summary(self) -> Summary:
-        """Return everything that was found and looked at so far, as values."""
+        """Return everything that was found and observed so far, as values."""
         return summary_of(self.watch)
 
     def report_text(self) -> str:
-        """Say everything that was found, and what was looked at."""
+        """Return the report of everything that was found and observed, as text."""
         return text_report(self.summary())
 
     def assert_order(self, held: str, wanted: str) -> None:
@@ -230,18 +230,18 @@ class Session:
         Raises:
             AssertionError: the edge was never seen, or its reverse was, or nothing is learned.
         """
-        assert self.level >= Level.FULL, "the level `order` learns no nestings"
+        assert self.level >= Level.FULL, "the level `order` learns no edges"
         seen = {(edge.held, edge.wanted) for edge in self.graph.classes}
         assert (held, wanted) in seen, f"{wanted} was never taken while {held} was held; seen: {sorted(seen)}"
         assert (wanted, held) not in seen, f"{held} was also taken while {wanted} was held"
 
 
 session = Session
-"""What a program writes: `with session(ORDER): ...`."""
+"""The name that a program uses: `with session(ORDER): ...`."""
 
 
 def _activate(watch: Watch | None) -> list[object]:
-    """Have checks call a watch, or none; return what is to be released without the latch."""
+    """Set the watch that checks call, if any; return objects that the caller drops without the latch."""
     runtime.watch = watch
     runtime.ended = _thread_ended if watch is not None else None
     runtime.born = patches.started_after if watch is not None else None

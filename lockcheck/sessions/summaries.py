@@ -1,4 +1,4 @@
-"""What a session found and looked at, as frozen values: what every kind of report is made from.
+"""Summaries: what a session found and observed, as frozen values; all reports are made from them.
 
 Summaries of several sessions, such as those of all tests of a run, merge into one.
 """
@@ -57,14 +57,14 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class ObservedEdge(ClassEdge):
-    """One class of locks was wanted while another one was held, at least once."""
+    """An edge that was learned: one class of locks was wanted while another one was held, at least once."""
 
     count: int
     """How many different occurrences were learned."""
     waits: bool
-    """Whether anybody waited for the wanted lock, or could have: not all only tried."""
+    """Whether any execution waited for the wanted lock, or could have: not all only tried."""
     endless: bool
-    """Whether anybody would have waited for ever."""
+    """Whether any execution would have waited for ever."""
     sites: tuple[str, ...]
     """The places in the code that want the second lock, as file and line."""
     test: str | None
@@ -74,12 +74,12 @@ class ObservedEdge(ClassEdge):
 
 
 Nesting = ObservedEdge
-"""The public name of before, which is kept."""
+"""The earlier public name, which is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What the program does at the same time, as far as tests of it were given one role."""
+    """Edges of tests that have one role: the program does at the same time what they do."""
 
     name: str
     class_edges: tuple[ObservedEdge, ...]
@@ -92,23 +92,23 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All that a session has to say.
+    """All that a session found and observed.
 
-    Findings stand with the strongest evidence first, edges by name.
+    Findings are sorted by evidence, the strongest first, edges by name.
     """
 
     level: str
     findings: tuple[Finding, ...] = ()
     class_edges: tuple[ObservedEdge, ...] = ()
     roles: tuple[Role, ...] = ()
-    """By name; what they nest is in `class_edges` too."""
+    """By name; their edges are in `class_edges` too."""
     orders: tuple[Declaration, ...] = ()
     usages: tuple[Usage, ...] = ()
     """How locks were used, by class, mode and place, and by key on request; at the level `full` alone."""
     contracts: tuple[Contract, ...] = ()
-    """What was declared of functions, by name."""
+    """The contracts of functions, by name."""
     dependencies: int = 0
-    """How many edges of instances were looked at."""
+    """How many edges of instances were learned."""
     skipped: int = 0
     unexamined: int = 0
     searches_given_up: int = 0
@@ -126,7 +126,7 @@ class Summary:
 
 
 def summary_of(watch: Watch) -> Summary:
-    """Return what a session has to say so far, by its watch."""
+    """Return the summary of a session so far, from its watch."""
     policy = watch.policy
     with LATCH:
         seen = _seen(watch.graph)
@@ -237,7 +237,7 @@ def _usages(watch: Watch) -> tuple[Usage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the graph knows of an edge, not yet in words."""
+    """What the graph has of an edge, not yet as text."""
 
     edge: ClassEdge
     count: int

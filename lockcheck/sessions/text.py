@@ -1,4 +1,4 @@
-"""All that a session has to say, as text."""
+"""The report of a session as text."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ __all__ = ["closing", "text_report"]
 
 
 def text_report(summary: Summary) -> str:
-    """Say everything that was found, the strongest evidence first, and what was looked at."""
+    """Return the report: the findings, the strongest evidence first, and what was observed."""
     sites = summary.sites
     blocks = [finding_text(finding, sites) for finding in summary.findings]
     return "\n\n".join([*blocks, closing(summary)])
 
 
 def closing(summary: Summary) -> str:
-    """Say how much was found and looked at, and what was left out."""
+    """Yield lines on how much was found and observed, and what was left out."""
     counts = {rung: sum(finding.rung is rung for finding in summary.findings) for rung in Rung}
     found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count) or "nothing"
     kinds = counted(len(summary.class_edges), "kind")
     lines = [
         f"lockcheck, level {summary.level}: found {found}.",
-        f"Looked at: {counted(summary.dependencies, 'nesting')}, {kinds} of them by class.",
+        f"Looked at: {counted(summary.dependencies, 'edge')}, {kinds} of them by class.",
     ]
     if summary.skipped:
         skipped = counted(summary.skipped, "acquisition")
         lines.append(f"Not looked at: {skipped} that the checker itself had triggered.")
     if summary.unexamined:
         unexamined = counted(summary.unexamined, "repetition")
-        lines.append(f"Not looked at: {unexamined} of known nestings by short-lived threads.")
+        lines.append(f"Not looked at: {unexamined} of known edges by short-lived threads.")
     if summary.searches_given_up:
         given_up = counted(summary.searches_given_up, "search", "searches")
         lines.append(f"Given up: {given_up} for cycles that took too long.")

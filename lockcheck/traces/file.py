@@ -1,4 +1,4 @@
-"""Reading the file of a trace, also one whose process was killed; how it lies there says `format`."""
+"""Reading the file of a trace, also one whose process was killed; for the layout see `format`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ANY_VERSION: Final = MAGIC[: MAGIC.index(b"\n") - 1]
 
 
 def is_trace(path: Path) -> bool:
-    """Return whether a file begins as a trace does, of whatever version."""
+    """Return whether a file begins as a trace does, of any version."""
     with path.open("rb") as file:
         return file.read(len(_ANY_VERSION)) == _ANY_VERSION
 
@@ -78,13 +78,13 @@ class _TraceReader:
         self._segment_bytes = segment_bytes
         self._starts = [FILE_HEAD.size + place * segment_bytes for place in range(segments)]
         self._at = 0
-        """Where it reads."""
+        """The offset at which it reads."""
         self._events: list[Event] = []
         self._executions: dict[int, TracedExecution] = {}
         self._locks: dict[int, TracedLock] = {}
         self._sites: dict[int, Frame] = {}
         self._numbers: dict[int, list[int]] = {}
-        """By kind of name, what the whole trace calls those that the segment has numbered."""
+        """For each kind of name, the numbers in the whole trace of those that the segment has numbered."""
 
     def read(self) -> Trace:
         numbers = sorted(self._numbered())
@@ -127,7 +127,7 @@ class _TraceReader:
     def _take_segment(self, number: int, start: int) -> bool:
         """Take the records of a segment; return whether the trace ends there.
 
-        Events that are alike are one object: what an event is was said by its word before, as a rule.
+        Equal events share one object: most words occurred before.
         """
         self._numbers = {kind: [0] for kind in (EXECUTION, LOCK, SITE, THING)}
         end = start + self._segment_bytes

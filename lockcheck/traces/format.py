@@ -1,15 +1,15 @@
-"""How a trace lies in its file: a ring of segments, each a row of records.
+"""The layout of a trace in its file: a ring of segments, each a sequence of records.
 
 The file begins with its magic, the size of a segment and their number. A segment begins with its number in
-the sequence and says by itself everything that its events refer to, so the oldest one can be written over.
-Its records follow, up to the first one that is all zeros:
+the sequence and contains everything that its events refer to, so the oldest one can be overwritten. Its
+records follow, up to the first one that is all zeros:
 
-* An *event* is one word of eight bytes: what happened, a checksum, and who did it, with what, and where.
-  These three are numbers that a segment gives to names anew; so two bytes each are enough.
+* An *event* is one word of eight bytes: what happened, a checksum, and the execution, the object and the
+  place. These three are numbers that a segment gives to names anew; so two bytes each are enough.
 * A *name* is a head of one word and JSON, filled up to whole words. Names of one kind are numbered from one,
-  as they come; zero is no name. The JSON begins with the number by which the whole trace knows the thing.
+  as they come; zero is no name. The JSON begins with the number of the thing in the whole trace.
 
-Checksums depend on the number of the segment: what is left over from an older one is not taken for a record.
+Checksums depend on the number of the segment, so remains of an older one are not read as records.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _EVENT: Final = struct.Struct("<BBHHH")
 """Kind, mode and attempt; checksum; execution, object, site."""
 WORD_BYTES: Final = 8
 NUMBER_MAX: Final = 0xFFFF
-"""So many names of one kind a segment has at most."""
+"""How many names of one kind a segment has at most."""
 EXECUTION, LOCK, SITE, THING = 0x81, 0x82, 0x83, 0x84
-"""Kinds of names; they differ from what any event begins with. Things are what is signalled."""
+"""Kinds of names; no event begins with one of them. Things are objects of signals."""
 
 _MODES: Final[tuple[Mode, ...]] = ("R", "W")
 _ATTEMPTS: Final[tuple[Attempt, ...]] = ("block", "timed", "try")
@@ -81,9 +81,9 @@ def packed_event(event: Event, execution: int, thing: int, site: int, segment: i
 
     Args:
         event: what happened.
-        execution: the number that the segment has for who did it.
-        thing: likewise, for its object.
-        site: likewise, for the place.
+        execution: the number of its execution in the segment.
+        thing: the number of its object in the segment.
+        site: the number of its place in the segment.
         segment: the number of the segment.
     """
     how = _MODES.index(event.mode) | _ATTEMPTS.index(event.attempt) << _MODE_BITS
@@ -117,5 +117,5 @@ def packed_name(kind: int, said: Sequence[str | int | None], segment: int) -> by
 
 
 def packed_segment_head(number: int) -> bytes:
-    """Return what a segment begins with."""
+    """Return the head of a segment."""
     return SEGMENT_HEAD.pack(number, crc32(struct.pack("<I", number)))

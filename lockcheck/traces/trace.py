@@ -1,7 +1,7 @@
-"""What a trace says: events in the order in which they happened, and the names of what took part.
+"""A trace: events in the order in which they happened, and the names of what took part.
 
-A lock is noted as taken after it was taken, and as left before it is released. So whatever excludes each
-other in the program does so in the trace, whichever thread was quicker to write.
+A lock is noted as taken after it was taken, and as left before it is released. So critical sections that
+exclude each other in the program do so in the trace, whichever thread wrote first.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedExecution", "
 
 
 class TraceFileError(LockCheckError, ValueError):
-    """A file is no trace, or is broken where a crash breaks none."""
+    """A file is no trace, or is broken in a way that no crash explains."""
 
 
 class EventKind(IntEnum):
-    """What happened."""
+    """The kind of an event."""
 
     TOOK = 1  # a lock
-    FAILED = 2  # to take a lock, by trying or in the time that it had
+    FAILED = 2  # to take a lock, by an attempt or within a limit of time
     LEFT = 3  # a lock
-    SIGNAL = 4  # something happened on which others may wait: a start, a result, an item in a queue
+    SIGNAL = 4  # others may wait for this: a start, a result, an item in a queue
     AWAIT = 5  # went on, maybe only because of what was signalled before
     JOIN = 6  # another execution has ended
     END = 7  # of the trace
@@ -40,7 +40,7 @@ class EventKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TracedExecution:
-    """Who did something."""
+    """An execution of the recorded run."""
 
     name: str
     role: str
@@ -49,12 +49,12 @@ class TracedExecution:
 
 @dataclass(frozen=True, slots=True)
 class TracedLock:
-    """A lock, as far as it can be known again in another run."""
+    """A lock, in terms by which another run can identify it."""
 
     name: str
     key: str | None
     policy: RWPolicy | None
-    """Of a read/write lock; none for an exclusive one."""
+    """The policy of a read/write lock; `None` for an exclusive one."""
 
     def __str__(self) -> str:
         return self.name if self.key is None else f"{self.name} {self.key}"
@@ -64,8 +64,8 @@ class TracedLock:
 class Event:
     """One thing that one execution did.
 
-    Nobody changes one. They are not frozen, since there are millions, and frozen ones take three times as
-    long to make.
+    Events are never changed. They are not frozen, since there are millions, and frozen ones take three
+    times as long to create.
     """
 
     kind: EventKind
@@ -79,7 +79,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What happened, as far as it was kept."""
+    """The events of a run, as far as they were kept."""
 
     events: tuple[Event, ...]
     executions: Mapping[int, TracedExecution]

@@ -1,11 +1,11 @@
 """Writing a trace: into segments of its file that are mapped, so that the end of the process loses nothing.
 
-What an event was packed into is good for as long as its segment is: whoever does the same again writes the
-same word again, by one call and under no lock. A segment that is left is closed, and refuses; so nothing
-comes into it after something has come into the next one.
+The word of an event is valid as long as its segment: an equal event writes the same word again, by one call
+and under no lock. A segment that is left is closed, and refuses writes; so nothing is written to it after
+something was written to the next one.
 
 Without a global interpreter lock two calls would write to the same place, so there they take turns. No lock
-of `threading` gives the turn: it would be held between two instructions, where a signal handler may come and
+of `threading` gives the turn: it would be held between two instructions, where a signal handler may run and
 wait for another thread, which waits for the turn. See `_Turn`.
 """
 
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 __all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
 
 Said: TypeAlias = "TracedExecution | TracedLock | Frame | None"
-"""What is known of a name besides its number."""
+"""The contents of a name besides its number."""
 Description: TypeAlias = "tuple[Said, Said, Said]"
-"""Who did something, with which lock or what other execution, and where."""
+"""The execution of an event, its object (a lock or another execution), and the place."""
 Write: TypeAlias = "Callable[[bytes], object]"
-"""Writes a record; a `ValueError` where the segment has no room for it, or was left."""
+"""Writes a record; raises `ValueError` if the segment has no room for it, or was left."""
 _CANNOT_RESERVE: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP})
 _TEXT_LENGTH_MAX: Final = 200
 SEGMENT_BYTES: Final = 1 << 20
@@ -63,7 +63,7 @@ class TraceWriter:
     """Writes a trace; callers take turns.
 
     Args:
-        path: the file, which is made anew.
+        path: the file, which is overwritten.
         segment_bytes: the size of a segment, a multiple of eight.
         segments: how many there are; with the size it bounds the file.
 
@@ -95,12 +95,12 @@ class TraceWriter:
 
         Args:
             event: what happened.
-            describe: tells who did it, with which lock and where; asked for where the segment does not
-                have all of their names yet.
-            others: what the same execution does with the same lock, and what is to be written some time later.
+            describe: returns the execution, the object and the place; called if the segment does not have
+                all of their names yet.
+            others: other events of the same execution with the same lock, which are written later.
 
         Returns:
-            What writes records as long as the segment is not left, and those of the event and of the others.
+            A function that writes records as long as the segment is not left, and the records of all events.
 
         Raises:
             OSError: the disk has no room for the next segment; nothing can be written any more.
@@ -120,23 +120,23 @@ class TraceWriter:
 
     @property
     def used_bytes(self) -> int:
-        """How much was written, what was written over included."""
+        """How many bytes were written, including those that were overwritten."""
         return (self._segment.number - 1) * self._segment_bytes + self._segment.used_bytes
 
     def close(self) -> None:
-        """Say that the trace ends here, and released the file."""
+        """Write the end of the trace, and close the file."""
         end = Event(EventKind.END, 0, 0)
         while not self._segment.put(self._segment.packed(end)):
             self._next_segment()
         self.abandon()
 
     def abandon(self) -> None:
-        """Release the file, and leave it as it is."""
+        """Close the file, and leave it as it is."""
         self._segment.close()
         self._file.close()
 
     def forget(self) -> None:
-        """Release the file in a child that was forked: it is the parent's."""
+        """Close the file in a forked child: it belongs to the parent."""
         self._segment.unmap()
         self._file.close()
 
@@ -147,8 +147,8 @@ class TraceWriter:
     def _mapped(self, number: int) -> _FileSegment:
         """Map a segment of the file, cleared; its head is written last.
 
-        The head of the file is in the map of the first one. To write it in another way before stalls whoever
-        comes to the second page of the map for milliseconds, on ext4.
+        The head of the file is in the map of the first one. To write it separately before stalls the first
+        access to the second page of the map for milliseconds, on ext4.
         """
         start = FILE_HEAD.size + (number - 1) % self._segments * self._segment_bytes
         self._reserve(start)
@@ -164,7 +164,7 @@ class TraceWriter:
         return _FileSegment(room, below, number)
 
     def _reserve(self, start: int) -> None:
-        """Have room on the disk for a segment, where the system can: a write without it ends the process."""
+        """Reserve room on the disk for a segment, if the system can: a write without it ends the process."""
         if not hasattr(os, "posix_fallocate"):
             return
         try:
@@ -179,7 +179,7 @@ class _Turn:
     """Makes calls of built-in functions one at a time, also where there is no global interpreter lock.
 
     CPython lets one thread at a time into a method of a `deque`, and this one makes the call before it
-    returns. So the turn begins and ends within one instruction, and whatever interrupts the thread comes
+    returns. So the turn begins and ends within one instruction, and an interruption of the thread comes
     before it or after it.
     """
 
@@ -189,7 +189,7 @@ class _Turn:
         self._extend = deque[object](maxlen=0).extend
 
     def call(self, function: Callable[..., object], *given: object) -> None:
-        """Call a built-in function that calls none of Python, and pass on what it raises."""
+        """Call a built-in function that calls no Python code, and pass on what it raises."""
         self._extend(starmap(function, (given,)))
 
 
@@ -206,7 +206,7 @@ class _FileSegment:
         self._turn = _Turn()
         self.write: Write = room.write if has_global_lock() else self._write_in_turn
         self._numbers: dict[int, dict[int, int]] = {kind: {0: 0} for kind in (EXECUTION, LOCK, SITE, THING)}
-        """By kind of name and by the number of the whole trace."""
+        """The numbers of names, by kind and by the number in the whole trace."""
 
     @property
     def used_bytes(self) -> int:
@@ -221,17 +221,17 @@ class _FileSegment:
         return True
 
     def close(self) -> None:
-        """Refuse whatever comes later."""
+        """Refuse all later writes."""
         self._turn.call(self._map.close)
 
     def unmap(self) -> None:
-        """Refuse whatever comes later, in a child that was forked: who had the turn may not be there."""
+        """Refuse all later writes, in a forked child: the thread that had the turn may not exist there."""
         self._map.close()
 
     def name(self, events: Sequence[Event], description: Description) -> bool:
         """Write the names that the segment does not have; return whether there was room for them.
 
-        Who is interrupted meanwhile, by Ctrl-C, leaves the segment: it may have a name that is not counted.
+        An interruption meanwhile, by Ctrl-C, leaves the segment: it may have a name that is not counted.
         """
         try:
             return all(
@@ -253,7 +253,7 @@ class _FileSegment:
         return True
 
     def packed(self, event: Event) -> bytes:
-        """Return an event as it is written; a `KeyError` where the segment does not have its names."""
+        """Return the record of an event; raise `KeyError` if the segment does not have its names."""
         numbers = self._numbers
         return packed_event(
             event,
@@ -268,12 +268,12 @@ class _FileSegment:
 
 
 def _named_by(event: Event) -> tuple[tuple[int, int], ...]:
-    """Return the kinds and numbers of what did something, to what, and where."""
+    """Return the kinds and numbers of the execution, the object and the place of an event."""
     return (EXECUTION, event.execution), (table_of(event.kind), event.object), (SITE, event.site)
 
 
 def _words(said: Said) -> list[str | int | None]:
-    """Return what a name says."""
+    """Return the contents of a name."""
     if isinstance(said, TracedExecution):
         return [_cut(said.name), _cut(said.role)]
     if isinstance(said, TracedLock):

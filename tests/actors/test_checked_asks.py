@@ -251,7 +251,7 @@ def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(
     asker, actor = sorted(finding.edges, key=lambda edge: "Clerk" in edge.execution)
     assert "the answer of Clerk" in asker.wanted
     assert "books" in actor.wanted
-    assert "suggestion: have MainThread let go of books" in opened.report_text()
+    assert "suggestion: have MainThread release books" in opened.report_text()
     assert ("circle", "Clerk.take") == tuple(
         next(frame.function for frame in edge.want_stack if "tests" in frame.file) for edge in (asker, actor)
     )

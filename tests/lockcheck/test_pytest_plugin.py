@@ -121,7 +121,7 @@ def test_at_the_level_order_only_declarations_count(tmp_path: Path) -> None:
     said = run(tmp_path, "--lockcheck=order")
 
     assert "ERROR test_locks.py::test_against_the_order" in said
-    assert "the level `order` learns no nestings" in said
+    assert "the level `order` learns no edges" in said
     assert "1 failed, 4 passed, 1 error" in said
 
 
@@ -139,7 +139,7 @@ def test_what_fails_outside_of_tests_fails_the_run(tmp_path: Path) -> None:
     said = run(tmp_path, "--lockcheck=full", module=AT_IMPORT, code=pytest.ExitCode.TESTS_FAILED)
 
     assert "1 passed" in said
-    assert "level full: 1 kind of nestings, found 1 at R0" in said
+    assert "level full: 1 kind of edges, found 1 at R0" in said
     assert "outside of tests: R0 contract: test_locks.call: excludes all locks, but held #" in said
 
 
@@ -245,4 +245,4 @@ def test_the_processes_of_xdist_make_one_report(tmp_path: Path) -> None:
         map(str, summary.class_edges)
     )
     assert "test_locks.py::test_both_ways" in {finding.test for finding in summary.findings}
-    assert b"level full: 5 kinds of nestings, found 1 at R0, 1 at R1, 1 at R2" in ran.stdout
+    assert b"level full: 5 kinds of edges, found 1 at R0, 1 at R1, 1 at R2" in ran.stdout

@@ -97,5 +97,5 @@ def test_at_the_level_order_the_place_is_shown_and_older_stacks_are_not_kept() -
 
 def test_one_of_something_is_singular() -> None:
     """Whatever it is."""
-    assert ["1 nesting", "2 nestings", "0 nestings"] == [counted(count, "nesting") for count in (1, 2, 0)]
+    assert ["1 edge", "2 edges", "0 edges"] == [counted(count, "edge") for count in (1, 2, 0)]
     assert ["1 search", "2 searches"] == [counted(count, "search", "searches") for count in (1, 2)]

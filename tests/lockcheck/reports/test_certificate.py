@@ -23,7 +23,7 @@ def test_it_holds_where_all_that_was_observed_is_declared() -> None:
         map(str, certificate.exercised)
     )
     assert "queue[R] -> application[R]" in map(str, certificate.unexercised)
-    assert "Declared nestings exercised: 2 of 24 (8 %)" in certificate.text()
+    assert "Declared edges exercised: 2 of 24 (8 %)" in certificate.text()
 
 
 def test_it_breaks_at_what_was_observed_outside_and_at_findings() -> None:

@@ -75,7 +75,7 @@ def test_a_page_of_nothing_says_so() -> None:
     """It is a page all the same."""
     page = to_html(Summary("full"))
 
-    assert "No nestings were learned." in page
+    assert "No edges were learned." in page
     assert "found nothing" in page
 
 
