@@ -191,7 +191,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_tests_run(tmp_pat
 
 
 def test_one_report_of_all_tests_is_written_in_every_form(tmp_path: Path) -> None:
-    """The JSON has the nestings of all of them, each with the test that saw it first."""
+    """The JSON has the edges of all of them, each with the test that saw it first."""
     said = run(
         tmp_path,
         "--lockcheck=full",

@@ -15,7 +15,7 @@ from licorne.lockcheck.holding.stacks import Runtimes
 RUNTIMES = Runtimes(__file__, threading.__file__)
 
 
-def test_an_ask_on_a_thread_of_nothing_but_its_runtime_is_judged() -> None:
+def test_an_ask_on_a_thread_of_nothing_but_its_runtime_is_checked() -> None:
     """Nobody called the function that asks, so it is the place itself."""
     over = threading.Event()
 
@@ -38,7 +38,7 @@ def test_an_ask_on_a_thread_of_nothing_but_its_runtime_is_judged() -> None:
     assert [] == opened.faults
 
 
-def test_what_began_to_answer_while_nobody_looked_on_is_not_let_go_of() -> None:
+def test_what_began_to_answer_without_a_session_is_not_released() -> None:
     """Though it was held in an earlier session."""
     clerk = Answerer("clerk", RUNTIMES)
     with session():

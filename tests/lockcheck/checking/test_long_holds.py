@@ -1,4 +1,4 @@
-"""Locks that are held for too long: told while they are, with where the holder is."""
+"""Locks that are held for too long: reported while they are, with the place of the holder."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def long_holds(opened: Session) -> list[Finding]:
 
 
 def is_slow(reported: threading.Event) -> None:
-    """Go on when it has been told."""
+    """Go on when it has been reported."""
     assert reported.wait(WAIT_SECONDS_MAX)
 
 
 @EITHER_WAY
 @pytest.mark.parametrize("how", ["with", "acquire", "read"])
-def test_a_long_hold_is_told_while_it_lasts_with_where_the_holder_is(
+def test_a_long_hold_is_reported_while_it_lasts_with_where_the_holder_is(
     how: str, monkeypatch: pytest.MonkeyPatch, *, has_interpreter_lock: bool
 ) -> None:
     """Where the lock was taken, and where the thread is now, if others can look there; once a hold."""
@@ -100,7 +100,7 @@ def test_a_long_hold_is_told_while_it_lasts_with_where_the_holder_is(
     (edge,) = finding.edges
     assert (Rung.R0, "slow is held for at most 0.002 s", 1) == (finding.rung, finding.clause, finding.count)
     assert (
-        test_a_long_hold_is_told_while_it_lasts_with_where_the_holder_is.__name__
+        test_a_long_hold_is_reported_while_it_lasts_with_where_the_holder_is.__name__
         in edge.hold_stack[0].function
     )
     assert has_interpreter_lock == ("is_slow" in {frame.function for frame in edge.want_stack})
@@ -130,7 +130,7 @@ def test_a_limit_may_be_that_of_a_class() -> None:
     assert ["other #"] == [finding.edges[0].held.rstrip("0123456789") for finding in long_holds(opened)]  # type: ignore[union-attr] # it holds one
 
 
-def test_short_holds_are_not_told() -> None:
+def test_short_holds_are_not_reported() -> None:
     """However many."""
     with session(max_hold_seconds=NOT_LONG_SECONDS) as opened:
         lock = Lock("slow")
@@ -152,13 +152,13 @@ def test_where_findings_are_raised_a_long_hold_warns_and_raises_at_the_end_if_wa
 
 
 def hold_too_long() -> None:
-    """Hold a lock until that is told, and end the session."""
+    """Hold a lock until that is reported, and end the session."""
     with session(max_hold_seconds=LIMIT_SECONDS, blocking=MAY_WAIT) as opened, Lock("slow"):
         until_reported(opened, 1)
 
 
 def until_reported(opened: Session, times: int) -> None:
-    """Go on when so many long holds were told."""
+    """Go on when so many long holds were reported."""
     pause, limit = threading.Event(), time.monotonic() + WAIT_SECONDS_MAX
     while sum(one.count for one in long_holds(opened)) < times and time.monotonic() < limit:
         pause.wait(0.001)

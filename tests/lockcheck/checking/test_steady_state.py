@@ -46,7 +46,7 @@ class CountedLatch:
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often the modules of the checker take the latch, make a node, judge an ask, or capture a stack."""
+    """How often the modules of the checker take the latch, make a node, check an ask, or capture a stack."""
     counts: Counter[str] = Counter()
 
     def counted(name: str, work: Callable[..., object]) -> Callable[..., object]:
@@ -173,7 +173,7 @@ def test_of_a_million_locks_that_are_gone_little_is_remembered(level: Level) -> 
 
 
 def test_more_locks_than_are_swept_at_once_are_all_remembered_while_they_live() -> None:
-    """They are judged once each."""
+    """They are checked once each."""
     with session(level="order"):
         outer, locks = Lock("outer"), [Lock("inner", key=number) for number in range(2 * SWEEP_MIN)]
         for _ in range(2):
@@ -219,7 +219,7 @@ def test_locks_nest_very_deeply(level: Level, depth: int) -> None:
 
 @LEVELS
 def test_a_lock_may_be_taken_again_ten_thousand_times(level: Level) -> None:
-    """And is free when it was let go of as often."""
+    """And is free when it was released as often."""
     with session(level=level) as opened:
         lock = RLock("any")
         for _ in range(10_000):

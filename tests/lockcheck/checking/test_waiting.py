@@ -79,7 +79,7 @@ def ring(
 @pytest.mark.parametrize("level", ["order", "full"])
 @pytest.mark.parametrize("length", [2, 3, 5])
 def test_a_ring_of_threads_is_broken_by_one_victim(length: int, level: str) -> None:
-    """The others get their locks when the victim lets go of its own."""
+    """The others get their locks when the victim releases its own."""
     with session(level=level, on=LEAVE_ALONE) as opened:
         stuck(ring(length), opened)
 
@@ -188,7 +188,7 @@ def test_a_policy_that_fails_leaves_no_deadlock_unbroken(chooses: str) -> None:
 
 
 def test_while_a_deadlock_is_reported_no_other_is_that_the_same_victim_ends() -> None:
-    """Two readers each stand in a circle with who wants to write; all three look at the same time."""
+    """Two readers are each in a deadlock with a writer that waits; all three check at the same time."""
     looked: list[Execution] = []
 
     def writer(executions: Sequence[Execution]) -> Execution:

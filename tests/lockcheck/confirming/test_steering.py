@@ -91,7 +91,7 @@ def confirmed(works: Works, folder: Path | None = None) -> ConfirmationOutcome:
 
 @pytest.mark.parametrize("works", [both_ways, ring, readers_and_writers, first_for_itself])
 def test_a_deadlock_that_was_only_learned_of_comes_true_when_threads_are_steered(works: Works) -> None:
-    """All that stand at their stops are in the finding, each with both stacks; one of them gave way."""
+    """All that are at their points are in the finding, each with both stacks; one of them gave way."""
     outcome = confirmed(works)
 
     assert outcome.finding is not None, outcome.reasons
@@ -186,7 +186,7 @@ def test_locks_that_are_called_after_their_places_are_known_again_elsewhere() ->
 
 
 def test_a_thread_is_paused_no_sooner_than_at_the_pass_that_the_witness_names() -> None:
-    """Where nobody knows which one it is, it is paused at each, and the first pauses are in vain."""
+    """If it is not known which one it is, it is paused at each, and the first pauses have no result."""
     (witness,) = witnesses(at_the_third_pass)
     points = [replace(point, occurrence=3 if point.role == "one" else 1) for point in witness.points]
     known = replace(witness, points=tuple(points))

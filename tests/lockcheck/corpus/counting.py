@@ -35,7 +35,7 @@ ALL_BUGS: Final[Sequence[Bug]] = (*ORDER_BUGS, *RULE_BUGS, *PYKKA_BUGS)
 
 
 def is_found(bug: Bug) -> bool:
-    """Tell whether a bug is found at its rung, by its kind, with a path of its length and all stacks."""
+    """Return whether a bug is found at its rung, by its kind, with a cycle of its length and all stacks."""
     _, findings = look(bug.run, bug.order)
     return any(_fits(bug, finding) for finding in findings)
 
@@ -47,7 +47,7 @@ def _fits(bug: Bug, finding: Finding) -> bool:
 
 
 def is_left_alone(case: Safe) -> bool:
-    """Tell whether nothing is found but R1, and that says why it is safe where a path closes."""
+    """Return whether nothing is found but R1, and that says why it is safe if there is a cycle."""
     _, findings = look(case.run, case.order)
     reasons = [reason for finding in findings for reason in finding.why]
     explained = any(case.explained in reason for reason in reasons) if case.explained else not reasons

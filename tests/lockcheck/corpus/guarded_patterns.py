@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def both_ways(*gates: Callable[[Cluster], Guard]) -> Callable[[Cluster], None]:
-    """Return a run in which two units take two locks in both orders, each under some gates."""
+    """Return a run in which two executions take two locks in both orders, each under some gates."""
 
     def run(c: Cluster) -> None:
         nest("one", *(gate(c) for gate in gates), c.application.write(), c.node.write())
@@ -38,7 +38,7 @@ def gate_in_two_modes(c: Cluster) -> None:
     nest("two", c.root.write(), c.node.write(), c.application.write())
 
 
-def one_unit_does_both(c: Cluster) -> None:
+def one_execution_does_both(c: Cluster) -> None:
     """Take two locks in both orders, never at once."""
     nest("only", c.application.write(), c.node.write())
     nest("only", c.node.write(), c.application.write())
@@ -154,7 +154,7 @@ def readers_both_ways_where_readers_go_first(_: Cluster) -> None:
 
 
 def the_writer_is_one_of_the_readers(c: Cluster) -> None:
-    """One unit reads in one order, the other one writes and reads: no third one stands between."""
+    """One execution reads in one order, the other one writes and reads: no third one stands between."""
     nest("one", c.application.read(), c.node.read())
     nest("two", c.node.read(), c.application.read())
     nest("two", c.application.write())
@@ -208,7 +208,7 @@ def a_waiter_at_the_table(_: Cluster) -> None:
 
 
 def one_of_a_ring(attempt: float) -> Callable[[Cluster], None]:
-    """Return a run in which four units make a ring of locks, and the last one does not wait for ever."""
+    """Return a run in which four executions make a ring of locks, and the last one does not wait for ever."""
 
     def run(_: Cluster) -> None:
         ring = [RWLock(f"ring-{number}") for number in range(4)]
@@ -222,7 +222,7 @@ def one_of_a_ring(attempt: float) -> Callable[[Cluster], None]:
 
 
 def both_or_none(_: Cluster) -> None:
-    """Wait for one lock and try the other one; let go of both and begin with the other one where that fails."""
+    """Wait for one lock and try the other one; release both and begin with the other one where that fails."""
     first, second = Lock("first"), Lock("second")
     for who, held, tried in (("one", first, second), ("two", second, first)):
         with unit(who), held:
@@ -231,7 +231,7 @@ def both_or_none(_: Cluster) -> None:
 
 
 def one_scheduler_preempts(c: Cluster) -> None:
-    """Each application looks for victims in the other one, but one unit schedules them all."""
+    """Each application looks for victims in the other one, but one execution schedules them all."""
     nest("scheduler", c.application.write(), c.other.read())
     nest("scheduler", c.other.write(), c.application.read())
 
@@ -246,7 +246,7 @@ def tasks_of_one_thread(_: Cluster) -> None:
 
 
 def shards(_: Cluster) -> None:
-    """Each unit has a pair of its own, and takes it in an order of its own."""
+    """Each execution has a pair of its own, and takes it in an order of its own."""
     pairs = [(Lock("index"), Lock("journal")) for _ in range(3)]
     for number, (index, journal) in enumerate(pairs):
         nest(f"unit-{number}", *((index, journal) if number % 2 else (journal, index)))
@@ -283,7 +283,7 @@ GUARDED: Final[Sequence[Safe]] = [
     Safe("two gates", both_ways(lambda c: c.cluster.read(), lambda c: c.root.write()), "guarded by queue root"),
     Safe("a re-entrant gate", both_ways(lambda c: c.monitor, lambda c: c.monitor), "guarded by monitor"),
     Safe("a gate held for reading and for writing", gate_in_two_modes, "guarded by queue root"),
-    Safe("one execution does both", one_unit_does_both, "one execution does both: only"),
+    Safe("one execution does both", one_execution_does_both, "one execution does both: only"),
     Safe("one thread after the other", joined_before_the_other_starts, "one after the other, in every run", sources=("TSan#488",)),
     Safe("before the thread starts", before_the_thread_starts, "one after the other"),
     Safe("after the thread has ended", after_the_thread_has_ended, "one after the other"),

@@ -206,7 +206,7 @@ INVERSIONS: Final = [
 
 
 def ring(name: str, length: int, _: Cluster) -> None:
-    """Take locks in a ring, each pair by a unit of its own."""
+    """Take locks in a ring, each pair by an execution of its own."""
     locks = [Lock(f"{name}-{number}") for number in range(length)]
     for number, (held, wanted) in enumerate(pairwise([*locks, locks[0]])):
         nest(f"unit-{number}", held, wanted)
@@ -225,7 +225,7 @@ def partition_written_over_an_application(c: Cluster) -> None:
 
 
 def missing_key(_: Cluster) -> None:
-    """A rule by key cannot judge a lock that has none."""
+    """A rule by key cannot check a lock that has none."""
     nest("any", RWLock("node").write(), RWLock("node", key="n1").write())
 
 
@@ -256,7 +256,7 @@ def readers_and_writers_between_them(c: Cluster) -> None:
 
 
 def one_writer_between_readers(c: Cluster) -> None:
-    """Three units: reader then writer, reader then reader, and a writer that waits between."""
+    """Three executions: reader then writer, reader then reader, and a writer that waits between."""
     nest("one", c.cluster.read(), c.partition.write())
     nest("two", c.partition.read(), c.cluster.read())
     nest("writer", c.cluster.write())

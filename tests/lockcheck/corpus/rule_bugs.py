@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def again(first: Callable[[Cluster], Guard], second: Callable[[Cluster], Guard]) -> Callable[[Cluster], None]:
-    """Return a run in which one unit takes the same lock twice."""
+    """Return a run in which one execution takes the same lock twice."""
     return lambda c: nest("scheduler", first(c), second(c))
 
 
@@ -61,7 +61,7 @@ def writes(guard: Callable[[Cluster], Guard], what: str, lock: str) -> Callable[
 
 
 def writes_after(guard: Callable[[Cluster], Guard], what: str, lock: str) -> Callable[[Cluster], None]:
-    """Return a run in which something is written when its lock was let go of."""
+    """Return a run in which something is written when its lock was released."""
 
     def run(c: Cluster) -> None:
         with unit("scheduler"):
@@ -72,7 +72,7 @@ def writes_after(guard: Callable[[Cluster], Guard], what: str, lock: str) -> Cal
 
 
 def leaks(act: Callable[[Cluster], object]) -> Callable[[Cluster], None]:
-    """Return a run in which a unit ends while it holds a lock."""
+    """Return a run in which an execution ends while it holds a lock."""
 
     def run(c: Cluster) -> None:
         with unit("scheduler"):
@@ -115,7 +115,7 @@ def takes_what_may_be_gone(_: Cluster) -> None:
 
     with changed:
         notifier = threading.Thread(target=notifies)
-        notifier.start()  # it gets the lock when the wait lets go of it
+        notifier.start()  # it gets the lock when the wait releases it
         changed.wait()
         items.pop()
     notifier.join()
@@ -182,7 +182,7 @@ def calls(
 
 
 def released_by_another(c: Cluster) -> None:
-    """Take a lock in one unit and release it in another one."""
+    """Take a lock in one execution and release it in another one."""
     with unit("one"):
         c.mutex.__enter__()
     with unit("other"):

@@ -52,7 +52,7 @@ def deep_tree(_: Cluster) -> None:
 
 
 def by_key(_: Cluster) -> None:
-    """Nodes by name, from two units."""
+    """Nodes by name, from two executions."""
     nodes = [RWLock("node", key=number) for number in range(5)]
     nest("one", *(node.write() for node in nodes))
     nest("two", *(node.write() for node in nodes[1:]))
@@ -78,7 +78,7 @@ def hand_over_hand(_: Cluster) -> None:
 
 
 def condition_with_its_own_lock(_: Cluster) -> None:
-    """Waiting lets go of the lock."""
+    """Waiting releases the lock."""
     condition = Condition(name="changed")
     with unit("waiter"), condition:
         condition.wait(timeout=0.001)
@@ -131,7 +131,7 @@ def written_under_the_write_lock(c: Cluster) -> None:
 
 
 def blocking_without_locks(c: Cluster) -> None:
-    """The lock is let go of before."""
+    """The lock is released before."""
     with unit("scheduler"):
         hold(c.partition.write())
         with blocking("ask"):

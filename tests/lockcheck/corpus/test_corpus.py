@@ -35,7 +35,7 @@ def test_a_safe_pattern_is_not_reported_and_is_explained(case: Safe) -> None:
 @pytest.mark.parametrize(
     "case", [*(bug for bug in ALL_BUGS if bug.rung is Rung.R2), *GUARDED], ids=lambda case: case.name
 )
-def test_every_closed_path_is_told_with_all_that_a_person_needs(case: Bug | Safe) -> None:
+def test_every_cycle_is_reported_with_all_that_a_person_needs(case: Bug | Safe) -> None:
     """Both stacks of each step with their source, who, all that was held, how it stands still, what to reverse."""
     opened, findings = look(case.run, case.order)
     text = opened.report_text()

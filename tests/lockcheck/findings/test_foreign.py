@@ -212,7 +212,7 @@ def test_a_recorded_run(probe: Probe, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])
 def test_what_is_forgotten(probe: Probe, level: Level) -> None:
-    """Nestings of locks that are gone, when they are many, and all of them when a session begins or ends."""
+    """Edges of locks that are gone, when they are many, and all of them when a session begins or ends."""
     with session(level=level, on=RECORD):
         outer = Lock("outer")
         for number in range(1100):

@@ -128,7 +128,7 @@ def test_at_the_level_order_no_times_are_taken() -> None:
     assert isinstance(next(iter(runtime.all_executions())).node.holds, deque)
 
 
-def test_times_are_sorted_after_a_while_also_where_locks_are_let_go_of_by_call() -> None:
+def test_times_are_sorted_after_a_while_also_where_locks_are_released_by_call() -> None:
     """No more of them wait than the bound says."""
     with session(on=RECORD) as opened:
         lock, shared = Lock("plain"), RWLock("shared")

@@ -47,7 +47,7 @@ def test_every_step_shows_where_the_first_lock_was_taken_and_where_the_second_is
 
 
 def test_the_standstill_is_drawn_in_columns() -> None:
-    """One a unit: first what it takes, then what it waits for."""
+    """A column an execution: first what it takes, then what it waits for."""
     lines = report().splitlines()
     at = lines.index("  how it comes to a standstill:")
 
@@ -85,7 +85,7 @@ def test_a_broken_declaration_names_its_clause() -> None:
 
 
 def test_at_the_level_order_the_place_is_shown_and_older_stacks_are_not_kept() -> None:
-    """They would cost something on every new nesting."""
+    """They would cost something on every new edge."""
     with session(Order("queue < application"), level="order", on=RECORD) as opened:
         hold(Lock("application"), Lock("queue"))
 

@@ -93,7 +93,7 @@ def test_threads_that_join_each_other_are_broken() -> None:
 
 
 def test_what_runs_as_another_unit_on_the_joined_thread_counts() -> None:
-    """The thread waits where its named unit does."""
+    """The thread waits where its named execution does."""
     lock, held = Lock("shared"), threading.Event()
 
     def wants_it() -> None:
@@ -279,7 +279,7 @@ def test_a_wait_that_somebody_ends_is_no_deadlock(
 
 
 @pytest.mark.lockcheck(off=True)
-def test_methods_are_the_plain_ones_where_nobody_looks_on() -> None:
+def test_methods_are_the_plain_ones_without_a_session() -> None:
     """Nothing is left behind."""
     before = threading.Thread.join, Future.result, concurrent.futures.wait, ThreadPoolExecutor.submit
     with checked():

@@ -1,4 +1,4 @@
-"""Asks of plain Pykka actors are judged together with locks, before anybody waits."""
+"""Asks of plain Pykka actors are checked together with locks, before anybody waits."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def ask_in_a_ring() -> None:
     ("bug", "steps"),
     [(lock_ask_lock, 2), (starts_with_a_lock, 2), (ask_each_other, 2), (ask_in_a_ring, 3)],
 )
-def test_what_could_wait_in_a_circle_is_found_without_happening(bug: Callable[[], None], steps: int) -> None:
+def test_what_could_deadlock_is_found_without_happening(bug: Callable[[], None], steps: int) -> None:
     """Over locks and asks alike."""
     with session(on=RECORD) as opened:
         bug()
@@ -210,7 +210,7 @@ def many_at_once() -> None:
 
 @pytest.mark.parametrize("safe", [one_actor_does_both, before_and_after_it_lived, many_at_once])
 def test_what_actors_may_do_is_not_reported(safe: Callable[[], None]) -> None:
-    """A closed path is explained at the most."""
+    """At most a cycle is reported at R1, with the reason."""
     with session(on=RECORD) as opened:
         safe()
 

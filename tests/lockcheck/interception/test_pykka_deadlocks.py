@@ -1,4 +1,4 @@
-"""Asks of plain Pykka actors that would wait for ever: refused where they close a circle, else broken."""
+"""Asks of plain Pykka actors that would wait for ever: refused, or broken if they happen."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
 
 
 def oldest(executions: Sequence[Execution]) -> Execution:
-    """Choose the unit that began first."""
+    """Choose the execution that began first."""
     return min(executions, key=lambda execution: execution.serial)
 
 
@@ -63,7 +63,7 @@ def asks_at_once(clerk: Ref, work: Callable[[], object]) -> object:
 @LEVELS
 @pytest.mark.parametrize("ask", [asks_at_once, asks_by_proxy], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("number", [1, 2, 3, 5])
-def test_who_would_close_a_circle_of_asks_gets_the_error(
+def test_the_ask_that_completes_a_deadlock_of_asks_gets_the_error(
     number: int, ask: Callable[[Ref, Callable[[], object]], object], level: str
 ) -> None:
     """Each clerk asks the next one, the last one the first: it alone fails, whoever is chosen elsewhere."""
@@ -88,7 +88,7 @@ def test_who_would_close_a_circle_of_asks_gets_the_error(
     assert all(edge.want_stack[0].function == ask.__name__ for edge in finding.edges)
 
 
-def test_who_would_close_a_circle_gets_the_error_also_where_another_one_looks_first(
+def test_the_wait_that_completes_a_deadlock_gets_the_error_also_where_another_one_checks_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Those that wait look all 20 ms, so also in the moment before it looks itself."""
@@ -117,7 +117,7 @@ def test_who_would_close_a_circle_gets_the_error_also_where_another_one_looks_fi
     assert ["who closes it"] == gave_way
 
 
-def test_the_ask_that_would_close_a_circle_is_not_sent() -> None:
+def test_the_ask_that_would_complete_a_deadlock_is_not_sent() -> None:
     """So nobody handles it later."""
     with checked() as opened, clerks() as (clerk,):
         with pytest.raises(DeadlockError):

@@ -111,14 +111,14 @@ def test_pykka_is_not_needed() -> None:
 
 
 def test_a_version_of_pykka_that_is_not_known_is_a_fault() -> None:
-    """Which is told, and the program goes on."""
+    """Which is reported, and the program goes on."""
     run = python("-c", UNKNOWN_PYKKA)
 
     assert (0, "runs\n") == (run.returncode, run.stdout), run.stderr
 
 
 @pytest.mark.lockcheck(off=True)
-def test_pykka_is_as_it_was_where_nobody_looks_on() -> None:
+def test_pykka_is_not_changed_without_a_session() -> None:
     """Nothing is left behind, and what was asked meanwhile is answered."""
     owners: list[Any] = [pykka.ActorRef, pykka.ThreadingActor, threading.Thread]
     before = [dict(vars(owner)) for owner in owners]
@@ -145,7 +145,7 @@ def test_an_actor_of_before_the_session_is_heard_of() -> None:
     one.stop()
 
 
-def test_a_stopped_actor_is_let_go_although_references_stay() -> None:
+def test_a_stopped_actor_is_dropped_although_references_stay() -> None:
     """Without the collector of garbage, as ever: who looked for a place in the code keeps no frame."""
     gc.disable()
     try:

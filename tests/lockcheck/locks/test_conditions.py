@@ -139,20 +139,20 @@ def used(take: Callable[[Shelf], object]) -> list[tuple[Kind, str]]:
     ],
     ids=lambda f: f.__name__,
 )
-def test_who_asks_again_is_not_reported(take: Callable[[Shelf], object]) -> None:
+def test_a_wait_in_a_loop_is_not_reported(take: Callable[[Shelf], object]) -> None:
     """Nor who waits for a limited time, or keeps what `wait` says."""
     assert [] == used(take)
 
 
 @pytest.mark.parametrize("take", [Shelf.once, Shelf.once_by_a_helper], ids=lambda f: f.__name__)
-def test_who_does_not_ask_again_is_reported(take: Callable[[Shelf], object]) -> None:
+def test_a_wait_that_is_not_checked_again_is_reported(take: Callable[[Shelf], object]) -> None:
     """Before it waits."""
     with session(), pytest.raises(LockOrderError, match="does not check again what it waits for"):
         take(Shelf())
 
 
 def test_an_outer_block_that_loses_its_lock_is_reported() -> None:
-    """A wait lets go of all that is held of the lock."""
+    """A wait releases all that is held of the lock."""
     assert [(Kind.CONDITION, "holds its lock 2 times")] == used(Shelf.twice)
 
 

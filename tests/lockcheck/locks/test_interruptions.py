@@ -66,7 +66,7 @@ def interrupted(before: int, handler: Callable[[], None]) -> Iterator[list[int]]
 
 
 def is_free(lock: AbstractContextManager[object]) -> bool:
-    """Tell whether another thread can take a lock."""
+    """Return whether another thread can take a lock."""
     found: list[bool] = []
 
     def take() -> None:
@@ -83,7 +83,7 @@ def is_free(lock: AbstractContextManager[object]) -> bool:
 @LEVELS
 @pytest.mark.parametrize("same", [False, True], ids=["another lock", "the same lock"])
 def test_a_handler_may_take_a_lock_before_any_instruction_of_a_check(level: Level, *, same: bool) -> None:
-    """An exclusive lock is taken and let go of, within another one; the handler does so too."""
+    """An exclusive lock is taken and released, within another one; the handler does so too."""
     with session(level=level, on=RECORD) as opened:
         outer, inner, other = Lock("outer"), RLock("inner"), RLock("other")
         in_handler = inner if same else other
@@ -193,7 +193,7 @@ def test_before_any_instruction_ctrl_c_leaves_no_name_to_be_taken_for_another(tm
     assert before > 50
 
 
-def test_before_any_instruction_a_handler_may_run_a_unit_of_its_own_while_an_event_is_written(
+def test_before_any_instruction_a_handler_may_run_an_execution_of_its_own_while_an_event_is_written(
     tmp_path: Path,
 ) -> None:
     """What it takes is not written, since the checker runs on its thread; nothing is written wrongly."""
@@ -227,7 +227,7 @@ def test_before_any_instruction_a_handler_may_run_a_unit_of_its_own_while_an_eve
 
 
 def new_edge(before: int) -> tuple[Session, int]:
-    """Check nestings that nobody has seen before, and take another lock meanwhile.
+    """Check edges that nobody has seen before, and take another lock meanwhile.
 
     Returns:
         The session, and how many instructions it took.
@@ -246,8 +246,8 @@ def new_edge(before: int) -> tuple[Session, int]:
     return opened, len(ran)
 
 
-def test_a_handler_may_take_a_lock_anywhere_in_the_judgement_of_what_is_new() -> None:
-    """There it is not looked at, and counted as such; what is new is judged all the same."""
+def test_a_handler_may_take_a_lock_anywhere_in_the_check_of_what_is_new() -> None:
+    """There it is not looked at, and counted as such; what is new is checked all the same."""
     before, ran, skipped = 1, 1, 0
     while before <= ran:
         opened, ran = new_edge(before)
@@ -285,7 +285,7 @@ def test_a_signal_in_the_middle_of_a_check_is_handled_there(monkeypatch: pytest.
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 def test_in_a_child_the_threads_that_it_does_not_have_did_not_end_with_their_locks() -> None:
-    """They go on in the parent, and let go of them there."""
+    """They go on in the parent, and release them there."""
     holds, goes_on = threading.Event(), threading.Event()
     with session(level=Level.ORDER, on=RECORD) as opened:
         lock = Lock("a")
@@ -336,7 +336,7 @@ def test_a_child_that_is_forked_while_others_learn_can_go_on_checking() -> None:
 
 
 def _forked_checks() -> int:
-    """Fork a child that learns a nesting; it ends with code 0 if that works, and within ten seconds."""
+    """Fork a child that learns an edge; it ends with code 0 if that works, and within ten seconds."""
     child = os.fork()
     if child == 0:
         signal.alarm(10)  # a signal without a handler ends the child

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def both_orders() -> None:
-    """Take two locks in both orders, as two units."""
+    """Take two locks in both orders, as two executions."""
     first, second = Lock("first"), Lock("second")
     with unit("one"):
         hold(first, second)
@@ -49,7 +49,7 @@ def both_orders() -> None:
 
 
 def test_an_error_of_the_checker_is_counted_and_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock is taken and let go of as if nobody looked on."""
+    """The lock is taken and released as if it were not checked."""
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("on purpose")
@@ -164,7 +164,7 @@ def test_locks_that_are_gone_leave_nothing_behind() -> None:
         assert len(opened.graph) < 1100
 
 
-def test_units_of_threads_that_ended_are_forgotten() -> None:
+def test_executions_of_threads_that_ended_are_forgotten() -> None:
     """However many there were."""
     with session():
         lock = Lock("any")
@@ -177,8 +177,8 @@ def test_units_of_threads_that_ended_are_forgotten() -> None:
         assert before == len(runtime.all_executions())
 
 
-def test_sessions_nest_and_the_innermost_one_looks_on() -> None:
-    """What each finds is its own; afterwards the outer one looks on again."""
+def test_sessions_nest_and_the_innermost_one_is_active() -> None:
+    """What each finds is its own; afterwards the outer one is active again."""
     with session(on=RECORD, name="outer") as outer:
         with session(on=RECORD, name="inner") as inner:
             both_orders()
@@ -191,7 +191,7 @@ def test_sessions_nest_and_the_innermost_one_looks_on() -> None:
 
 
 def test_what_is_held_when_a_session_begins_counts_in_it() -> None:
-    """The lock was taken before anybody looked on."""
+    """The lock was taken before any session was open."""
     with session(on=RECORD):
         outer, inner = Lock("inner"), Lock("outer")
         with outer, session(Order("outer < inner"), on=RECORD) as opened, inner:
@@ -246,7 +246,7 @@ def test_a_forked_child_does_not_know_the_threads_of_its_parent() -> None:
     ],
 )
 def test_a_session_refuses_what_means_nothing(arguments: dict[str, Any], message: str) -> None:
-    """Else it would look on, and check nothing of that."""
+    """Otherwise it would be active, and not check that."""
     with pytest.raises(LockUsageError, match=message):
         session(**arguments)
 
@@ -287,7 +287,7 @@ def test_a_policy_may_raise_warn_or_log(caplog: pytest.LogCaptureFixture) -> Non
     assert "how it comes to a standstill" in caplog.text
 
 
-def test_a_thousand_locks_inside_each_other_are_judged_against_all_that_are_held() -> None:
+def test_a_thousand_locks_inside_each_other_are_checked_against_all_that_are_held() -> None:
     """The last two are in the wrong order; nothing else is objected to."""
     with session(Order("queue", same={"queue": tree()}), level="order", on=RECORD) as opened:
         queues = [Lock("queue", key="root" + ".q" * depth) for depth in range(1000)]
@@ -331,7 +331,7 @@ def test_a_leak_is_raised_at_the_latest_when_the_session_ends() -> None:
         opened.__exit__(None, None, None)
 
 
-def test_a_unit_that_left_a_lock_behind_is_checked_when_it_goes_on() -> None:
+def test_an_execution_that_left_a_lock_behind_is_checked_when_it_goes_on() -> None:
     """It holds the lock still."""
     with session(Order("outer < inner"), on=RECORD) as opened:
         with unit("one"):
@@ -342,7 +342,7 @@ def test_a_unit_that_left_a_lock_behind_is_checked_when_it_goes_on() -> None:
     assert [Kind.LEAK, Kind.ORDER] == [finding.kind for finding in opened.findings]
 
 
-def test_a_unit_needs_a_session_and_free_hands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_execution_needs_a_session_and_no_held_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise it would take over what another one holds."""
     with monkeypatch.context() as context:
         context.setattr(runtime, "watch", None)
@@ -354,8 +354,8 @@ def test_a_unit_needs_a_session_and_free_hands(monkeypatch: pytest.MonkeyPatch) 
             pass
 
 
-def test_a_unit_runs_once_at_a_time() -> None:
-    """Two threads cannot be one unit."""
+def test_an_execution_runs_once_at_a_time() -> None:
+    """Two threads cannot be one execution."""
     with (
         session(),
         unit("one"),
@@ -365,7 +365,7 @@ def test_a_unit_runs_once_at_a_time() -> None:
         pass
 
 
-def test_a_lock_that_another_unit_released_is_free_for_who_took_it() -> None:
+def test_a_lock_that_another_execution_released_is_free_for_its_taker() -> None:
     """The wrong release is reported once, and nothing follows from it."""
     with session(on=RECORD, blocking={"handed over": {"join"}}) as opened:
         lock = Lock("handed over")

@@ -20,7 +20,7 @@ WAIT_SECONDS_MAX = 10.0
 
 
 def take(lock: PlainRWLock, mode: str, seconds: float = -1.0) -> bool:
-    """Take a lock and let go of it; tell whether it was taken."""
+    """Take a lock and release it; return whether it was taken."""
     if not (lock.acquire_read if mode == "R" else lock.acquire_write)(seconds):
         return False
     (lock.release_read if mode == "R" else lock.release_write)()

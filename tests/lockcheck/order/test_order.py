@@ -1,4 +1,4 @@
-"""The declared order: its language, its proof, its judgement and its description."""
+"""The declared order: its language, its proof, its check and its description."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_siblings_may_be_ordered_too() -> None:
 
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3), min_size=3, max_size=3))
 def test_a_tree_with_siblings_is_a_strict_order(paths: list[list[str]]) -> None:
-    """Otherwise three queues could wait for each other in a circle."""
+    """Otherwise three queues could wait for each other in a cycle."""
     rule = tree(siblings=True)
     one, two, three = (".".join(path) for path in paths)
 
@@ -244,7 +244,7 @@ def test_classes_alone_never_read_or_walked_are_described() -> None:
 
 
 def test_a_class_that_nobody_reads_has_one_mode() -> None:
-    """Nestings in the other one are not declared, and are objected to."""
+    """Edges in the other one are not declared, and are objected to."""
     order = Order("a < b", exclusive=["a"])
     objection = order.check(("a", "R", None), ("b", "W", None))
 

@@ -74,7 +74,7 @@ def test_the_oracle_knows_locks_of_different_policies() -> None:
 
 
 def test_the_oracle_knows_locks_that_are_passed_hand_over_hand() -> None:
-    """The first one is let go of before the third one is wanted."""
+    """The first one is released before the third one is wanted."""
     taken: Nest = (Take(0), Take(1), DROP, Take(2))
 
     assert deadlocks(Program(((taken,), ((Take(2), Take(1)),))))

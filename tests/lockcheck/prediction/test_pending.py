@@ -1,4 +1,4 @@
-"""Which part of a trace is searched for circles: what is tangled, and no more."""
+"""Which part of a trace is searched for cycles: what can lie on one, and no more."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Chain = tuple[int, tuple[tuple[int, "Mode"], ...]]
 
 
 def chain(execution: int, *locks: int, mode: Mode = "W") -> Chain:
-    """Return what a unit takes, each lock while it holds the ones before."""
+    """Return what an execution takes, each lock while it holds the ones before."""
     return execution, tuple((lock, mode) for lock in locks)
 
 
 def trace_of(chains: Iterable[Chain], policy: RWPolicy | None = None) -> Trace:
-    """Return the trace of units that take their chains one after the other."""
+    """Return the trace of executions that take their chains one after the other."""
     events = []
     for execution, locks in chains:
         events += [Event(EventKind.TOOK, execution, lock, mode) for lock, mode in locks]
@@ -38,7 +38,7 @@ def trace_of(chains: Iterable[Chain], policy: RWPolicy | None = None) -> Trace:
 
 
 def wanted(chains: Iterable[Chain], policy: RWPolicy | None = None) -> list[tuple[int, int]]:
-    """Return the units and locks of the wishes that a trace leaves to be searched."""
+    """Return the executions and locks of the pending acquisitions that a trace leaves to be searched."""
     return [
         (pending.execution, pending.object)
         for pending in PendingAcquisitions(TraceIndex(trace_of(chains, policy))).all
@@ -50,7 +50,7 @@ def test_where_all_go_the_same_way_nothing_is_searched() -> None:
     assert [] == wanted(chain(at % 3, 1 + at % 7, 10 + at, 100 + at % 5) for at in range(60))
 
 
-def test_only_what_lies_on_a_circle_is_searched() -> None:
+def test_only_what_lies_on_a_cycle_is_searched() -> None:
     """Once for all events that are alike; what leads there, and what leads away, is left out."""
     chains = [chain(1, 1, 2, 3, 4), chain(1, 1, 2, 3, 4), chain(2, 3, 2), chain(3, 1, 4)]
 
@@ -89,7 +89,7 @@ def test_one_wrong_chain_among_thousands_is_found() -> None:
     }
 
 
-def test_the_collector_goes_on_after_work_in_bulk() -> None:
+def test_the_garbage_collector_goes_on_after_the_pause() -> None:
     """Also after an error; and stays off where it was."""
     with pytest.raises(AssertionError, match="is off"), gc_paused():
         assert gc.isenabled(), "is off"

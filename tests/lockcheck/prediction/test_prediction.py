@@ -20,7 +20,7 @@ FORTH, BACK = (Take(0), Take(1)), (Take(1), Take(0))
 
 
 def predicted(program: Program) -> bool:
-    """Tell whether any of a few runs predicts a deadlock."""
+    """Return whether any of a few runs predicts a deadlock."""
     chance = random.Random(1)  # noqa: S311 - a seed to repeat
     return any(predict(trace_of(program, chance)).found for _ in range(30))
 

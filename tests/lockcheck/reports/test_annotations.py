@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_each_finding_is_one_line_beside_its_place_the_strongest_first() -> None:
-    """What fails is an error, what is only noted a notice; places are told relative to the root."""
+    """What fails is an error, what is only noted a notice; places are relative to the root."""
     lines = to_annotations(summary_of_a_cycle(), ROOT, DEFAULT_FAIL_ON).splitlines()
 
     assert ["error", "notice", "error"] == [re.match(r"::(\w+) ", line)[1] for line in lines]  # type: ignore[index]

@@ -58,7 +58,7 @@ def test_nothing_declared_faults_and_a_lower_level_prove_nothing() -> None:
 
 
 def test_contracts_are_counted_and_those_that_nobody_checked_are_listed() -> None:
-    """Of all that were declared while somebody looked on."""
+    """Of all that were declared while a session was open."""
     with session() as checked:
 
         @leaf
@@ -81,7 +81,7 @@ def test_contracts_are_counted_and_those_that_nobody_checked_are_listed() -> Non
 
 
 def test_a_comparison_names_what_came_and_what_went() -> None:
-    """Findings by fingerprint, nestings by classes and modes."""
+    """Findings by fingerprint, edges by classes and modes."""
     old, new = a_sound_program().summary(), a_cycle().summary()
     there, back = differences(old, new), differences(new, old)
 

@@ -10,7 +10,7 @@ from licorne.lockcheck.reports.diagrams import dot, lock_classes, mermaid
 from licorne.lockcheck.sessions.summaries import Summary
 
 
-def test_dot_has_every_class_and_nesting_and_what_closes_a_path_in_red() -> None:
+def test_dot_has_every_class_and_edge_and_cycles_in_red() -> None:
     """Declared classes stand there too, used or not."""
     lines = dot(summary_of_a_cycle()).splitlines()
 

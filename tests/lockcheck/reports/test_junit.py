@@ -52,7 +52,7 @@ def test_where_nothing_was_found_one_case_passes() -> None:
 
 
 def test_signs_that_xml_cannot_say_are_replaced() -> None:
-    """The names of locks and units are anybody's."""
+    """The names of locks and executions may be any text."""
     summary = summary_of_a_cycle()
     finding = replace(summary.findings[0], text='a "lock" <\x00\x1b> & more')
     root = parsed(to_junit(replace(summary, findings=(finding,)), DEFAULT_FAIL_ON))

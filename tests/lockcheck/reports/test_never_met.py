@@ -1,4 +1,4 @@
-"""Closed paths whose steps were taken in different tests."""
+"""Cycles whose steps were taken in different tests."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_two_tests_do_is_shown_as_never_ran_together() -> None:
     assert "MainThread of test_up held node n1 [W], taken at" in text
 
 
-def test_tests_of_one_role_are_judged_as_one_program() -> None:
+def test_tests_of_one_role_are_checked_as_one_program() -> None:
     """At R2, where nothing guards the path; other roles are other programs."""
     (finding,) = cycles_across_sessions(merged([down("server"), up("server")]))
     (other,) = cycles_across_sessions(merged([down("server"), up("client")]))
@@ -119,7 +119,7 @@ def test_a_step_that_only_tries_or_gives_up_closes_nothing(seconds: float) -> No
     assert () == cycles_across_sessions(merged([down("server"), opened.summary()]))
 
 
-def test_locks_without_a_key_are_known_again_by_their_class() -> None:
+def test_locks_without_a_key_are_identified_by_their_class() -> None:
     """Their numbers differ from run to run."""
     one = seen("one", lambda _: (Lock("first"), Lock("second")), "server")
     two = seen("two", lambda _: (Lock("second"), Lock("first")), "server")
@@ -128,8 +128,8 @@ def test_locks_without_a_key_are_known_again_by_their_class() -> None:
     assert finding.rung is Rung.R2
 
 
-def test_what_one_test_has_found_itself_is_not_told_again() -> None:
-    """It knew the instances; nor is a path told of which all steps are of one test."""
+def test_what_one_test_has_found_itself_is_not_reported_again() -> None:
+    """It knew the instances; nor is a cycle reported of which all steps are of one test."""
     with session(on=RECORD, name="both") as opened:
         c = Cluster()
         with unit("one"):
@@ -143,7 +143,7 @@ def test_what_one_test_has_found_itself_is_not_told_again() -> None:
     assert () == cycles_across_sessions(found)
 
 
-def test_three_tests_close_a_ring_and_all_is_gathered_and_read_back() -> None:
+def test_three_tests_have_a_cycle_and_all_is_merged_and_read_back() -> None:
     """However many summaries come in between; roles survive a process of their own."""
     merged_back = MergedSummaries("full")
     for held, wanted in (("first", "second"), ("second", "third"), ("third", "first")):

@@ -43,7 +43,7 @@ class Parts(HTMLParser):
 
 
 def test_the_page_holds_the_graph_the_findings_and_nothing_from_elsewhere() -> None:
-    """Seven classes, seven nestings of them, three findings; names are escaped."""
+    """Seven classes, seven edges of them, three findings; names are escaped."""
     page = to_html(summary_of_a_cycle())
     parts = Parts(page)
 

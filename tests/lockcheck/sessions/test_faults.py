@@ -28,7 +28,7 @@ from licorne.lockcheck import (
 from licorne.lockcheck.findings.statistics import PENDING_MAX
 
 pytestmark = pytest.mark.lockcheck(off=True)
-"""The program makes its mistakes once with nobody looking on."""
+"""The program makes its mistakes once without a session."""
 
 PARTS = (
     "checking.acquisition_checks._keeps_leaf",
@@ -114,7 +114,7 @@ def program() -> list[object]:
 
 
 def waits() -> list[bool]:
-    """Wait for a lock in vain, long enough for several looks at who waits for whom."""
+    """Wait for a lock without success, long enough for several searches for deadlocks."""
     lock, got = RWLock("waited for"), []
     thread = threading.Thread(target=lambda: got.append(lock.acquire_read(0.08)))
     with lock.write():

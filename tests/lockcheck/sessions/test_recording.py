@@ -136,7 +136,7 @@ def test_an_event_set_while_holding_orders_what_follows(tmp_path: Path) -> None:
 def by_a_semaphore(
     semaphore: threading.Semaphore, enters: Callable[[], object], work: Job, then: Job
 ) -> None:
-    """Come through a semaphore that was let go of after some work."""
+    """Come through a semaphore that was released after some work."""
     over = plain()
     semaphore.acquire()
 
@@ -403,7 +403,7 @@ def test_a_full_disk_ends_the_trace_and_the_program_goes_on(
 def test_where_there_is_no_room_for_a_trace_no_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is told before anything is written."""
+    """It is reported before anything is written."""
     monkeypatch.setattr(os, "posix_fallocate", is_full)
     program = tmp_path / "program.py"
     program.write_text("print('runs')")
@@ -537,7 +537,7 @@ def test_what_is_left_over_in_a_ring_is_not_taken_for_events(tmp_path: Path) -> 
 def test_what_the_checker_itself_triggers_is_left_out_wholly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as by a finalizer: also where a new segment has begun before it lets go of its lock."""
+    """Such as by a finalizer: also where a new segment has begun before it releases its lock."""
     path, plain = tmp_path / "locks.lct", acquisition_checks._keeps_leaf
     with recording(path, segment_bytes=8192) as opened:
         lock, other = RLock("a"), RLock("b")

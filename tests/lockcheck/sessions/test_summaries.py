@@ -5,13 +5,13 @@ from __future__ import annotations
 from support.lockcheck.lock_corpus import RECORD, hold
 from support.lockcheck.lock_reports import a_cycle, a_sound_program
 
-from licorne.lockcheck import Lock, Rung, session, unit
+from licorne.lockcheck import Lock, Rung, session, summaries, unit
 from licorne.lockcheck.findings.text import suggestion
 from licorne.lockcheck.sessions.summaries import merged
 
 
-def test_a_summary_has_the_strongest_finding_first_and_nestings_with_their_places() -> None:
-    """Each nesting with the session that saw it first, and both stacks."""
+def test_a_summary_has_the_strongest_finding_first_and_edges_with_their_places() -> None:
+    """Each edge with the session that saw it first, and both stacks."""
     summary = a_cycle().summary()
     class_edge = next(one for one in summary.class_edges if str(one) == "application[W] -> queue[W]")
 
@@ -21,7 +21,23 @@ def test_a_summary_has_the_strongest_finding_first_and_nestings_with_their_place
     assert class_edge.example.want_stack
 
 
-def test_what_is_only_tried_is_told_apart() -> None:
+def test_the_names_in_documents_can_be_read_from_the_values() -> None:
+    """They were the names of the fields before."""
+    with session(on=RECORD, role="server") as opened:
+        hold(Lock("outer"), Lock("inner"))
+    summary, (finding, *_) = opened.summary(), a_cycle().summary().findings
+    (role,) = summary.roles
+
+    assert [(edge.execution, edge.class_edge) for edge in finding.edges] == [
+        (edge.unit, edge.nesting) for edge in finding.edges
+    ]
+    assert finding.points
+    assert finding.points == finding.stops
+    assert summary.class_edges == summary.nestings == role.nestings
+    assert isinstance(summary.nestings[0], summaries.Nesting)
+
+
+def test_what_is_only_tried_is_distinguished() -> None:
     """Nobody waits there."""
     with session(on=RECORD) as opened:
         outer, inner = Lock("outer"), Lock("inner")
@@ -34,7 +50,7 @@ def test_what_is_only_tried_is_told_apart() -> None:
 
 
 def test_merging_counts_the_same_finding_once_and_keeps_who_saw_it_first() -> None:
-    """By fingerprint; nestings by classes and modes, orders by what they say."""
+    """By fingerprint; edges by classes and modes, orders by what they say."""
     first, second = a_cycle("first").summary(), a_cycle("second").summary()
     both = merged([first, second, a_sound_program().summary()])
 

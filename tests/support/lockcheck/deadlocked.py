@@ -24,7 +24,7 @@ LEAVE_ALONE: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in R
 
 @contextmanager
 def checked(level: str = "full") -> Iterator[Session]:
-    """Look on, break real deadlocks, and leave everything else alone."""
+    """Check, break real deadlocks, and record everything else."""
     with session(level=level, on=LEAVE_ALONE) as opened:
         yield opened
     assert [] == opened.faults

@@ -1,4 +1,4 @@
-"""What the corpus of lock bugs is made of: a small cluster of locks, units that take them, and cases.
+"""What the corpus of lock bugs is made of: a small cluster of locks, executions that take them, and cases.
 
 A case is a few lines that run on one thread and never deadlock, although the program that they stand for
 did, or could have.
@@ -55,14 +55,14 @@ class Cluster:
 
 
 def hold(*guards: Guard) -> None:
-    """Take locks, each while the ones before it are held, and let go of them."""
+    """Take locks, each while the ones before it are held, and release them."""
     with ExitStack() as stack:
         for guard in guards:
             stack.enter_context(guard)
 
 
 def nest(who: str, *guards: Guard) -> None:
-    """Do the same as a unit of its own; a lock that refuses its holder ends it."""
+    """Do the same as an execution of its own; a lock that refuses its holder ends it."""
     with unit(who):
         try:
             hold(*guards)

@@ -72,7 +72,7 @@ def compiled(thread: Thread) -> tuple[Step, ...]:
 
 
 def acts_of(part: Sequence[Act] | int) -> Sequence[Act]:
-    """Return what a part of a thread does, with all that it lets go of at its end."""
+    """Return what a part of a thread does, with all that it releases at its end."""
     if isinstance(part, int):
         return (part,)
     left = sum(isinstance(act, Take) for act in part) - sum(isinstance(act, str) for act in part)
@@ -81,7 +81,7 @@ def acts_of(part: Sequence[Act] | int) -> Sequence[Act]:
 
 
 def refuses(program: Program) -> bool:
-    """Tell whether a thread wants for sure what it holds, and does more than try."""
+    """Return whether a thread wants for sure what it holds, and does more than try."""
     return any(_refused(compiled(thread), program) for thread in program.threads)
 
 
@@ -143,7 +143,7 @@ class Explorer:
         self.start: State = (tuple((0, False) for _ in self.steps), (FREE,) * count)
 
     def deadlocks(self) -> bool:
-        """Tell whether any schedule ends with a thread that cannot go on."""
+        """Return whether any schedule ends with a thread that cannot go on."""
         return any(not following and self.unfinished(state) for state, following in self.reached(self.start))
 
     def reached(self, start: State) -> Iterator[tuple[State, list[State]]]:
@@ -159,7 +159,7 @@ class Explorer:
                     pending.append(other)
 
     def unfinished(self, state: State) -> bool:
-        """Tell whether a thread still has something to do."""
+        """Return whether a thread still has something to do."""
         return any(at < len(steps) for (at, _), steps in zip(state[0], self.steps, strict=True))
 
     def following(self, state: State) -> list[State]:
@@ -227,7 +227,7 @@ def moved(
 
 
 def deadlocks(program: Program) -> bool:
-    """Tell whether any schedule of a program ends with a thread that cannot go on."""
+    """Return whether any schedule of a program ends with a thread that cannot go on."""
     return Explorer(program).deadlocks()
 
 
@@ -235,14 +235,14 @@ def deadlocks(program: Program) -> bool:
 
 
 def checker_says(program: Program) -> frozenset[Rung]:
-    """Run the threads one after the other, each as a unit, and return the rungs of what was found."""
+    """Run the threads one after the other, each as an execution, and return the rungs of what was found."""
     with session(on=RECORD) as opened:
         run_in_turn(program, opened)
     return frozenset(finding.rung for finding in opened.findings)
 
 
 def run_in_turn(program: Program, opened: Session) -> None:
-    """Run the threads of a program one after the other, each as a unit of its own named by its number."""
+    """Run the threads of a program one after the other, each as an execution named by its number."""
     run = _Run(opened, program)
     for number in in_order(program):
         with unit(str(number)):
@@ -310,7 +310,7 @@ class _Run:
 
 
 def _joined(ended: Execution) -> None:
-    """Let the unit that runs know that another one has ended."""
+    """Note for the current execution that another one has ended."""
     local.execution.segment = learn(local.execution.segment, ended.segment)
     runtime.cut_trie(local.execution)
     if runtime.recorder is not None:

@@ -45,10 +45,10 @@ class Take:
 
 
 LEAVE: Final = "leave"
-"""Lets go of what was taken last."""
+"""Releases what was taken last."""
 
 DROP: Final = "drop"
-"""Lets go of what was taken first, and is still held; only for those that wait for ever."""
+"""Releases what was taken first, and is still held; only for those that wait for ever."""
 
 Act: TypeAlias = "Take | int | Literal['leave', 'drop']"
 """What a thread does; a number is that of a thread whose end is waited for."""
@@ -56,7 +56,7 @@ Act: TypeAlias = "Take | int | Literal['leave', 'drop']"
 Nest: TypeAlias = "tuple[Act, ...]"
 """Acquisitions inside each other; where one fails, what is inside of it is left out.
 
-Whatever is held at the end is let go of there.
+Whatever is held at the end is released there.
 """
 
 Policies: TypeAlias = "RWPolicy | Literal['mixed'] | None"
@@ -111,7 +111,7 @@ def unread(parts: Sequence[Nest]) -> list[Nest]:
 
 
 def chains() -> list[Nest]:
-    """Return all ways to take two or three locks and let go of them out of turn, such as hand over hand."""
+    """Return all ways to take two or three locks and release them out of turn, such as hand over hand."""
     ways: list[Nest] = []
     for chosen in permutations(range(LOCKS_MAX)):
         for modes in product(MODES, repeat=LOCKS_MAX):
@@ -163,7 +163,7 @@ def _random_take(lock: int, chance: random.Random, modes: Sequence[Mode]) -> Tak
 def small_programs(size: int, policy: RWPolicy | None) -> Iterator[Program]:
     """Yield every program of so many acts: acquisitions, and joins that hold nothing.
 
-    Two or three threads, up to three locks, all modes, attempts and nestings, recursion and upgrades
+    Two or three threads, up to three locks, all modes, attempts and edges, recursion and upgrades
     included. Of programs that differ only in the numbers of locks and threads one is yielded, and with
     readers that go first only programs that read.
     """
@@ -218,7 +218,7 @@ def _takes(threads: Sequence[Nest]) -> Iterator[Take]:
 
 
 def _numbered_in_order(threads: Sequence[Nest]) -> bool:
-    """Tell whether locks have their numbers in the order in which they come up."""
+    """Return whether locks have their numbers in the order in which they come up."""
     known = 0
     for take in _takes(threads):
         if take.lock > known:
@@ -228,7 +228,7 @@ def _numbered_in_order(threads: Sequence[Nest]) -> bool:
 
 
 def _is_first(threads: tuple[Nest, ...], sizes: tuple[int, ...]) -> bool:
-    """Tell whether no other order of the threads gives the same program earlier."""
+    """Return whether no other order of the threads gives the same program earlier."""
     mine = _sorted_by(threads)
     return all(
         mine <= _sorted_by(_renamed(threads, order))
@@ -257,7 +257,7 @@ def _sorted_by(threads: tuple[Nest, ...]) -> list[list[str]]:
 
 
 def _ends(threads: Sequence[Nest]) -> bool:
-    """Tell whether no threads wait for each other's end."""
+    """Return whether no threads wait for each other's end."""
     waits = {number: {act for act in acts if isinstance(act, int)} for number, acts in enumerate(threads)}
     ended: set[int] = set()
     while free := {number for number in waits if number not in ended and waits[number] <= ended}:

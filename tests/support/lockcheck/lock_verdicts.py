@@ -50,7 +50,7 @@ class Tally:
 
 
 def _joins_inside(program: Program) -> bool:
-    """Tell whether a thread waits for the end of another one under a lock: what R2 knows nothing of."""
+    """Return whether a thread waits for the end of another one under a lock: what R2 knows nothing of."""
     for thread in program.threads:
         for part in thread:
             depth = 0

@@ -66,7 +66,7 @@ def nests_of(paths: Mapping[str, Sequence[Sequence[Guard]]]) -> dict[str, Callab
 
 
 def works_of_bug(bug: Bug) -> Works:
-    """Return what the units of a case of the corpus do, each to be a thread of its own."""
+    """Return what the executions of a case of the corpus do, each to be a thread of its own."""
 
     def works() -> Mapping[str, Callable[[], object]]:
         paths: dict[str, list[Sequence[Guard]]] = {}
@@ -104,11 +104,11 @@ def works_of_program(program: Program) -> Works:
 
 
 def joins(program: Program) -> bool:
-    """Tell whether a thread of a program waits for the end of another one."""
+    """Return whether a thread of a program waits for the end of another one."""
     return any(isinstance(act, int) for thread in program.threads for part in thread for act in acts_of(part))
 
 
 def waits_without_limits(program: Program) -> bool:
-    """Tell whether no thread of a program only tries, or waits for a while."""
+    """Return whether no thread of a program only tries, or waits for a while."""
     acts = (act for thread in program.threads for part in thread for act in acts_of(part))
     return all(act.attempt == "block" for act in acts if isinstance(act, Take))

@@ -103,7 +103,7 @@ def _refused(explorer: Explorer, step: Step) -> bool:
 
 
 def comes_true(program: Program, prediction: Prediction) -> bool:
-    """Run the witness of a prediction; tell whether all that it names then wait for ever.
+    """Run the witness of a prediction; return whether all that it names then wait for ever.
 
     However the other threads go on: every schedule from there is looked at.
     """
