@@ -45,13 +45,13 @@ class SteppingThreads:
             raise LicorneError(
                 "a step from inside a predicate is refused: the step that asked it waits for it"
             )
-        kept: list[list[Action]] = [[] for _ in partitions]
+        collected: list[list[Action]] = [[] for _ in partitions]
         steps = [
             self._pool.submit(self._run_one, step, partition, actions)
-            for partition, actions in zip(partitions, kept, strict=True)
+            for partition, actions in zip(partitions, collected, strict=True)
         ]
         wait(steps)
-        for actions in kept:
+        for actions in collected:
             for action in actions:
                 action()
         return [each.result() for each in steps]
@@ -60,6 +60,8 @@ class SteppingThreads:
         """End the threads."""
         self._pool.shutdown()
 
-    def _run_one(self, step: Callable[[Partition], int], partition: Partition, kept: list[Action]) -> int:
-        with self._deferred.collected_in(kept):
+    def _run_one(
+        self, step: Callable[[Partition], int], partition: Partition, collected: list[Action]
+    ) -> int:
+        with self._deferred.collected_in(collected):
             return step(partition)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from ...model.values.documents import Document
     from ..explanation.played_input import PlayOptions
+    from ..explanation.sentences import Where
     from ..explanation.text import TextLine
-    from ..explanation.words import Where
     from ..scheduler.scheduler import Scheduler
 
 __all__ = ["Moment", "moment_command"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...model.resources.quantities import saturate
 from ...model.values.documents import quantities_shown
-from .words import changes_of, place_of, what_blocks
+from .sentences import changes_of, place_of, what_blocks
 
 if TYPE_CHECKING:
     from ...model.explanation import (
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model.resources.resource import Resource
     from ...model.state.preemption_log import PreemptionRecord
     from ...model.values.documents import Document, Json
-    from .words import Where
+    from .sentences import Where
 
 __all__ = ["blocker_document", "document_of", "nodes_document", "place_document", "rule_document"]
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from ...model.resources.quantity_texts import resource_text
 from .documents import blocker_document, nodes_document, place_document, rule_document
+from .sentences import place_line
 from .text import TextLine, blocker_lines, node_lines, rule_lines
-from .words import place_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...model.explanation.dry_run import DryRun
     from ...model.values.documents import Document
-    from .words import Where
+    from .sentences import Where
 
 __all__ = ["dry_run_document", "dry_run_lines"]
 

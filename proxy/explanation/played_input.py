@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..simulation.given_queues import GivenQueues
     from ..simulation.workloads.inputs import InputOptions
     from ..transcripts.transcript import Line
-    from .words import Where
+    from .sentences import Where
 
 __all__ = ["PlayOptions", "PlayedInput", "moment_ns", "play_input"]
 

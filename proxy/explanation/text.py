@@ -9,7 +9,7 @@ from ...model.configuration.durations import duration_text
 from ...model.explanation import AskStatus
 from ...model.resources.quantity_texts import resource_text
 from ..terminal.tables import counted
-from .words import changes_of, lack_line, miss_line, place_line, place_of, tally_line, what_blocks
+from .sentences import changes_of, lack_line, miss_line, place_line, place_of, tally_line, what_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...model.explanation import AskExplanation, Blocker, Explanation, NodeSummary
     from ...model.placement import RuleOutcome
     from ...model.state.preemption_log import PreemptionRecord
-    from .words import Where
+    from .sentences import Where
 
 __all__ = ["TextLine", "blocker_lines", "lines_of", "node_lines", "rule_lines"]
 

@@ -20,7 +20,7 @@ from ..si.api import ResourceManager
 from .accounts import Owner
 from .callback_guard import CallbackGuard
 from .event_queue import EventQueue
-from .outbox import PendingRequests
+from .pending_requests import PendingRequests
 from .reasons import without_names
 from .record import AskEntry
 from .rm_state import ApplicationPhase, SubmittedApplication, Work
@@ -69,7 +69,7 @@ class SimulatedRM(ResourceManager):
         self._applications: dict[str, SubmittedApplication] = {}
         self._work: dict[str, Work] = {}
         self._event_queue = EventQueue(workload)
-        self._outbox = PendingRequests(core.api, RM_ID)
+        self._pending_requests = PendingRequests(core.api, RM_ID)
         self._guard = CallbackGuard(self)
 
     # ----------------------------------------------------------------------------------- traffic
@@ -94,18 +94,18 @@ class SimulatedRM(ResourceManager):
             application, task = submission
             if task is None:
                 self._applications[application.application_id] = _opened(application, self._record.accounts)
-                self._outbox.add_application(new_application_message(application))
+                self._pending_requests.add_application(new_application_message(application))
             else:
                 self._submit_task(application, task, now_ns)
 
     def has_to_send(self) -> bool:
         """Return whether there are requests to send; raise the error of a callback."""
         self._guard.raise_failure()
-        return not self._outbox.is_empty()
+        return not self._pending_requests.is_empty()
 
     def send(self) -> None:
         """Send the requests that were kept."""
-        self._outbox.send()
+        self._pending_requests.send()
 
     def is_anything_open(self) -> bool:
         """Return whether something waits that a timer of the core could change."""
@@ -192,7 +192,7 @@ class SimulatedRM(ResourceManager):
             task_group=work.task_group,
             is_placeholder=entry.is_placeholder,
         )
-        self._outbox.add_ask(message)
+        self._pending_requests.add_ask(message)
 
     def _accepted(self, state: SubmittedApplication) -> None:
         """Count an application where it was placed, and ask for its tasks, or the placeholders of a gang."""
@@ -254,14 +254,14 @@ class SimulatedRM(ResourceManager):
         if entry is not None:
             self._steps_done += 1
             self._record.completed(key, now_ns)
-            self._outbox.add_release(release_message(key, entry.application_id))
+            self._pending_requests.add_release(release_message(key, entry.application_id))
             del self._work[key]
 
     def _released(self, release: si.AllocationRelease) -> None:
         """Confirm what the scheduler wants back, and ask again for work that it took."""
         key = release.allocationKey
         if release.terminationType != si.STOPPED_BY_RM:
-            self._outbox.add_release(release)
+            self._pending_requests.add_release(release)
         if key in self._record.running:
             is_preempted = release.terminationType == si.PREEMPTED_BY_SCHEDULER
             write = self._record.preempted if is_preempted else self._record.stopped

@@ -131,7 +131,7 @@ def test_a_failed_start_stops_the_actor_and_is_reported(failures: Reported) -> N
     assert [(ref, None, False)] == [(f.ref, f.message, f.survived) for f in reported]
 
 
-def test_a_failure_in_a_told_message_stops_the_actor(failures: Reported) -> None:
+def test_a_failure_in_a_message_by_tell_stops_the_actor(failures: Reported) -> None:
     """Pykka's contract: `on_failure`, no `on_stop`; the rest of the mail is answered."""
     dispatcher, reported = failures
     entries: list[str] = []
@@ -231,7 +231,7 @@ def test_a_system_exit_reaches_the_asker_and_stops_all_actors_of_the_dispatcher(
     assert [SystemExit] == [type(failure.error) for failure in reported]
 
 
-def test_a_told_system_exit_stops_all_actors_as_well(failures: Reported) -> None:
+def test_a_system_exit_in_a_message_by_tell_stops_all_actors_as_well(failures: Reported) -> None:
     """There is no caller to raise it in."""
 
     def leave(_: Diary) -> None:

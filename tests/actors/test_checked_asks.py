@@ -109,7 +109,7 @@ def locks_of_an_asked_clerk(stepped: Dispatcher) -> None:
 @pytest.mark.parametrize(
     "bug", [lock_ask_lock, asks_both_ways, locks_of_an_asked_clerk], ids=lambda f: f.__name__
 )
-def test_what_could_wait_in_a_circle_is_found_without_happening(bug: Callable[[Dispatcher], None]) -> None:
+def test_a_possible_deadlock_is_found_without_happening(bug: Callable[[Dispatcher], None]) -> None:
     """On one thread that never waits."""
     with session(on=RECORD) as opened, Dispatcher(workers=0) as stepped:
         bug(stepped)
@@ -199,7 +199,7 @@ def test_a_declared_order_says_what_may_be_asked_under_a_lock() -> None:
 
 
 @pytest.mark.parametrize("level", ["order", "full"])
-def test_an_ask_under_a_lock_is_told_of_each_place(level: str) -> None:
+def test_an_ask_under_a_lock_is_reported_for_each_place(level: str) -> None:
     """Also where places make no difference to what is in order."""
 
     def one() -> None:
@@ -220,7 +220,7 @@ def test_an_ask_under_a_lock_is_told_of_each_place(level: str) -> None:
     assert [] == opened.faults
 
 
-def circle(dispatcher: Dispatcher) -> tuple[PooledRef[Clerk], type[BaseException] | int]:
+def cycle_of_asks(dispatcher: Dispatcher) -> tuple[PooledRef[Clerk], type[BaseException] | int]:
     """Ask a busy clerk under the lock that it wants; return it, and what the asker got."""
     clerk, lock, begun = dispatcher.start(Clerk), Lock("books"), threading.Event()
     with lock:
@@ -243,7 +243,7 @@ def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(
         return policy(units, key=lambda one: one.serial)
 
     with session(level=level, on=LEAVE_ALONE, victim=victim) as opened, Dispatcher(workers=1) as pooled:  # type: ignore[arg-type] # as its like
-        clerk, got = circle(pooled)
+        clerk, got = cycle_of_asks(pooled)
         answers = clerk.call(Clerk.answer)
 
     assert (DeadlockError, 1) == (got, answers) if policy is min else (1, 2) == (got, answers)
@@ -252,7 +252,7 @@ def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(
     assert "the answer of Clerk" in asker.wanted
     assert "books" in actor.wanted
     assert "suggestion: have MainThread release books" in opened.report_text()
-    assert ("circle", "Clerk.take") == tuple(
+    assert ("cycle_of_asks", "Clerk.take") == tuple(
         next(frame.function for frame in edge.want_stack if "tests" in frame.file) for edge in (asker, actor)
     )
 
@@ -276,7 +276,7 @@ def test_it_is_found_within_100_milliseconds() -> None:
     for _ in range(3):
         with session(on=LEAVE_ALONE), Dispatcher(workers=1) as pooled:
             began = time.perf_counter()
-            circle(pooled)
+            cycle_of_asks(pooled)
             took.append(time.perf_counter() - began)
 
     assert min(took) < 0.1

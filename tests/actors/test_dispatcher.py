@@ -48,7 +48,7 @@ def test_it_knows_its_living_actors_in_the_order_of_their_start(stepped: Dispatc
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_shutdown_stops_the_last_started_first_after_its_mail(workers: int) -> None:
+def test_shutdown_stops_the_last_started_first_after_its_messages(workers: int) -> None:
     """Nothing that was sent is lost, and dependants end before what they depend on."""
     ended: list[int] = []
     dispatcher = Dispatcher(workers=workers)

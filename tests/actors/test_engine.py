@@ -213,7 +213,7 @@ def test_an_engine_can_check_the_direction_of_asks() -> None:
 # ------------------------------------------------------------------------------------------- stepped
 
 
-def test_a_stepped_partition_does_at_once_what_it_is_told(stepping: ActorsEngine) -> None:
+def test_a_stepped_partition_carries_out_a_request_at_once(stepping: ActorsEngine) -> None:
     """And nothing besides: it places only when it is stepped."""
     site = Site(stepping)
     site.add_node()
@@ -238,7 +238,7 @@ def test_an_exception_of_a_stepped_partition_comes_out(stepping: ActorsEngine) -
 # ----------------------------------------------------------------------------------------- automatic
 
 
-def test_an_automatic_partition_works_after_what_it_was_told(automatic: ActorsEngine) -> None:
+def test_an_automatic_partition_schedules_after_a_request(automatic: ActorsEngine) -> None:
     """No message has to start scheduling; the caller went on before it began."""
     site = Site(automatic)
     site.add_node()
@@ -317,7 +317,7 @@ def test_a_failure_in_a_partition_does_not_end_its_work(automatic: ActorsEngine)
     assert 3 == site.placed()
 
 
-def test_a_message_that_nobody_wants_any_more_delays_no_flush(automatic: ActorsEngine) -> None:
+def test_a_withdrawn_message_delays_no_flush(automatic: ActorsEngine) -> None:
     """An ask that was taken back is the last one in the mailbox, behind the work that placed something."""
     site = Site(automatic)
 

@@ -187,7 +187,7 @@ def test_an_exception_comes_out_and_the_actor_goes_on(*, check_direction: bool) 
         assert [] == cluster.partitions()
 
 
-def test_a_told_method_that_raises_is_reported_and_the_actor_goes_on(
+def test_a_method_sent_by_tell_that_raises_is_reported_and_the_actor_goes_on(
     failures: tuple[Dispatcher, list[Failure]],
 ) -> None:
     """No caller waits for it, so the dispatcher reports it."""
@@ -207,7 +207,7 @@ def nonsense(_: EntityActor) -> None:
     raise ValueError("nonsense")
 
 
-def test_what_is_told_is_done_later_in_order(stepped: Dispatcher) -> None:
+def test_messages_by_tell_are_handled_later_in_order(stepped: Dispatcher) -> None:
     """The second reservation finds the node reserved."""
     node = a_node()
     ref = reference_of(adopt(node, stepped))
@@ -219,7 +219,7 @@ def test_what_is_told_is_done_later_in_order(stepped: Dispatcher) -> None:
     assert ("first",) == node.facts().reservations
 
 
-def test_what_was_told_before_is_done_before_an_ask(stepped: Dispatcher) -> None:
+def test_earlier_messages_by_tell_are_handled_before_an_ask(stepped: Dispatcher) -> None:
     """The asker finds the messages of others in the mailbox and does not overtake them."""
     handle = adopt(a_node(), stepped)
     reference_of(handle).send(message_function(Node, "try_reserve"), "told", TEN, required=False)
@@ -286,7 +286,7 @@ def test_a_blocking_ask_goes_down_only(asker: type, asked: type, checked: Dispat
         above.call(lambda _: method())
 
 
-def test_what_goes_up_is_told(checked: Dispatcher) -> None:
+def test_what_goes_up_is_sent_by_tell(checked: Dispatcher) -> None:
     """A node may tell its partition, and goes on."""
     heard = threading.Event()
     partition = reference_of(adopt(a_partition(), checked))
@@ -296,7 +296,7 @@ def test_what_goes_up_is_told(checked: Dispatcher) -> None:
     assert heard.wait(WAIT_SECONDS)
 
 
-def test_somebody_outside_may_ask_anyone(checked: Dispatcher) -> None:
+def test_a_thread_outside_may_ask_any_actor(checked: Dispatcher) -> None:
     """A thread that runs no actor has no rank."""
     assert "node" == adopt(a_node(), checked).facts().node_id
     assert [] == adopt(Cluster(), checked).partitions()

@@ -36,7 +36,7 @@ def goes_on(thread: threading.Thread) -> bool:
     return not thread.is_alive()
 
 
-def test_nobody_waits_below_the_bound() -> None:
+def test_no_call_waits_below_the_bound() -> None:
     """One request may go beyond it, however large."""
     flow = Inflow()
     flow.add(ENTRIES_MAX - 1)
@@ -66,7 +66,7 @@ def test_who_waits_goes_on_when_half_is_carried_out_or_the_partition_ends(
     assert (True, True) == (waits, goes_on(thread))
 
 
-def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_call_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller may hold a lock that a predicate wants, for which the partition waits."""
     monkeypatch.setattr(inflow, "WAIT_SECONDS_MAX", 0.01)
     flow = Inflow()

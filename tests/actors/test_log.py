@@ -28,7 +28,7 @@ def say_everything(log: Log) -> None:
 ALL = ["debug 1", "info", "warning", "error", "exception"]
 
 
-def test_a_log_says_everything_unless_it_is_told_otherwise(records: list[Record]) -> None:
+def test_a_log_hands_on_everything_by_default(records: list[Record]) -> None:
     """With the names of loguru's levels."""
     say_everything(Log())
 

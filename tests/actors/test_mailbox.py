@@ -144,7 +144,7 @@ def test_an_actor_in_use_cannot_be_entered_or_claimed(stepped: Dispatcher) -> No
     free(ref)
 
 
-def test_an_actor_with_mail_is_not_entered_but_can_be_claimed(stepped: Dispatcher) -> None:
+def test_an_actor_with_messages_is_not_entered_but_can_be_claimed(stepped: Dispatcher) -> None:
     """An inline ask must not overtake what was sent before it."""
     ref = stepped.start(Recorder)
     ref.tell(1)
@@ -167,7 +167,7 @@ def test_messages_for_an_actor_in_use_wait_until_it_is_given_up(stepped: Dispatc
     assert [1, 2] == received(ref)
 
 
-def test_mail_that_came_during_an_inline_ask_is_left_to_others(stepped: Dispatcher) -> None:
+def test_messages_that_came_during_an_inline_ask_are_left_to_others(stepped: Dispatcher) -> None:
     """The asker returns with its answer; a stranger's message must not hold it up."""
     ref = stepped.start(Recorder)
 
@@ -230,7 +230,7 @@ class _Noting(Wait):
         self.note()
 
 
-def test_a_dead_actor_is_let_go_although_references_stay(stepped: Dispatcher) -> None:
+def test_a_stopped_actor_is_released_although_references_stay(stepped: Dispatcher) -> None:
     """Who keeps a reference keeps a mailbox, not the actor's state."""
     ref = stepped.start(Recorder)
 

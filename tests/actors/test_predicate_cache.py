@@ -93,7 +93,7 @@ def test_what_was_answered_is_at_hand_when_a_cycle_begins_anew() -> None:
     assert ["a", "b", "c", "c", "a"] == scene.asked()
 
 
-def test_asks_of_a_cycle_under_way_are_judged_elsewhere_for_the_others() -> None:
+def test_asks_of_a_cycle_under_way_are_skipped_by_the_others() -> None:
     """Those that it has asked about before as well; its own it sees itself."""
     scene = Scene()
     seen: list[set[str]] = []
@@ -110,7 +110,7 @@ def test_asks_of_a_cycle_under_way_are_judged_elsewhere_for_the_others() -> None
     assert [{"a", "b"}, set(), set()] == seen
 
 
-def test_a_cycle_in_vain_leaves_its_answers_to_those_under_way() -> None:
+def test_a_cycle_without_result_leaves_its_answers_to_those_under_way() -> None:
     """So that the last one of them knows all, and no question is asked twice."""
     scene = Scene()
     first = scene.break_off("a")

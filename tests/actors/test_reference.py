@@ -95,7 +95,7 @@ def test_the_method_table_holds_overrides_and_inherited_methods_only() -> None:
     assert Account not in table
 
 
-def test_a_call_to_an_actor_with_mail_comes_after_it(stepped: Dispatcher) -> None:
+def test_a_call_to_an_actor_with_messages_comes_after_them(stepped: Dispatcher) -> None:
     """An ask does not overtake an earlier tell of the same sender."""
     ref = stepped.start(Account)
     ref.send(Account.add, 1)
@@ -127,7 +127,7 @@ def test_an_exception_reaches_the_asker_and_the_actor_goes_on(pooled: Dispatcher
     assert 1 == ref.call(Account.add, 1)
 
 
-def test_an_exception_of_a_mailed_call_reaches_the_asker(stepped: Dispatcher) -> None:
+def test_an_exception_of_a_queued_call_reaches_the_asker(stepped: Dispatcher) -> None:
     """The path through the mailbox ends like the inline one."""
     ref = stepped.start(Account)
     ref.send(Account.add, 1)
@@ -253,7 +253,7 @@ def test_a_second_call_waits_for_the_first_on_another_thread(pooled: Dispatcher)
     assert [0, 1] == sorted(balances)
 
 
-def test_references_that_stay_are_told_apart(stepped: Dispatcher) -> None:
+def test_references_that_stay_are_distinct(stepped: Dispatcher) -> None:
     """A reference is its own key."""
     first, second = stepped.start(Account), stepped.start(Account)
 

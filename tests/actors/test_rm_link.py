@@ -165,7 +165,7 @@ def test_a_congestion_ends_when_half_is_delivered(manager: Manager, monkeypatch:
     assert [True] * (relief - 1) + [False] * (1001 - relief) == seen
 
 
-def test_a_link_that_was_never_congested_relieves_nobody(
+def test_a_link_that_was_never_congested_reports_no_end_of_it(
     manager: Manager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Below the bound nothing waits for it."""

@@ -74,7 +74,7 @@ def test_a_thread_that_is_free_helps() -> None:
         tested.wait_for((fake, False), (fake, True))
 
 
-def test_one_thread_alone_helps_nobody() -> None:
+def test_a_single_thread_does_not_help() -> None:
     """It is the one that calls."""
     fake, other = FakePartition(), FakePartition()
     with running_threads(1, fake, other) as tested:
@@ -102,7 +102,7 @@ def test_who_wants_a_thread_goes_before_who_calls_for_one_more() -> None:
         tested.wait_for((first, False), (second, False), (late, False), (first, True))
 
 
-def test_news_while_the_manager_judges_slowly_are_worked_for_at_once() -> None:
+def test_changes_during_a_slow_predicate_get_a_thread_at_once() -> None:
     """And once more by the thread that has begun before."""
     fake = FakePartition(waits_for_slow_predicate=True)
     with running_threads(2, fake) as tested:
@@ -114,7 +114,7 @@ def test_news_while_the_manager_judges_slowly_are_worked_for_at_once() -> None:
         tested.wait_for((fake, False), (fake, True), (fake, False))
 
 
-def test_news_while_it_judges_quickly_wait_for_their_turn() -> None:
+def test_changes_during_a_quick_predicate_wait_for_their_turn() -> None:
     """The thread that works for the partition comes to them, and another partition is served meanwhile."""
     fake, other = FakePartition(), FakePartition()
     with running_threads(2, fake, other) as tested:

@@ -75,7 +75,7 @@ def test_a_call_has_done_what_it_asks_when_it_returns() -> None:
     assert "'new'" in str(nodes)
 
 
-def test_no_lock_is_held_while_the_manager_judges() -> None:
+def test_no_lock_is_held_while_a_predicate_runs() -> None:
     """The partition's lock is released, and no other is held then."""
     predicate_listener = PredicateListener()
     seen: list[tuple[str, ...]] = []
@@ -89,7 +89,7 @@ def test_no_lock_is_held_while_the_manager_judges() -> None:
     assert () == checked.findings, checked.report_text()
 
 
-def test_documents_are_made_when_the_lock_has_been_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_are_made_when_the_lock_has_been_released(monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot of many allocations keeps the partition from its work while they are copied, not longer."""
     seen: list[tuple[str, ...]] = []
 
@@ -110,7 +110,7 @@ def test_documents_are_made_when_the_lock_has_been_let_go_of(monkeypatch: pytest
     assert 2 == str(snapshot).count("'allocationKey': 'ask'")
 
 
-def test_no_lock_is_held_while_the_manager_judges_a_preemption(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_lock_is_held_while_a_preemption_predicate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A recorded transcript has it asked about victims."""
     seen: list[tuple[str, ...]] = []
     with session(LOCK_ORDER) as checked:
@@ -145,7 +145,7 @@ def test_a_predicate_may_change_what_the_cycle_stands_in() -> None:
     assert keys(3) == predicate_listener.all("asked to place ")
 
 
-def test_what_is_kept_happens_when_the_outermost_lock_is_let_go_of() -> None:
+def test_deferred_actions_run_when_the_outermost_lock_is_released() -> None:
     """In order, and also where what ran under the lock raised."""
     deferred = DeferredActions()
     done: list[str] = []

@@ -42,7 +42,7 @@ def test_the_clock_of_a_transcript_starts_with_the_year_2000() -> None:
     assert 5 == VirtualClock(lambda _partition, _action: None, 5).now_ns()
 
 
-def test_time_moves_only_when_it_is_told_to() -> None:
+def test_time_moves_only_when_the_caller_moves_it() -> None:
     """Without anything due the clock goes to the time it is given."""
     alarm = Alarm()
 

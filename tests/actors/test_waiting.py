@@ -52,7 +52,7 @@ def test_waiting_for_a_running_thread_is_no_cycle() -> None:
     assert {ME} == set(graph._waits)
 
 
-def test_waiting_for_an_actor_nobody_runs_is_no_cycle() -> None:
+def test_waiting_for_an_actor_that_no_thread_runs_is_no_cycle() -> None:
     """Another thread will run it."""
     graph = WaitGraph()
     graph.add(a_wait(Answer("mine", ME), thread=1))

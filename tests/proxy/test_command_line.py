@@ -257,7 +257,7 @@ def test_a_command_that_is_interrupted_ends_with_130(
         (["bench", "--engine", "warp"], "'--engine': 'warp' is unknown, there are actors, direct, threads"),
     ],
 )
-def test_an_option_that_cannot_be_read_is_told_in_our_words(
+def test_an_option_that_cannot_be_read_gives_an_error_of_ours(
     arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With its name and its value, and not as a library says it."""

@@ -288,7 +288,7 @@ def test_an_import_starts_no_thread_and_configures_no_logging(tmp_path: Path) ->
     assert errors == ""
 
 
-def test_the_log_is_silent_until_somebody_asks_for_it_but_for_failing_callbacks(tmp_path: Path) -> None:
+def test_the_log_is_silent_by_default_but_for_failing_callbacks(tmp_path: Path) -> None:
     """A program that did not ask sees on its error output that a callback raises, with the place."""
     output, errors = run_python(_FAIL, tmp_path)
 

@@ -14,7 +14,7 @@ from ...files.input_files import NODES_MAX
 from ...files.located_yaml import LocatedYaml, read_located_yaml
 from .queue_tree import configuration_for
 from .scenario_documents import ApplicationsDocument, NodesDocument, ScenarioDocument, TasksDocument
-from .scenario_words import text_of
+from .scenario_errors import text_of
 from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
 
 if TYPE_CHECKING:

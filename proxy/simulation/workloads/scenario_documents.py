@@ -38,7 +38,7 @@ from ....model.configuration.durations import DurationError, parse_duration_ns
 from ....model.configuration.names import QUEUE_NAME_RULE, is_queue_name
 from ....model.resources.quantities import QuantityError
 from ....model.resources.texts import resource_from_texts
-from .scenario_words import shown
+from .scenario_errors import shown
 
 __all__ = [
     "ApplicationsDocument",

@@ -42,7 +42,7 @@ def test_the_nodes_are_counted_by_their_reason() -> None:
     ] == [(tally.obstacle, tally.nodes, tally.types, tally.examples) for tally in ask.nodes.tallies]
 
 
-def test_the_nearest_miss_is_told_with_what_it_lacks() -> None:
+def test_the_nearest_miss_is_written_with_what_it_lacks() -> None:
     """Of the nodes that lack nothing but room, the one that lacks the smallest part."""
     h = Harness()
     h.nodes("n1", "n2", capacity=a_resource(memory=10, vcore=4000))

@@ -58,7 +58,7 @@ def placed(predicate_listener: Listener) -> list[str]:
 
 
 @pytest.mark.parametrize("threads", [2, 4])
-def test_as_many_threads_as_there_are_judge_in_one_partition(threads: int) -> None:
+def test_all_threads_run_predicates_in_one_partition(threads: int) -> None:
     """The manager answers only when it has been asked by all of them."""
     predicate_listener = PredicateListener()
     asked = threading.Barrier(threads)
@@ -77,7 +77,7 @@ def test_as_many_threads_as_there_are_judge_in_one_partition(threads: int) -> No
     assert keys(threads) == placed(predicate_listener) == sorted(predicate_listener.all("asked to place "))
 
 
-def test_an_ask_that_comes_while_the_manager_judges_is_judged_at_once() -> None:
+def test_a_predicate_runs_at_once_for_an_ask_that_comes_during_another() -> None:
     """By a thread that is free, also where the other ones find nothing more to do meanwhile."""
     predicate_listener, gate = PredicateListener(), Gate("asked to place slow")
     predicate_listener.react = gate.hold

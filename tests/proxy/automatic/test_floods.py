@@ -87,7 +87,7 @@ def test_a_callback_and_a_predicate_never_wait(monkeypatch: pytest.MonkeyPatch) 
         predicate_listener.wait_for("placed from a callback")
 
 
-def test_a_stop_lets_go_on_who_waits() -> None:
+def test_a_stop_wakes_the_calls_that_wait() -> None:
     """The call is refused then, since the partition has ended."""
     predicate_listener = PredicateListener()
     with running() as scheduler:

@@ -66,7 +66,7 @@ def test_nothing_is_lost_when_asks_nodes_and_releases_come_at_once(
     assert 200 == len(listener.all("placed "))
 
 
-def test_managers_that_submit_at_once_are_told_of_their_own(scheduler: Scheduler) -> None:
+def test_managers_that_submit_at_once_get_callbacks_for_their_own(scheduler: Scheduler) -> None:
     """Each registers on a thread of its own and is served."""
     listeners = [Listener() for _ in range(4)]
 

@@ -55,7 +55,7 @@ def test_registrations_at_once_take_turns(scheduler: Scheduler) -> None:
     assert 1 == sum("accepted node" in listener.heard for listener in listeners)
 
 
-def test_what_an_earlier_registration_had_is_let_go() -> None:
+def test_what_an_earlier_registration_had_is_dropped() -> None:
     """The actors of cluster and partition are all that remain."""
     with running() as scheduler:
         listener = Listener()

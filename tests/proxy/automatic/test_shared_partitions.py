@@ -192,7 +192,7 @@ def test_who_is_let_in_waits_for_no_end_of_requests(listener: Listener) -> None:
         in_threads(place, look, look, look)
 
 
-def test_a_manager_that_judges_has_the_partition_to_itself(listener: Listener) -> None:
+def test_threads_do_not_share_the_partition_of_a_manager_with_predicates(listener: Listener) -> None:
     """Where predicates are asked threads share the judging, not the placing."""
     predicate_listener = PredicateListener()
     with running("threads", threads=2, share_partitions=True) as scheduler:
@@ -282,7 +282,7 @@ def test_it_takes_two_to_share(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"threads": 1}, {"stepped": True}, {"share_partitions": False}])
-def test_what_nobody_shares_has_no_locks(settings: dict[str, Any]) -> None:
+def test_what_is_not_shared_has_no_locks(settings: dict[str, Any]) -> None:
     """They would cost a third of the pace for nothing."""
     with Scheduler(engine="threads", **settings) as scheduler:
         scheduler.register("rm", Listener(), configuration=configuration())

@@ -47,7 +47,7 @@ def test_applications_may_come_until_the_stop(scheduler: Scheduler, listener: Li
     assert 501 == len(listener.all("accepted ")) - len(listener.all("accepted node"))
 
 
-def test_what_was_decided_before_the_stop_is_told_before_it_returns(
+def test_what_was_decided_before_the_stop_is_delivered_before_it_returns(
     scheduler: Scheduler, listener: Listener
 ) -> None:
     """A placement without a callback would be lost for ever."""

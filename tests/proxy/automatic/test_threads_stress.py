@@ -27,7 +27,7 @@ def test_invariants_hold_while_eight_threads_submit_and_kill(
 
 
 @pytest.mark.parametrize(("seeds", "rounds", "interval"), RUNS)
-def test_invariants_hold_while_the_manager_judges(seeds: range, rounds: int, interval: float | None) -> None:
+def test_invariants_hold_while_predicates_run(seeds: range, rounds: int, interval: float | None) -> None:
     """The partition changes while the RM is asked, and the cycle begins anew."""
     with switching_every(interval):
         for seed in seeds:
@@ -35,7 +35,7 @@ def test_invariants_hold_while_the_manager_judges(seeds: range, rounds: int, int
 
 
 @pytest.mark.parametrize(("seeds", "rounds", "interval"), RUNS)
-def test_invariants_hold_while_threads_judge_in_one_partition(
+def test_invariants_hold_while_threads_run_predicates_in_one_partition(
     seeds: range, rounds: int, interval: float | None
 ) -> None:
     """Several cycles are under way at once, and each passes over what is another one's."""

@@ -101,7 +101,7 @@ def test_an_allocation_taken_away_makes_the_run_worthless() -> None:
         recorder.has_reached(Goal())
 
 
-def test_the_first_problem_is_the_one_that_is_told() -> None:
+def test_the_first_problem_is_the_one_that_is_reported() -> None:
     """What follows is most likely a consequence."""
     recorder = Recorder(FakeClock().read)
     for name in ("first", "second"):
@@ -140,6 +140,6 @@ def test_who_waits_is_woken_by_a_problem() -> None:
     thread.join()
 
 
-def test_a_goal_that_is_not_reached_in_time_is_told() -> None:
+def test_a_goal_that_is_not_reached_in_time_is_reported() -> None:
     """The wait is bounded, here by nothing at all."""
     assert not Recorder(FakeClock().read).wait(Goal(nodes=1), 0.0)

@@ -82,7 +82,7 @@ def size(memory: int) -> dict[str, object]:
 # ------------------------------------------------------------------------------------------- explain
 
 
-def test_the_setting_of_a_transcript_is_told_by_the_line_that_configured(transcript: str) -> None:
+def test_the_setting_of_a_transcript_is_named_by_the_line_that_configured(transcript: str) -> None:
     """The file, its line, and the place in the text of the configuration."""
     status, output, _ = run("explain", "app", "-i", transcript)
 
@@ -175,7 +175,7 @@ def test_an_explanation_is_available_as_a_document(transcript: str) -> None:
         (["--partition", "gpu"], "there is no partition [any]gpu; the partitions are: [rm]default"),
     ],
 )
-def test_what_cannot_be_answered_is_told_with_status_two(
+def test_what_cannot_be_answered_ends_with_status_two(
     transcript: str, options: list[str], complaint: str
 ) -> None:
     """And nothing is printed."""
@@ -194,7 +194,7 @@ def test_only_a_transcript_has_lines(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["transcript", "scenario"])
-def test_users_can_be_told_their_groups_by_a_file(
+def test_a_file_can_give_users_their_groups(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """As in a replay or a simulation."""
@@ -241,7 +241,7 @@ def test_a_dry_run_without_an_ask_ends_with_the_queue(transcript: str) -> None:
     assert output.endswith("  queue: root.a\n")
 
 
-def test_an_ask_for_one_node_is_told_whether_it_has_room(scenario: str) -> None:
+def test_an_ask_for_one_node_learns_whether_it_has_room(scenario: str) -> None:
     """In a simulation as well."""
     options = ["--of", "app-1", "-r", "vcore=1", "--required-node", "n-2", "--priority", "3"]
     _, output, _ = run("dry-run", "-i", scenario, "--at", "2m", *options)

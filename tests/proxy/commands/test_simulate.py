@@ -159,7 +159,7 @@ def test_a_second_interruption_ends_it_at_once(tmp_path: Path) -> None:
     assert signal.default_int_handler is signal.getsignal(signal.SIGINT)
 
 
-def test_a_signal_that_somebody_else_handles_is_left_to_them() -> None:
+def test_a_signal_with_a_handler_of_another_program_is_left_alone() -> None:
     """As in a program that embeds the simulation."""
     heard: list[int] = []
     signal.signal(signal.SIGINT, lambda number, _: heard.append(number))

@@ -45,7 +45,7 @@ def test_an_ask_that_nothing_stands_in_the_way_of_has_its_turn_to_come() -> None
     assert "nothing stands in its way: it is placed when its turn comes" in text
 
 
-def test_a_gang_is_told_with_its_task_groups() -> None:
+def test_a_gang_is_written_with_its_task_groups() -> None:
     """What was announced, what is placed, and where the members are."""
     h = Harness()
     h.nodes("n1")
@@ -65,7 +65,7 @@ def test_a_gang_is_told_with_its_task_groups() -> None:
     assert ({"memory": 20}, "Hard") == (gang["announced"], gang["style"])
 
 
-def test_a_reservation_and_a_draining_queue_are_told() -> None:
+def test_a_reservation_and_a_draining_queue_are_written() -> None:
     """Neither is a blocker."""
     h = Harness("- name: leaf\n- name: other")
     h.nodes("n1", "n2")

@@ -75,7 +75,7 @@ def test_a_name_may_have_special_characters(ask: Ask) -> None:
     assert ("odd(*)", "Müller") == ask("odd(*)")
 
 
-def test_two_users_of_one_name_are_told_from_another_by_the_base(ask: Ask) -> None:
+def test_two_users_of_one_name_are_distinguished_by_the_base(ask: Ask) -> None:
     """The search takes in everything below it, and nothing else."""
     assert ("twin",) == ask("twin", BaseDN=f"ou=guests,{BASE}")
 

@@ -136,14 +136,14 @@ def test_each_of_the_first_eight_settings_is_required(tmp_path: Path, name: str)
     assert [f"{name}: the file is missing"] == problems_of(a_settings_folder(tmp_path, **{name: None}))
 
 
-def test_all_bad_settings_are_told_at_once(tmp_path: Path) -> None:
+def test_all_bad_settings_are_reported_at_once(tmp_path: Path) -> None:
     """Who mends them needs one try."""
     folder = a_settings_folder(tmp_path, Host=None, Port="x", SSL="maybe")
 
     assert ["Host", "Port", "SSL"] == [problem.split(":")[0] for problem in problems_of(folder)]
 
 
-def test_the_password_is_never_told(tmp_path: Path) -> None:
+def test_the_password_is_never_shown(tmp_path: Path) -> None:
     """Neither in an error nor where the settings are written out."""
     settings = read_ldap_settings(a_settings_folder(tmp_path))
     (tmp_path / "ldap" / "BindPassword").write_text("open\0sesame")

@@ -100,7 +100,7 @@ def test_a_broken_resolver_refuses_the_user_and_nothing_else() -> None:
     assert [LookUpFailure("user 'bob': the resolver failed: ZeroDivisionError('bob')")] == found
 
 
-def test_the_engine_is_told_of_the_wait() -> None:
+def test_the_engine_learns_of_the_wait() -> None:
     """Once a request, and only if there is a user to look up."""
     look_ups, source = LookUps(), CountingResolver({"bob": ("dev",)})
 

@@ -41,7 +41,7 @@ def made(
 
 
 @pytest.mark.parametrize("kind", ["", "none", "test", "OS"])
-def test_without_a_known_kind_nobody_is_asked(tmp_path: Path, kind: str) -> None:
+def test_without_a_known_kind_no_resolver_is_asked(tmp_path: Path, kind: str) -> None:
     """Each user is then in the group of the same name."""
     assert made(tmp_path, a_config(one=kind))["[rm]one"].resolver is None
 
@@ -103,7 +103,7 @@ def test_new_settings_make_a_new_resolver(tmp_path: Path) -> None:
     assert before["[rm]one"].resolver is not after["[rm]one"].resolver
 
 
-def test_bad_settings_are_told_for_each_partition_with_its_place(tmp_path: Path) -> None:
+def test_bad_settings_are_reported_for_each_partition_with_its_place(tmp_path: Path) -> None:
     """Each problem has a line of its own, with the place of the kind in the configuration."""
     folder = a_settings_folder(tmp_path, Port="0", Host=None)
     with pytest.raises(ConfigurationError) as caught:

@@ -41,7 +41,7 @@ def begin(scheduler: Scheduler, rm_id: str = "rm") -> None:
 
 
 @ENGINES
-def test_a_new_application_and_its_ask_are_told_where_they_would_go(
+def test_a_new_application_and_its_ask_get_the_place_where_they_would_go(
     engine: EngineName, *, stepped: bool
 ) -> None:
     """The queue, then the node."""
@@ -54,7 +54,7 @@ def test_a_new_application_and_its_ask_are_told_where_they_would_go(
 
 
 @ENGINES
-def test_an_ask_of_an_active_application_is_told_its_node(engine: EngineName, *, stepped: bool) -> None:
+def test_an_ask_of_an_active_application_gets_its_node(engine: EngineName, *, stepped: bool) -> None:
     """The application is not sent again."""
     with Scheduler(engine=engine, stepped=stepped, check_direction=True) as scheduler:
         begin(scheduler)

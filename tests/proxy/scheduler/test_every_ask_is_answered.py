@@ -283,7 +283,7 @@ def test_what_is_released_ends(case: tuple[Manager, ApplicationState], kind: str
 
 
 @pytest.mark.parametrize("termination", [si.STOPPED_BY_RM, si.TIMEOUT, si.PREEMPTED_BY_SCHEDULER])
-def test_a_release_of_everything_leaves_nobody_without_an_answer(
+def test_a_release_of_everything_leaves_no_ask_without_an_answer(
     case: tuple[Manager, ApplicationState], termination: si.TerminationType
 ) -> None:
     """What is asked for afterwards is answered, also by a gang that waited for these ends."""

@@ -103,7 +103,7 @@ def test_a_replayed_application_fails_when_its_time_is_over() -> None:
     assert ["Accepted", "Running", "Failing", "Failed"] == states(output)
 
 
-def test_an_allocation_that_nobody_confirms_keeps_its_room() -> None:
+def test_an_allocation_that_is_not_confirmed_keeps_its_room() -> None:
     """It is asked for once, and the books hold it until the resource manager says that it has ended."""
     text = transcript(
         {"confirm": "manual"},

@@ -101,7 +101,7 @@ def test_what_is_not_known_is_an_error_that_names_it() -> None:
             scheduler.explain("app", partition="gpu")
 
 
-def test_an_application_that_broke_is_told_to_be_in_quarantine() -> None:
+def test_an_application_that_broke_is_reported_in_quarantine() -> None:
     """What it says of itself is not asked for."""
     with Scheduler(engine="direct") as scheduler:
         scheduler.register("rm", ResourceManager(), configuration=QUEUES)

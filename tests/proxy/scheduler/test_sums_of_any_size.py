@@ -225,7 +225,7 @@ def placed(output: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_nobody_could_ever_have_takes_nothing_from_others(engine: EngineName) -> None:
+def test_an_ask_that_can_never_fit_takes_nothing_from_others(engine: EngineName) -> None:
     """An ask of all that 64 bits can hold, once released, took away what others waited for."""
     output: list[str] = []
     replay = make_replay(engine, output)
@@ -250,7 +250,7 @@ def test_what_nobody_could_ever_have_takes_nothing_from_others(engine: EngineNam
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_who_fills_a_huge_node_keeps_nobody_off_the_others(engine: EngineName) -> None:
+def test_an_ask_that_fills_a_huge_node_keeps_no_other_off_the_rest(engine: EngineName) -> None:
     """A cluster that stopped at 64 bits would be full with it."""
     output: list[str] = []
     replay = make_replay(engine, output)

@@ -47,7 +47,7 @@ class Ear(ResourceManager):
         self.heard.append(response)
 
 
-def told(announcement: Announcement, *, older: bool = True) -> list[si.AllocationResponse]:
+def answers_of(announcement: Announcement, *, older: bool = True) -> list[si.AllocationResponse]:
     """Return what a resource manager hears."""
     ear = Ear()
     dispatch(announcement, ear, older=older)
@@ -56,21 +56,21 @@ def told(announcement: Announcement, *, older: bool = True) -> list[si.Allocatio
 
 def test_a_placement_has_its_key_as_its_uuid() -> None:
     """By it the allocation is released."""
-    (response,) = told(ALL[0])
+    (response,) = answers_of(ALL[0])
 
     assert [("k", "k")] == [(entry.allocationKey, entry.UUID) for entry in response.new]
 
 
 def test_a_release_names_the_uuid() -> None:
     """Beside the key, which the current generation names."""
-    (response,) = told(ALL[1])
+    (response,) = answers_of(ALL[1])
 
     assert [("k", "k")] == [(entry.allocationKey, entry.UUID) for entry in response.released]
 
 
-def test_a_rejection_is_told_in_both_generations() -> None:
+def test_a_rejection_is_sent_in_both_generations() -> None:
     """With the same words."""
-    (response,) = told(ALL[2])
+    (response,) = answers_of(ALL[2])
 
     (older,), (current,) = response.rejected, response.rejectedAllocations
     words = ("k", "app", "because")
@@ -79,7 +79,7 @@ def test_a_rejection_is_told_in_both_generations() -> None:
 
 
 @pytest.mark.parametrize("announcement", ALL[3:])
-def test_what_both_generations_read_alike_is_told_alike(announcement: Announcement) -> None:
+def test_what_both_generations_read_alike_is_sent_alike(announcement: Announcement) -> None:
     """What answers nothing is not sent, and applications have one form."""
     older, current = Ear(), Ear()
     dispatch(announcement, older, older=True)
@@ -90,6 +90,6 @@ def test_what_both_generations_read_alike_is_told_alike(announcement: Announceme
 
 def test_the_current_generation_hears_no_uuid() -> None:
     """Nothing that it does not look for."""
-    (response,) = told(ALL[0], older=False)
+    (response,) = answers_of(ALL[0], older=False)
 
     assert [""] == [entry.UUID for entry in response.new]

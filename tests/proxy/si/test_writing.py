@@ -62,7 +62,7 @@ class _Failing(ResourceManager):
         raise ValueError(f"no room for {len(response.new)}")
 
 
-def _told(announcement: Announcement) -> list[tuple[str, Message]]:
+def _sent(announcement: Announcement) -> list[tuple[str, Message]]:
     recorder = _Recorder()
     dispatch(announcement, recorder)
     return recorder.told
@@ -83,7 +83,7 @@ def _release(allocation_key: str, termination: TerminationType) -> Release:
     )
 
 
-def test_a_placement_is_told_with_what_the_resource_manager_needs() -> None:
+def test_a_placement_is_sent_with_what_the_resource_manager_needs() -> None:
     """Node, names, size, group and flags are there; partition, tags and priority are not."""
     announcement = _placed(
         Resource({"memory": 10, "vcore": 0}),
@@ -113,7 +113,7 @@ def test_a_placement_is_told_with_what_the_resource_manager_needs() -> None:
         ]
     )
 
-    assert [("update_allocation", expected)] == _told(announcement)
+    assert [("update_allocation", expected)] == _sent(announcement)
 
 
 def test_the_preemption_policy_of_a_placement_is_always_there() -> None:
@@ -166,7 +166,7 @@ def test_a_release_reads_as_it_was_written(termination: TerminationType) -> None
     assert wanted == releases(si.AllocationRequest(rmID="rm", releases=confirmation))
 
 
-def test_releases_are_told_in_one_message_and_in_order() -> None:
+def test_releases_are_sent_in_one_message_and_in_order() -> None:
     """The partition has its full name, as the recorded core gives it."""
     releases = (_release("k2", TerminationType.TIMEOUT), _release("k1", TerminationType.STOPPED_BY_RM))
 
@@ -183,10 +183,10 @@ def test_releases_are_told_in_one_message_and_in_order() -> None:
         ]
     )
 
-    assert [("update_allocation", expected)] == _told(AllocationsReleased(releases))
+    assert [("update_allocation", expected)] == _sent(AllocationsReleased(releases))
 
 
-def test_rejected_allocations_are_told_in_the_current_generation() -> None:
+def test_rejected_allocations_are_sent_in_the_current_generation() -> None:
     """Rejections use the list of the current generation, in order."""
     rejections = (AllocationRejection("k2", "app", "too big"), AllocationRejection("k1", "", "no node"))
 
@@ -197,10 +197,10 @@ def test_rejected_allocations_are_told_in_the_current_generation() -> None:
         ]
     )
 
-    assert [("update_allocation", expected)] == _told(AllocationsRejected(rejections))
+    assert [("update_allocation", expected)] == _sent(AllocationsRejected(rejections))
 
 
-def test_answers_to_applications_are_told_in_one_message() -> None:
+def test_answers_to_applications_are_sent_in_one_message() -> None:
     """Accepted and rejected ones of one request come together."""
     announcement = ApplicationsAnswered(("a", "b"), (Rejection("c", "no queue"),))
 
@@ -209,10 +209,10 @@ def test_answers_to_applications_are_told_in_one_message() -> None:
         rejected=[si.RejectedApplication(applicationID="c", reason="no queue")],
     )
 
-    assert [("update_application", expected)] == _told(announcement)
+    assert [("update_application", expected)] == _sent(announcement)
 
 
-def test_a_change_of_state_is_told_with_its_time() -> None:
+def test_a_change_of_state_is_sent_with_its_time() -> None:
     """Times are nanoseconds since 1970."""
     announcement = ApplicationChanged("app", "Running", 946_684_800_000_000_001, "runApplication")
 
@@ -227,10 +227,10 @@ def test_a_change_of_state_is_told_with_its_time() -> None:
         ]
     )
 
-    assert [("update_application", expected)] == _told(announcement)
+    assert [("update_application", expected)] == _sent(announcement)
 
 
-def test_answers_to_nodes_are_told_in_one_message() -> None:
+def test_answers_to_nodes_are_sent_in_one_message() -> None:
     """Accepted and rejected ones of one request come together."""
     announcement = NodesAnswered(("n1",), (Rejection("n2", "known already"),))
 
@@ -239,10 +239,10 @@ def test_answers_to_nodes_are_told_in_one_message() -> None:
         rejected=[si.RejectedNode(nodeID="n2", reason="known already")],
     )
 
-    assert [("update_node", expected)] == _told(announcement)
+    assert [("update_node", expected)] == _sent(announcement)
 
 
-def test_an_ask_that_waits_for_room_is_told_as_failed() -> None:
+def test_an_ask_that_waits_for_room_is_sent_as_failed() -> None:
     """An autoscaler acts upon the state FAILED."""
     announcement = SchedulingStateChanged("app", "k", "wait")
 
@@ -253,7 +253,7 @@ def test_an_ask_that_waits_for_room_is_told_as_failed() -> None:
         reason="wait",
     )
 
-    assert [("update_container_scheduling_state", expected)] == _told(announcement)
+    assert [("update_container_scheduling_state", expected)] == _sent(announcement)
 
 
 @pytest.mark.parametrize(
@@ -265,9 +265,9 @@ def test_an_ask_that_waits_for_room_is_told_as_failed() -> None:
         NodesAnswered((), ()),
     ],
 )
-def test_an_answer_that_answers_nothing_is_not_told(announcement: Announcement) -> None:
+def test_an_answer_that_answers_nothing_is_not_sent(announcement: Announcement) -> None:
     """Empty lists are never sent."""
-    assert _told(announcement) == []
+    assert _sent(announcement) == []
 
 
 @pytest.mark.parametrize(
@@ -279,9 +279,9 @@ def test_an_answer_that_answers_nothing_is_not_told(announcement: Announcement) 
         NodesAnswered(("n",), ()),
     ],
 )
-def test_half_an_answer_is_told(announcement: Announcement) -> None:
+def test_half_an_answer_is_sent(announcement: Announcement) -> None:
     """Rejections alone are sent, and so are acceptances alone."""
-    assert len(_told(announcement)) == 1
+    assert len(_sent(announcement)) == 1
 
 
 def test_what_a_callback_raises_comes_out() -> None:

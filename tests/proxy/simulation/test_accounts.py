@@ -65,7 +65,7 @@ def test_an_owner_of_several_applications_has_one_tally() -> None:
     assert 2 == record.accounts.tallies()[REAL].used["vcore"].value
 
 
-def test_an_account_without_work_is_not_told() -> None:
+def test_an_account_without_work_is_not_reported() -> None:
     """An application may ask for nothing."""
     accounts = Accounts()
     accounts.assigned(accounts.opened(ASKED), REAL)
@@ -74,7 +74,7 @@ def test_an_account_without_work_is_not_told() -> None:
     assert {} == accounts.tallies()
 
 
-def test_what_is_told_does_not_change_any_more() -> None:
+def test_what_is_reported_does_not_change_any_more() -> None:
     """Nor does adding change what was added."""
     record = SimulationRecord()
     account = record.accounts.opened(ASKED)

@@ -40,7 +40,7 @@ def test_a_run_counts_decisions_and_real_seconds() -> None:
     assert (3, 1.0) == (result.decisions, result.wall_seconds)
 
 
-def test_progress_is_told_at_every_moment() -> None:
+def test_progress_is_reported_at_every_moment() -> None:
     """Submitted and ended, of twice the number of tasks."""
     core, record, recorder = FakeCore(), SimulationRecord(), _Recorder()
     workload: Workload = a_workload(an_application(a_task("t1"), a_task("t2", at=5)))
@@ -83,7 +83,7 @@ def test_what_waits_keeps_a_simulation_going_for_a_while() -> None:
     assert 1 == len(moments)
 
 
-def test_the_same_workload_gives_the_same_books() -> None:
+def test_the_same_workload_gives_the_same_record() -> None:
     """Nothing depends on anything but the input."""
     applications = [
         an_application(a_task(f"t{n}", at=n, cores=n % 4 + 1, duration=50 + n), name=f"a{n}", at=n)

@@ -98,7 +98,7 @@ partitions:
 @pytest.mark.parametrize(
     ("name", "text"), [("s.yaml", _SCENARIO), ("t.jsonl", '{"register": {"rmID": "rm"}}\n')]
 )
-def test_what_is_probably_not_meant_in_a_configuration_is_told(name: str, text: str, tmp_path: Path) -> None:
+def test_probable_mistakes_in_a_configuration_are_reported(name: str, text: str, tmp_path: Path) -> None:
     """Types that no node has among it: a simulation knows the nodes."""
     config = written(tmp_path / "queues.yaml", _MISSPELT)
     arguments = ["simulate", "--json", "--config", str(config), str(written(tmp_path / name, text))]
@@ -111,7 +111,7 @@ def test_what_is_probably_not_meant_in_a_configuration_is_told(name: str, text: 
     ] == [note["text"] for note in notes]
 
 
-def test_what_is_probably_not_meant_in_a_scenario_is_told_at_its_place(tmp_path: Path) -> None:
+def test_probable_mistakes_in_a_scenario_are_reported_at_their_place(tmp_path: Path) -> None:
     """Unless another configuration takes the place of its own; its nodes say which types there are."""
     queues = (
         "queues: [{name: root, submitacl: '*', queues: [{name: q, resources: {max: {vcroe: 4, tpu: 4}}}]}]\n"

@@ -78,7 +78,7 @@ def test_both_engines_make_the_same_decisions() -> None:
     assert _figures(_simulated(workload)) == _figures(_simulated(workload, "actors"))
 
 
-def test_the_books_agree_with_the_scheduler_in_the_end() -> None:
+def test_the_record_agrees_with_the_scheduler_in_the_end() -> None:
     """What waits and what runs is the same on both sides."""
     applications = [
         an_application(

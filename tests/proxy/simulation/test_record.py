@@ -55,7 +55,7 @@ def test_a_placeholder_uses_room_and_counts_as_no_work() -> None:
     assert 2 == tally.used["vcore"].value
 
 
-def test_a_placeholder_on_a_node_keeps_the_books_open() -> None:
+def test_a_placeholder_on_a_node_keeps_the_record_open() -> None:
     """A timer of the scheduler may still take it away."""
     record = SimulationRecord()
     record.asked("ph", _entry(record, is_placeholder=True), 0)
@@ -67,7 +67,7 @@ def test_a_placeholder_on_a_node_keeps_the_books_open() -> None:
     assert not record.is_anything_open()
 
 
-def test_nobody_waited_for_an_allocation_that_was_brought_along() -> None:
+def test_an_allocation_that_the_manager_already_had_did_not_wait() -> None:
     """It is placed, and its wait would say nothing."""
     record = SimulationRecord()
     record.asked("k", _entry(record, is_recovered=True), 0)

@@ -70,7 +70,7 @@ def test_the_chart_shows_the_cluster_and_each_queue_that_used_something() -> Non
     assert "█" * 60 in lines[1]
 
 
-def test_what_was_rejected_is_told_with_its_reason() -> None:
+def test_what_was_rejected_is_reported_with_its_reason() -> None:
     """Counted by reason."""
     lines = _printed(_some_record())
 

@@ -222,7 +222,7 @@ def test_the_capacity_is_that_of_the_accepted_nodes() -> None:
     assert (2, {"vcore": 7, "gpu": 1}) == (record.nodes, {n: c.value for n, c in record.capacity.items()})
 
 
-def test_a_placement_that_nobody_waits_for_is_a_surprise() -> None:
+def test_a_placement_that_no_ask_waits_for_is_a_surprise() -> None:
     """The books say so instead of hiding it."""
     core = FakeCore()
     placed = si.AllocationResponse(new=[si.Allocation(allocationKey="x", applicationID="a", nodeID="n1")])

@@ -140,7 +140,7 @@ def test_a_new_size_is_no_new_ask(tmp_path: Path) -> None:
     assert (1, 3) == (tally.submitted, tally.used["vcore"].value)
 
 
-def test_foreign_allocations_are_not_in_the_books(tmp_path: Path) -> None:
+def test_foreign_allocations_are_not_in_the_record(tmp_path: Path) -> None:
     """They belong to no application and no queue."""
     record = _play(tmp_path, FakeCore(), _ask("f", nodeID="n", allocationTags={"foreign": "static"}))
 
@@ -201,7 +201,7 @@ def test_predicates_refuse_what_the_table_says(tmp_path: Path) -> None:
     assert not refused.success
 
 
-def test_a_refused_request_is_told_and_the_transcript_goes_on(tmp_path: Path) -> None:
+def test_a_refused_request_is_reported_and_the_transcript_goes_on(tmp_path: Path) -> None:
     """As in a replay."""
     core = FakeCore(refused_configuration="bad")
     record = _play(tmp_path, core, {"register": {"rmID": "rm", "config": "bad"}}, _ask("k"))
@@ -232,7 +232,7 @@ def test_what_a_transcript_asks_counts_where_it_was_placed(tmp_path: Path) -> No
     assert 2 == tally_of(record, "root.real").submitted
 
 
-def test_an_application_that_was_never_submitted_has_an_account_of_nobody(tmp_path: Path) -> None:
+def test_an_application_that_was_never_submitted_has_an_account_without_owner(tmp_path: Path) -> None:
     """Its asks are counted all the same."""
     ask = {"allocationKey": "k", "applicationID": "unknown"}
     record = _play(tmp_path, FakeCore(), {"allocation": {"rmID": "rm", "allocations": [ask]}})

@@ -44,7 +44,7 @@ def test_what_protobuf_writes_is_read() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_place(body: Json, said: str) -> None:
+def test_what_does_not_fit_is_named_with_its_place(body: Json, said: str) -> None:
     """In words, and the nearest name where one is near."""
     with pytest.raises(MessageError) as caught:
         read_message(si.NodeRequest, body)
@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_told_with_its_place(body: Json, said: str) -> None
         ("-99999999999", "'-99999999999' is out of the range of 32 bits"),
     ],
 )
-def test_a_number_that_does_not_fit_is_told(value: Json, said: str) -> None:
+def test_a_number_that_does_not_fit_is_named(value: Json, said: str) -> None:
     """Also one that protobuf tells of in the words of Python."""
     with pytest.raises(MessageError) as caught:
         read_message(si.Allocation, {"priority": value})
@@ -71,7 +71,7 @@ def test_a_number_that_does_not_fit_is_told(value: Json, said: str) -> None:
     assert f"priority: {said}" == str(caught.value)
 
 
-def test_a_word_that_is_none_of_several_is_told_with_all_of_them() -> None:
+def test_a_word_that_is_none_of_several_is_named_with_all_of_them() -> None:
     """Such as an action of a node; a flag is true or false."""
     with pytest.raises(MessageError, match=r"action: 'CREAT' is none of .*; did you mean 'CREATE'\?"):
         read_message(si.NodeInfo, {"action": "CREAT"})

@@ -132,7 +132,7 @@ def test_nothing_is_preempted_before_the_delay(manager: JobManager) -> None:
     assert not manager.preempted
 
 
-def test_the_published_case_does_not_go_round_in_circles(manager: JobManager) -> None:
+def test_the_published_case_does_not_cycle(manager: JobManager) -> None:
     """Victims are asked for again and again, and preemption has ended: asks do not take turns."""
     for _, act, _, _ in STEPS:
         act(manager)

@@ -135,7 +135,7 @@ def fields_watched() -> Iterator[list[str]]:
             put(shared.owner, name, Watch(shared, name, violations))
         put(shared.owner, "__init__", _noted(vars(shared.owner)["__init__"]))
     sharing = threading.local()
-    put(Partition, "place_concurrently", _told_of(Partition.place_concurrently, sharing))
+    put(Partition, "place_concurrently", _reported_by(Partition.place_concurrently, sharing))
     for woven in INSTRUMENTED.values():
         put(woven, "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
     for kind, name in IN_PLACE:
@@ -154,18 +154,18 @@ def fields_watched() -> Iterator[list[str]]:
 _ABSENT: Final = object()
 
 
-def _told_of(place: Callable[[Any], object], sharing: threading.local) -> Callable[[Any], object]:
+def _reported_by(place: Callable[[Any], object], sharing: threading.local) -> Callable[[Any], object]:
     """Have it known which thread shares a partition."""
 
     @functools.wraps(place)
-    def told(partition: object) -> object:
+    def reported(partition: object) -> object:
         sharing.now = True
         try:
             return place(partition)
         finally:
             sharing.now = False
 
-    return told
+    return reported
 
 
 def _looked_at(

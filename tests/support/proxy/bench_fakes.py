@@ -120,7 +120,7 @@ class FakeScheduler:
 
     def _add_allocation(self, allocation: si.Allocation) -> None:
         if allocation.nodeID:
-            self._settle(allocation, allocation.nodeID)
+            self._put_on_node(allocation, allocation.nodeID)
         else:
             self._waiting.append(allocation)
 
@@ -129,10 +129,10 @@ class FakeScheduler:
             for node_id, free in self._free.items():
                 if free >= ask.resourcePerAlloc.resources["memory"].value:
                     self._waiting.remove(ask)
-                    self._settle(ask, node_id)
+                    self._put_on_node(ask, node_id)
                     break
 
-    def _settle(self, ask: si.Allocation, node_id: str) -> None:
+    def _put_on_node(self, ask: si.Allocation, node_id: str) -> None:
         self._free[node_id] -= ask.resourcePerAlloc.resources["memory"].value
         placed = si.Allocation(
             allocationKey=ask.allocationKey, applicationID=ask.applicationID, nodeID=node_id

@@ -65,7 +65,7 @@ def test_a_replay_has_the_times_of_the_trace(tmp_path: Path) -> None:
     assert expected == [(t.key, t.submit_at_ns, t.duration_ns) for t in tasks]
 
 
-def test_what_is_ignored_is_told(tmp_path: Path) -> None:
+def test_what_is_ignored_is_reported(tmp_path: Path) -> None:
     """The model of a device that a pod wants is not looked at."""
     assert (InputNote(1, "pod that names a device model: the model is ignored"),) == _read(tmp_path).notes
 

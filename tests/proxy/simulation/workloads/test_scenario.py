@@ -181,7 +181,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, old: str, new: st
     ],
 )
 @pytest.mark.parametrize("new", ["", "x y", "7", "-7", "1.5", "true", "[]", "[[]]", "{}", "{a: b}", "9" * 30])
-def test_what_is_wrong_is_told_in_our_words(tmp_path: Path, old: str, new: str) -> None:
+def test_errors_have_texts_of_ours(tmp_path: Path, old: str, new: str) -> None:
     """Whatever stands in the place of whatever: those of pydantic are for programmers."""
     path = written(tmp_path / "day.yaml", _SCENARIO.replace(f": {old}\n", f": {new}\n", 1))
 
@@ -195,7 +195,7 @@ def test_what_is_wrong_is_told_in_our_words(tmp_path: Path, old: str, new: str) 
     assert [] == [word for word in (" should ", "nput", "something else", "None") if word in said]
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     """In the order of the file."""
     text = _SCENARIO.replace("30m", "x").replace("count: 3", "count: -1").replace("every", "evry")
 

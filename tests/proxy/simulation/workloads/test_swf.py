@@ -212,7 +212,7 @@ def test_a_header_with_nodes_alone_is_enough(tmp_path: Path) -> None:
     assert ["node-1", "node-2", "node-3"] == [node.node_id for node in read_swf(log).nodes]
 
 
-def test_processors_that_no_node_has_are_told(tmp_path: Path) -> None:
+def test_processors_that_no_node_has_are_reported(tmp_path: Path) -> None:
     """They do not divide by the nodes."""
     log = written(tmp_path / "log.swf", "; MaxNodes: 3\n; MaxProcs: 8\n" + _job())
     text = "processor of the header that is left out: they do not divide by the nodes"
@@ -220,7 +220,7 @@ def test_processors_that_no_node_has_are_told(tmp_path: Path) -> None:
     assert (InputNote(2, text),) == read_swf(log).notes
 
 
-def test_a_job_larger_than_the_machine_is_told(tmp_path: Path) -> None:
+def test_a_job_larger_than_the_machine_is_reported(tmp_path: Path) -> None:
     """It is submitted all the same, and its tasks run as there is room."""
     workload = _read(tmp_path, _job(1, processors=24), _job(2, processors=25), _job(3, processors=99))
     text = "job larger than the machine, which has 24 processors: its tasks never run all at once"

@@ -21,7 +21,7 @@ from licorne.model.explanation import (
 from licorne.model.resources.quantity_texts import quantity_text, resource_text
 from licorne.model.resources.resource import Resource
 from licorne.model.values.refusals import RefusalReason
-from licorne.proxy.explanation.words import (
+from licorne.proxy.explanation.sentences import (
     changes_of,
     lack_line,
     miss_line,
@@ -181,7 +181,7 @@ def test_a_time_that_has_come_is_now() -> None:
     assert ("nothing: its asks are tried again now",) == changes_of(blocker, NOW_NS)
 
 
-def test_a_lack_is_told_with_its_place() -> None:
+def test_a_lack_is_written_with_its_place() -> None:
     """As messages about a configuration name places; without one where there is none."""
     assert "memory: asked 8, left 2 of 10 (queues.yaml:12:5)" == lack_line(MEMORY, place_in_file)
     assert "memory: asked 8, left 2 of 10" == lack_line(MEMORY, lambda _: "")
@@ -212,7 +212,7 @@ def test_a_resource_is_written_in_order_of_its_types() -> None:
     assert "nothing" == resource_text(Resource({}))
 
 
-def test_nodes_are_told_by_their_reason_with_examples() -> None:
+def test_nodes_are_counted_by_their_reason_with_examples() -> None:
     """And with the asks that hold them."""
     tally = NodeTally(
         obstacle=NodeObstacle.RESERVED, nodes=4, examples=("n1", "n2", "n3"), reserved_for=("k1", "k2", "k3")
@@ -223,12 +223,12 @@ def test_nodes_are_told_by_their_reason_with_examples() -> None:
     assert text == tally_line(tally, summary)
 
 
-def test_the_nearest_miss_is_told_with_what_it_lacks() -> None:
+def test_the_nearest_miss_is_written_with_what_it_lacks() -> None:
     """Every type."""
     assert "nearest: n1 lacks memory 6" == miss_line(NearMiss(node_id="n1", lacks=(MEMORY,)))
 
 
-def test_a_place_is_told_with_those_ahead_and_the_rule() -> None:
+def test_a_place_is_written_with_those_ahead_and_the_rule() -> None:
     """Those that are not named are counted."""
     place = Place(
         subject="app",

@@ -4,10 +4,10 @@ from support.proxy.fake_core import FakeCore
 
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-from licorne.proxy.simulation.outbox import PendingRequests
+from licorne.proxy.simulation.pending_requests import PendingRequests
 
 
-def _outbox() -> tuple[FakeCore, PendingRequests]:
+def _pending() -> tuple[FakeCore, PendingRequests]:
     core = FakeCore()
     core.register_resource_manager(si.RegisterResourceManagerRequest(), ResourceManager())
     core.requests.clear()
@@ -16,7 +16,7 @@ def _outbox() -> tuple[FakeCore, PendingRequests]:
 
 def test_there_is_one_request_of_each_kind_in_a_fixed_order() -> None:
     """Room is given back before it is wanted, applications are there before their asks."""
-    core, outbox = _outbox()
+    core, outbox = _pending()
     outbox.add_ask(si.Allocation(allocationKey="k1", applicationID="a"))
     outbox.add_ask(si.Allocation(allocationKey="k2", applicationID="a"))
     outbox.add_application(si.AddApplicationRequest(applicationID="a"))
@@ -37,7 +37,7 @@ def test_there_is_one_request_of_each_kind_in_a_fixed_order() -> None:
 
 def test_an_empty_outbox_says_nothing() -> None:
     """And after sending it is empty."""
-    core, outbox = _outbox()
+    core, outbox = _pending()
     outbox.add_application(si.AddApplicationRequest(applicationID="a"))
     outbox.send()
     assert outbox.is_empty()
@@ -49,7 +49,7 @@ def test_an_empty_outbox_says_nothing() -> None:
 
 def test_a_release_is_kept_as_it_was() -> None:
     """The message of a callback may be used again by its owner."""
-    core, outbox = _outbox()
+    core, outbox = _pending()
     release = si.AllocationRelease(allocationKey="k", applicationID="a")
     outbox.add_release(release)
     release.allocationKey = "changed"
