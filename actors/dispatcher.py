@@ -43,7 +43,7 @@ class Dispatcher:
 
     Args:
         workers: threads for messages that no asking thread runs itself. With 0 nothing runs by itself:
-            `run_pending` does it on the calling thread, and an ask with a deadline must meet an idle pool.
+            `run_pending` does it on the calling thread, and an ask with a deadline needs an idle pool.
         max_workers: bound on all threads, those that wait or block inside a handler included.
         budget: messages of one actor that a worker handles before the next actor's turn.
         name: what the threads and the log call this dispatcher.

@@ -1,4 +1,4 @@
-"""Who waits for whom: the wait-for graph, in which an ask cycle is found before anyone blocks.
+"""The wait-for graph of threads, in which an ask cycle is found before a thread blocks.
 
 A thread waits for one future at a time, and the answer to a future depends on one thread at a time: the
 one that owns the actor with the message, or that runs the future's hook. So the way from a waiting

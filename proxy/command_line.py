@@ -60,7 +60,7 @@ def replay(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 def lockcheck(context: typer.Context) -> None:
-    """Tell whether the locks of a program can deadlock (`licorne lockcheck --help`)."""
+    """Check whether the locks of a program can deadlock (`licorne lockcheck --help`)."""
     from ..lockcheck.commands.command import main as run
 
     if sys.__stdout__ is not None:

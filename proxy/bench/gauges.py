@@ -24,8 +24,7 @@ _STATM: Final = Path("/proc/self/statm")
 def resident_bytes() -> int:
     """Return the memory this process occupies now.
 
-    Where the system does not tell (it has no `/proc`), this is the peak: differences are then too small
-    rather than too large.
+    On a system without `/proc` this is the peak: differences are then too small rather than too large.
     """
     if not _STATM.exists():
         return peak_bytes()

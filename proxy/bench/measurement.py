@@ -4,10 +4,10 @@ Everything the resource manager sends is built before the clocks start. The pace
 ask sent to the last allocation received by the callback; nodes and applications from the request sent to the
 last acceptance received.
 
-Asks have two figures. They are handed over as fast as the scheduler lets its caller go; an engine may put off
-the work until later, which then shows in the pace. They are taken in when the scheduler has dealt with them:
-that is not announced, so an application submitted behind them serves as a mark. It would disturb the pace, so
-it is used only where the asks find no room.
+Asks have two figures. They are handed over as fast as the scheduler returns to its caller; an engine may
+defer the work, which then shows in the pace. They are taken in when the scheduler has processed them: that is
+not announced, so an application submitted after them serves as a mark. It would disturb the pace, so it is
+used only where the asks find no room.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
-# So long a scheduler may look at asks that find no room before it has to rest.
+# The time that a scheduler has for asks that find no room before it must be idle.
 _IDLE_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0
 _FREED_NODES: Final = 9
@@ -94,7 +94,7 @@ class _Added:
 
 @dataclass(frozen=True, slots=True)
 class _Asks:
-    """How the asks of a workload went in."""
+    """The figures of sending the asks of a workload."""
 
     handed_over_per_second: float
     taken_in_per_second: float | None
@@ -102,7 +102,7 @@ class _Asks:
 
 
 class _Run:
-    """One workload on its way: what has been sent, and what must have come back by now."""
+    """One workload under way: what has been sent, and what must have come back by now."""
 
     def __init__(self, workload: BenchWorkload, driver: BenchDriver, gauges: Gauges) -> None:
         self.workload = workload
@@ -116,7 +116,7 @@ class _Run:
         self.waves = [ask_requests(workload, wave) for wave in range(workload.wave_count)]
 
     def register(self) -> None:
-        """Make the resource manager known."""
+        """Register the resource manager."""
         self.driver.api.register_resource_manager(registration_request(self.workload), self.recorder)
 
     def add_nodes(self) -> _Added:
@@ -140,7 +140,7 @@ class _Run:
         return _Added(count, seconds, self.resident_bytes() - resident)
 
     def place_existing(self) -> None:
-        """Put on the nodes what is there before the first ask; only what is not foreign is answered."""
+        """Create the allocations that exist before the first ask; only foreign ones have no answer."""
         if not self._existing.allocations:
             return
         self.driver.api.update_allocation(self._existing)
@@ -154,7 +154,7 @@ class _Run:
         self.driver.wait(self.recorder, Goal(allocations=self.allocations_expected))
 
     def expect_no_allocations(self) -> None:
-        """Make sure that nothing came that was not waited for."""
+        """Check that there were no other allocations than those that were waited for."""
         surplus = self.recorder.progress().allocations - self.allocations_expected
         if surplus:
             raise BenchError(f"{surplus} allocations more than there is room for")
@@ -168,7 +168,7 @@ class _Run:
         return start, self.gauges.clock_seconds()
 
     def wait_for_mark(self) -> float:
-        """Submit an application behind everything that was sent, and return when it was accepted."""
+        """Submit an application after everything that was sent, and return when it was accepted."""
         self.driver.api.update_application(mark_request(self.workload))
         self.driver.wait(self.recorder, Goal(applications=self.workload.application_count + 1))
         return self.recorder.last_application_at_seconds()

@@ -96,7 +96,7 @@ class Recorder(ResourceManager):
             return self._reached(goal)
 
     def wait(self, goal: Goal, timeout_seconds: float) -> bool:
-        """Block until the goal is reached, and tell whether that was so in time.
+        """Block until the goal is reached; return whether that happened in time.
 
         Raises:
             BenchError: something happened that makes the run worthless.

@@ -32,7 +32,7 @@ def _run_entry(run: Figures) -> dict[str, object]:
 
 
 def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
-    """Give the tables that have something to show."""
+    """Yield the tables that have rows."""
     yield _pace_table(runs)
     yield _memory_table(runs)
     churning = [run for run in runs if run.measurement.churn is not None]

@@ -1,7 +1,7 @@
-"""The `si.v1` messages that a workload consists of.
+"""The `si.v1` messages of a workload.
 
-They are built before any clock starts: what a resource manager does to fill its messages is not the
-scheduler's time. Nodes come in one request, applications in one, placements that exist already in one; each
+They are built before any clock starts: the time that a resource manager needs to fill its messages is not the
+scheduler's. Nodes come in one request, applications in one, placements that exist already in one; each
 application then sends one request with its asks in order.
 """
 

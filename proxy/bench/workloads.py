@@ -1,13 +1,13 @@
-"""The workloads of the bench: frozen descriptions of clusters and of what is asked of them.
+"""The workloads of the bench: frozen descriptions of clusters and of their asks.
 
 Each is a row of the table that the recorded core was measured with, so a name must never change its
 meaning: figures of different days and machines are compared by it. `licorne.proxy.bench.requests` turns a
 description into `si.v1` messages.
 
-Three things the table leaves open are settled here. Existing allocations belong to the applications of the
-workload in turn, so that they add no queue and no application of their own. The sizes of a workload with five
-of them cycle along the asks of each application. The second wave of `f_*` comes from the applications of the
-first: another 100 asks each.
+Three things that the table leaves open are decided here. Existing allocations belong to the applications of
+the workload in turn, so that they add no queue and no application of their own. The sizes of a workload with
+five of them cycle along the asks of each application. The second wave of `f_*` comes from the applications of
+the first: another 100 asks each.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class NodeFill(Enum):
 
 
 class Course(Enum):
-    """What happens after the nodes and applications are there."""
+    """The course of a workload after its nodes and applications are there."""
 
     PLACE = "place every ask"
     # A second wave of asks waits while the first is released; the RM waits for each new allocation, or not.
@@ -95,7 +95,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchWorkload:
-    """One cluster and what is asked of it."""
+    """One cluster and its asks."""
 
     name: str
     node_count: int

@@ -22,7 +22,7 @@ def explain(
     *,
     ask: Annotated[str | None, typer.Option("--ask", metavar="KEY", help="Explain this ask alone.")] = None,
 ) -> None:
-    """Say why an application waits: everything that stands in its way, and what would have to change."""
+    """Say why an application waits: everything that blocks it, and what would have to change."""
     from ..explanation.documents import document_of
     from ..explanation.text import lines_of
 

@@ -32,7 +32,7 @@ class TimedResolver:
     Callers that ask for the same user at the same time wait for the same look-up.
 
     Args:
-        resolver: Whom to ask; called on a thread of its own.
+        resolver: The resolver to ask; called on a thread of its own.
         timeout_seconds: How long a caller waits at most.
         look_ups_max: How many look-ups run at the same time; more wait for their turn.
     """

@@ -39,7 +39,7 @@ def make_engine(
         log: Gets what happens to the actors.
 
     Raises:
-        LicorneError: There is no engine of that name, or it does not have so many threads, or none to share.
+        LicorneError: There is no engine of that name, or it cannot have this number of threads, or share one.
     """
     engine = engine_named(engine)
     if threads is not None and engine != "threads":

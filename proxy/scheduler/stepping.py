@@ -86,7 +86,7 @@ class Stepping:
             self._stepped_outbox().deliver()
 
     def inspect_outstanding(self) -> None:
-        """Look for asks that wait for room in the cluster, and tell the RMs of them."""
+        """Look for asks that wait for room in the cluster, and report them to the RMs."""
         with Uninterrupted():
             for partition in self._cluster.partitions():
                 partition.inspect_outstanding()

@@ -77,7 +77,7 @@ class ResourceManagerCallback(Protocol):
     def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs
     ) -> si.PreemptionPredicatesResponse | None:
-        """Tell how many allocations have to go before an ask may run on a node; `None` refuses."""
+        """Return how many allocations must end before an ask may run on a node; `None` refuses."""
         ...
 
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
@@ -91,7 +91,7 @@ class ResourceManagerCallback(Protocol):
 
 @runtime_checkable
 class StateDumpPlugin(Protocol):
-    """What a resource manager may offer beside its callback: its own part of a state dump."""
+    """An optional interface of a resource manager besides its callback: its own part of a state dump."""
 
     def get_state_dump(self) -> str:
         """Return the state of the resource manager as a JSON document."""
@@ -102,13 +102,13 @@ class ResourceManager:
     """A callback that agrees to everything and does nothing: extend it, and write what matters to you."""
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Let placements, releases and rejections pass."""
+        """Ignore placements, releases and rejections."""
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Let answers and changes of state pass."""
+        """Ignore answers and changes of state."""
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Let answers pass."""
+        """Ignore answers."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Agree to every node."""
@@ -120,7 +120,7 @@ class ResourceManager:
         return si.PreemptionPredicatesResponse(success=True, index=args.startIndex)
 
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        """Let events pass."""
+        """Ignore events."""
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
-        """Let hints pass."""
+        """Ignore hints."""

@@ -1,4 +1,4 @@
-"""What a callback must be able to do before a resource manager may register with it."""
+"""The methods that a callback must have before a resource manager may register with it."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ What protoc writes is changed in three places:
   takes each name once, so a program that carries its own copy of `si.v1` could not import Licorne. To
   register the file by another path does not help: the names of the messages would still clash.
 * The check that the installed protobuf is at least as new as protoc is left out. The generated code is a
-  serialized description and three calls that every supported protobuf has, and who embeds Licorne should
-  not have to take the newest protobuf. The tests of this folder are what shows that a version works.
+  serialized description and three calls that every supported protobuf has, and a program that embeds Licorne
+  should not need the newest protobuf. The tests of this folder show that a version works.
 * The types are completed where strict type checkers object.
 
 Only developers need this module, and only it needs grpcio-tools.

@@ -1,8 +1,8 @@
 """Answers for a resource manager of the older generation of `si.v1`.
 
-They are those of the current generation, and say also what only the older one looks for: the `UUID` of an
-allocation, by which it is released, and `rejected`. The two never gave one number to two fields, so nothing
-is said twice to anybody.
+They are those of the current generation, and also have the fields that only the older one reads: the `UUID`
+of an allocation, by which it is released, and `rejected`. The two generations never gave one number to two
+fields, so no resource manager reads anything twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Generation", "add_older_names"]
 
 @final
 class Generation:
-    """Which generation a resource manager speaks: the older one from its first ask of that generation on."""
+    """The generation that a resource manager uses: the older one after its first ask of that generation."""
 
     __slots__ = ("is_older",)
 
@@ -26,7 +26,7 @@ class Generation:
 
 
 def add_older_names(response: si.AllocationResponse) -> None:
-    """Say in an answer also what only the older generation looks for."""
+    """Fill in an answer the fields that only the older generation reads."""
     for placed in response.new:
         placed.UUID = placed.allocationKey
     for released in response.released:

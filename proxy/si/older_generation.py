@@ -1,9 +1,9 @@
-"""The older generation of `si.v1`: its asks are read, and what is not acted upon is refused by name.
+"""The older generation of `si.v1`: its asks are read, and fields that are not supported are refused by name.
 
-An ask of the older generation is one of today's, with a limit how long its allocation may run
-(`execution_limits`). What is refused is refused before anything is done: to overlook a field would lose an
-ask, or release too much. Who acts upon an allocation request reads all of its parts first, its allocations
-and its releases: then a request is taken whole or not at all.
+An ask of the older generation is read as a current one, with a limit how long its allocation may run
+(`execution_limits`). A request is refused before anything is done: to ignore a field would lose an ask, or
+release too much. The caller reads all parts of an allocation request first, its allocations and its releases:
+then a request is taken as a whole or not at all.
 
 An allocation has one name here. Where the older generation has a second one, the `UUID` that the scheduler
 gives, it is the `allocationKey` again: see `older_answers`.
@@ -33,7 +33,7 @@ def older_asks(
 ) -> list[AllocationSubmission]:
     """Read the asks of the older generation, in order.
 
-    A placeholder without a task group is a plain ask, as that generation says.
+    A placeholder without a task group is a plain ask, by the rules of that generation.
     """
     return [
         AllocationSubmission(
@@ -68,7 +68,7 @@ def execution_limits(request: si.AllocationRequest) -> tuple[ExecutionLimit, ...
 
 
 def refuse_older_allocations(request: si.AllocationRequest) -> None:
-    """Check a request for what is not acted upon, except within its allocations.
+    """Check a request for fields that are not supported, except within its allocations.
 
     Raises:
         RequestError: The request has such a field.

@@ -4,7 +4,7 @@ Partition names become full names on the way. Fields of the older generation tha
 refused, see `older_generation`; nothing is returned of a request that has such a field. Nothing in a result
 refers to the request: the caller may reuse it.
 
-Fields are read by name alone, so messages of another program's copy of `si.v1` are as good as our own.
+Fields are read by name only, so messages of another program's copy of `si.v1` are read like our own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["RESOURCE_SIZES_MAX", "RequestReader", "application_removals", "registration", "releases"]
 
 RESOURCE_SIZES_MAX: Final = 4096
-"""How many different sizes a reader remembers before it starts anew."""
+"""How many different sizes a reader keeps before it drops them all."""
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 _ACTIONS: Final = {action.value: action for action in NodeAction}
@@ -71,7 +71,7 @@ def application_removals(request: si.ApplicationRequest) -> tuple[ApplicationRem
 def releases(request: si.AllocationRequest) -> tuple[Release, ...]:
     """Read what ends, in order; a reason that this version does not know counts as none given.
 
-    A `UUID` is as good as the `allocationKey`, which is what it was given as.
+    A `UUID` is read as an `allocationKey`, since the scheduler gives the key as the `UUID`.
 
     Raises:
         RequestError: The request has a field of the older generation that is not supported.
@@ -92,11 +92,11 @@ def releases(request: si.AllocationRequest) -> tuple[Release, ...]:
 
 @final
 class RequestReader:
-    """Reads requests that carry resources, and remembers the sizes it has seen.
+    """Reads requests that have resources, and keeps the sizes it has read.
 
-    Most asks come in a few sizes. Those of equal size get the very same resource, which saves memory and
-    lets comparisons end at once. The memory is bounded by `RESOURCE_SIZES_MAX`. Any number of threads may
-    use one reader: the worst that a race does is to make an equal resource twice.
+    Most asks come in a few sizes. Asks of equal size get the same resource object, which saves memory and
+    lets comparisons end at once. The number of sizes is bounded by `RESOURCE_SIZES_MAX`. Any number of
+    threads may use one reader: at worst, a race makes an equal resource twice.
     """
 
     __slots__ = ("_resources",)
@@ -186,7 +186,7 @@ class RequestReader:
         return submissions
 
     def resource(self, message: si.Resource) -> Resource:
-        """Read a resource; equal ones give the same object for as long as the reader remembers it."""
+        """Read a resource; equal ones give the same object for as long as the reader keeps it."""
         # Deterministic serialization sorts the types, and is done in C: half the time of a sorted tuple.
         size = message.SerializeToString(deterministic=True)
         known = self._resources.get(size)

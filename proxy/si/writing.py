@@ -1,7 +1,7 @@
-"""Write what the scheduler announces: from the messages of the model to `si.v1`.
+"""Write the announcements of the scheduler: from the messages of the model to `si.v1`.
 
 `dispatch` hands an announcement to the callback that is for it. Only one thread may do so for each
-resource manager: it is the order of the calls that tells the order of what happened.
+resource manager: the order of the calls is the order of the events.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _TERMINATIONS: Final = {
 def dispatch(  # noqa: C901 - one case an announcement
     announcement: Announcement, callback: ResourceManagerCallback, *, older: bool = False
 ) -> None:
-    """Tell a resource manager; an answer that answers nothing is not sent.
+    """Call a resource manager back; an answer without entries is not sent.
 
-    One of the older generation hears its own names beside those of the current one, see `older_answers`.
-    Whatever the callback raises comes out as it is: the announcement has been delivered, and the caller
+    One of the older generation gets its own names besides those of the current one, see `older_answers`.
+    An error of the callback is passed on as it is: the announcement has been delivered, and the caller
     decides how to report the failure.
     """
     match announcement:
@@ -198,7 +198,7 @@ def write_nodes_answered(announcement: NodesAnswered) -> si.NodeResponse:
 def write_scheduling_state_changed(
     announcement: SchedulingStateChanged,
 ) -> si.UpdateContainerSchedulingStateRequest:
-    """Write that an ask found no node, the one scheduling state that a scheduler tells."""
+    """Write that an ask found no node, the one scheduling state that a scheduler sends."""
     return si.UpdateContainerSchedulingStateRequest(
         applicationID=announcement.application_id,
         allocationKey=announcement.allocation_key,

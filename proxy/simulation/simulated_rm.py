@@ -7,7 +7,7 @@ queue is asked for again at once under a new key, `key-r1`, and starts from the 
 
 A gang asks for its placeholders first, `key-ph`, and for its tasks when it runs or was given up as a gang.
 
-Callbacks only write the record and add to the outbox; `send` empties the outbox.
+Callbacks only write the record and add to the pending requests; `send` sends those.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class SimulatedRM(ResourceManager):
                 state.held.append(key)
 
     def _send_ask(self, key: str, work: Work, entry: AskEntry) -> None:
-        """Put one ask into the outbox."""
+        """Add one ask to the pending requests."""
         message = ask_message(
             key,
             entry.application_id,

@@ -113,7 +113,7 @@ def _misfits_of_text(value: Json, path: str) -> Iterator[str]:
 
 
 def _misfits_of_number(value: Json, bits: int, path: str) -> Iterator[str]:
-    """Yield what does not fit a signed number; as in JSON of protobuf, it may stand in quotes."""
+    """Yield what does not fit a signed number; as in JSON of protobuf, it may be in quotes."""
     number = _whole(value)
     if number is None:
         yield f"{path}: a whole number is wanted, not {value!r}"

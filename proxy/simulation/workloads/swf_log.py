@@ -56,7 +56,7 @@ _QUEUE: Final = re.compile(r";\s*Queue\s*:\s*([0-9]{1,9})\s+(\S+).*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwfJob:
-    """One line of the log, in its own units; `-1` (`UNKNOWN`) is what the log does not know.
+    """One line of the log, in its own units; `-1` (`UNKNOWN`) is a value that the log does not have.
 
     `queue_name` and `request` are empty where the log has no such column.
     """
@@ -78,7 +78,7 @@ class SwfJob:
 
 @dataclass(frozen=True, slots=True)
 class SwfLog:
-    """A whole log; the sizes are 0 and names of queues are missing where the header does not tell them."""
+    """A whole log; the sizes are 0 and names of queues are missing if the header does not have them."""
 
     path: Path
     jobs: tuple[SwfJob, ...]
@@ -92,7 +92,7 @@ def read_swf_log(path: Path) -> SwfLog:
 
     Raises:
         InputError: The file cannot be read, a line has the wrong number of columns, a value is no number,
-            or a job number stands there twice.
+            or a job number is there twice.
     """
     sizes = {"MaxNodes": 0, "MaxProcs": 0}
     queue_names: dict[int, str] = {}
@@ -115,7 +115,7 @@ def read_swf_log(path: Path) -> SwfLog:
 
 
 class _Line:
-    """The columns of one line and where each stands."""
+    """The columns of one line, with its place."""
 
     def __init__(self, path: Path, line: int, text: str) -> None:
         self.path = path

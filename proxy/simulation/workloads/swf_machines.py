@@ -1,8 +1,8 @@
 """The machines a log in the standard workload format ran on.
 
-They stand in a file beside the log, `<log>.machines`, one kind of machine a line: id, name, number of
+They are in a file next to the log, `<log>.machines`, one kind of machine a line: id, name, number of
 nodes, processors of a node, speed (ignored), and memory of a node in kB (optional). Without such a file
-the header of the log may tell the number of nodes and processors.
+the header of the log may have the number of nodes and processors.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_machines(path: Path) -> tuple[Machine, ...]:
     """Read a file of machines; lines that start with `;` or `#` are comments.
 
     Raises:
-        InputError: The file cannot be read, a value is no number, or a name stands there twice.
+        InputError: The file cannot be read, a value is no number, or a name is there twice.
     """
     machines: dict[str, Machine] = {}
     for line, text in enumerate(read_text(path).split("\n"), start=1):
@@ -84,7 +84,7 @@ def _read_machine(path: Path, line: int, text: str) -> Machine:
 
 
 def machines_of_header(log: SwfLog) -> tuple[Machine, ...]:
-    """Return the machines that the header of a log tells of, none where it does not.
+    """Return the machines in the header of a log, none if it has none.
 
     Without a number of processors each node has one, and without one of nodes each processor is a node.
 
@@ -105,7 +105,7 @@ def nodes_of(path: Path, machines: tuple[Machine, ...]) -> tuple[SimulatedNode, 
     """Return every single node: `seth-001`, `seth-002`, ...
 
     Args:
-        path: The file that tells of the machines, for errors.
+        path: The file with the machines, for errors.
         machines: The machines.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A transcript as a simulation plays it: what was said, and at what virtual time."""
+"""A transcript as a simulation plays it: the lines, each at its virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Step", "Transcript", "read_timed_transcript"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line that says something, and when."""
+    """One line to play, and its time."""
 
     line: Line
     at_ns: int
@@ -38,7 +38,7 @@ def read_timed_transcript(path: Path) -> Transcript:
     """Read a transcript; `advance` moves the time of all that follows, snapshots are left out.
 
     Raises:
-        InputError: The file cannot be read, or nothing is said in it.
+        InputError: The file cannot be read, or has no line to play.
         TranscriptError: A line is malformed.
     """
     steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""What is simulated: nodes, and applications with their tasks, whatever file they came from.
+"""Workloads of simulations: nodes, and applications with their tasks, from any kind of file.
 
 All of it is frozen. Times are whole nanoseconds of virtual time, counted from the start of the simulation.
 """
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class GangStyle(Enum):
-    """What becomes of a gang whose placeholders are not all placed in time; names of `si.v1`."""
+    """The styles of a gang whose placeholders are not all placed in time; names of `si.v1`."""
 
     SOFT = "Soft"
     HARD = "Hard"
@@ -107,7 +107,7 @@ class InputNote:
 class Workload:
     """A whole simulation: a cluster, what is submitted to it, and a queue configuration that fits.
 
-    `configuration_notes` are about that configuration, and matter where no other takes its place.
+    `configuration_notes` are about that configuration, and matter unless another one replaces it.
     """
 
     name: str
