@@ -1,15 +1,23 @@
-"""The pages are written in the words of the field: those that left do not come back."""
+"""The pages and the code are written in the words of the field: those that left do not come back."""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
 LEFT: Final = {
     r"charge[sd]? back": "release",
     r"circles?": "cycle, deadlock",
@@ -24,14 +32,101 @@ LEFT: Final = {
     r"told": "message, reported",
     r"wove|woven|weav(e|es|ing)": "instrument",
 }
-"""What a page does not say -> what it says instead."""
+"""What a page, a docstring or a comment does not say -> what it says instead."""
+LEFT_NAMES: Final = {
+    "afterwards": "deferred",
+    "asking_again|asks_again": "wait_in_loop",
+    "beside_others|shared_placing": "place_concurrently",
+    "books?": "record, accounts",
+    "charge_back": "release",
+    "circles?": "cycle, deadlock",
+    "closed_path": "cycle",
+    "crew": "participants",
+    "doom(ed)?": "victim",
+    "fruitless|in_vain": "failed, without_result",
+    "furnish(ed)?": "apply_template",
+    "gathering": "merging",
+    "grasps?|grips?": "acquisition, held lock",
+    "judgements?|judging": "decision, predicate cache",
+    "lawful|unlawful": "keeps_guarantees",
+    "lets?_go": "release, drop, stop",
+    "letters?": "envelope, message",
+    "outlook": "prefetched",
+    "ow(e|ed|es)": "entitled, deferred error",
+    "seats?|unseat": "entry, remove_entry",
+    "sketch(es)?": "preview",
+    "spoken_for": "committed",
+    "surround|surroundings": "host",
+    "told": "message, reported",
+    "wove|woven|weave": "instrument",
+    "wish(es)?": "pending acquisition",
+    "world_moved": "invalidated",
+}
+"""What no module, class, function, parameter or variable is called -> what it is called instead. A word is a
+part of a name between underscores, or between the capitals of a class."""
+KEPT_NAMES: Final = {
+    "DeadLetter": "the field's own term",
+    "DeadLetterHook": "likewise",
+    "on_dead_letter": "likewise",
+    "_on_dead_letter": "likewise",
+    "report_dead_letter": "likewise",
+}
+"""Names that have such a word nevertheless -> why."""
 
 _CODE: Final = re.compile(r"^(```|~~~).*?^\1|^ {4}[^ *|-].*?$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
-def left_words(text: str) -> list[str]:
-    """Return the words in a page that left, as they occur in its prose; code is passed over."""
-    return [match[0] for match in re.finditer(rf"\b({'|'.join(LEFT)})\b", _CODE.sub("", text), re.IGNORECASE)]
+def left_words(text: str, code: re.Pattern[str] = _CODE) -> list[str]:
+    """Return the words in a text that left, as they occur in its prose; code is passed over."""
+    return [match[0] for match in re.finditer(rf"\b({'|'.join(LEFT)})\b", code.sub("", text), re.IGNORECASE)]
+
+
+def left_parts(name: str) -> list[str]:
+    """Return the parts of a name that left."""
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return [match[2] for match in re.finditer(rf"(^|_)({'|'.join(LEFT_NAMES)})(?=_|$)", parts)]
+
+
+def names_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield all names that a module gives: of classes, functions, parameters, attributes and variables."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.alias(asname=str(name)):
+                yield node.lineno, name
+
+
+def docstrings_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield all docstrings, also those of attributes, each with its line."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, " ".join(text.split())
+
+
+def comments_of(source: str) -> Iterator[tuple[int, str]]:
+    """Yield all comments, each with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+@cache
+def modules_of(room: str) -> list[tuple[Path, str, ast.Module]]:
+    """Return the modules of a room that are written by hand: path, source and tree."""
+    paths = (path for path in sorted((ROOT / room).rglob("*.py")) if not path.name.endswith("_pb2.py"))
+    sources = ((path.relative_to(ROOT), path.read_text(encoding="utf-8")) for path in paths)
+    return [(path, source, ast.parse(source)) for path, source in sources]
+
+
+def places(path: Path, found: Iterable[tuple[int, object]]) -> list[str]:
+    """Return what was found in a module, each with its place."""
+    return [f"{path}:{line} {what}" for line, what in found]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -40,8 +135,68 @@ def test_a_page_uses_the_words_of_the_field(page: Path) -> None:
     assert [] == left_words(page.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("room", ROOMS)
+def test_docstrings_and_comments_use_the_words_of_the_field(room: str) -> None:
+    """A reader of the code is a reader of this field as well."""
+    found = []
+    for path, source, tree in modules_of(room):
+        texts = [*docstrings_of(tree), *comments_of(source)]
+        words = [(line, word) for line, text in texts for word in left_words(text, re.compile("`[^`]*`"))]
+        found += places(path, words)
+
+    assert [] == found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_names_use_the_words_of_the_field(room: str) -> None:
+    """Of modules, classes, functions, parameters, attributes and variables."""
+    found = []
+    for path, _, tree in modules_of(room):
+        names = [*((1, part) for part in path.with_suffix("").parts), *names_of(tree)]
+        found += places(path, [(line, name) for line, name in names if left_parts(name)])
+
+    assert [] == [place for place in found if place.split()[1] not in KEPT_NAMES]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_what_returns_a_truth_value_says_so_as_others_do(room: str) -> None:
+    """Its docstring begins with what it returns (PEP 257)."""
+    found = []
+    for path, _, tree in modules_of(room):
+        found += places(
+            path, [(line, text) for line, text in docstrings_of(tree) if text.startswith("Tell whether")]
+        )
+
+    assert [] == found
+
+
 def test_words_are_found_in_prose_alone() -> None:
     """Names of code, and what programs print, change with the code."""
     page = "It lets go of\n\n    let go\n\n`seat`\n```text\ntold\n```\n* a list\n    told\nA Seat, seated\n"
 
     assert ["lets go", "Seat"] == left_words(page)
+
+
+def test_words_are_found_in_all_names_that_a_module_gives() -> None:
+    """Whole words alone: another word may begin or end with the same letters."""
+    source = '''
+import seat as told
+class SeatOrder:
+    """It is
+    told."""
+    def unseat(self, seats):  # nobody
+        self._in_vain = lawful = self.seating = 1
+'''
+    tree = ast.parse(source)
+
+    found = [name for _, name in names_of(tree) if left_parts(name)]
+    assert {"SeatOrder", "told", "unseat", "lawful", "seats", "_in_vain"} == set(found)
+    assert [(4, "It is told.")] == list(docstrings_of(tree))
+    assert [(6, "# nobody")] == list(comments_of(source))
+
+
+def test_every_name_that_is_kept_is_there() -> None:
+    """An exception without a name would let the word come back."""
+    names = {name for room in ROOMS for _, _, tree in modules_of(room) for _, name in names_of(tree)}
+
+    assert set() == set(KEPT_NAMES) - names
