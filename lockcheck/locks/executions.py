@@ -67,7 +67,7 @@ def held() -> tuple[str, ...]:
 def fresh(lock: object) -> None:
     """Declare that only the current execution knows a lock, until it is published or another one takes it.
 
-    What it does with the lock until then can block nobody.
+    Until then the lock blocks no other execution.
     """
     identity = identity_of(lock)
     if identity is not None:

@@ -51,7 +51,7 @@ def _failed(acquisition: Acquisition) -> None:
         runtime.recorder.failed(acquisition)
 
 
-def _lets_go(lock: LockIdentity, mode: Mode) -> None:
+def _record_release(lock: LockIdentity, mode: Mode) -> None:
     """Write that a lock is released, wherever it is among the held ones."""
     recorder = runtime.recorder
     if recorder is not None:
@@ -97,7 +97,7 @@ class _Recording(FullLock):
         return taken
 
     def release(self) -> None:
-        _lets_go(self.identity, "W")
+        _record_release(self.identity, "W")
         super().release()
 
 
@@ -138,7 +138,7 @@ class _RecordedGuard(FullGuard):
             _leaves(node)
             execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
-            _lets_go(self._acquisition.lock, self._acquisition.mode)
+            _record_release(self._acquisition.lock, self._acquisition.mode)
             release_held(execution, self._acquisition.lock, self._acquisition.mode)
         self._release()
 
@@ -153,12 +153,12 @@ class RecordedRWLock(FullRWLock):
 
     def release_read(self) -> None:
         """Release the lock for reading."""
-        _lets_go(self.identity, "R")
+        _record_release(self.identity, "R")
         super().release_read()
 
     def release_write(self) -> None:
         """Release the lock for writing."""
-        _lets_go(self.identity, "W")
+        _record_release(self.identity, "W")
         super().release_write()
 
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:

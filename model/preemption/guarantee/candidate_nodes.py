@@ -61,13 +61,13 @@ class _Entitlement:
 
     def __init__(self, leaf: Queue, committed: CommittedResources) -> None:
         self._leaf = leaf
-        self._spoken_for = committed
+        self._committed = committed
         self._known: tuple[Resource | None] | None = None
 
     def covers(self, resource: Resource) -> bool:
         """Return whether the leaf would be within its guarantee with so much more."""
         if self._known is None:
-            facts = QueueFactsOf(self._leaf, self._spoken_for)(self._leaf)
+            facts = QueueFactsOf(self._leaf, self._committed)(self._leaf)
             self._known = (ProjectedUsage(facts).remaining(facts),)
         (remaining,) = self._known
         return covers(remaining, resource, resource)

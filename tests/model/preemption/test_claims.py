@@ -53,7 +53,7 @@ def test_two_asks_do_not_preempt_for_what_their_queue_is_owed_once() -> None:
     assert ["v2"] == scene.preempted
 
 
-def test_what_is_spoken_for_counts_in_every_queue_above_the_ask() -> None:
+def test_what_is_committed_counts_in_every_queue_above_the_ask() -> None:
     """And nowhere else: the victim counts as gone."""
     scene = preempting()
 
@@ -67,7 +67,7 @@ def test_an_ask_does_not_stand_in_its_own_way() -> None:
     assert 0 == used(preempting(), "root.p.a", but_for="p1")
 
 
-def test_a_placed_ask_is_spoken_for_no_longer() -> None:
+def test_a_placed_ask_is_committed_no_longer() -> None:
     """It is used."""
     scene = preempting()
     scene.confirm()
@@ -78,7 +78,7 @@ def test_a_placed_ask_is_spoken_for_no_longer() -> None:
     assert {} == scene.state.preemption_claims
 
 
-def test_an_ask_that_is_taken_back_is_spoken_for_no_longer() -> None:
+def test_a_withdrawn_ask_is_committed_no_longer() -> None:
     """Its victim goes, and the next one finds the room."""
     scene = preempting()
     scene.release("p1", application_id="root.p.a")
