@@ -31,7 +31,7 @@ UNUSABLE = OTHER.replace("name: default,", "name: default, placementrules: [{nam
 
 
 class Maker:
-    """Makes partitions, and remembers which were made and let go."""
+    """Makes partitions, and remembers which were made and dropped."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -123,7 +123,7 @@ def test_without_a_configuration_there_is_a_queue_for_each_namespace() -> None:
 
 
 def test_a_registration_without_an_id_is_refused() -> None:
-    """Nobody could be told anything."""
+    """No message could be delivered."""
     with pytest.raises(RequestError, match="rmID is empty"):
         Cluster().register(a_registration(ONE, ""), Maker())
 

@@ -83,7 +83,7 @@ def test_a_partition_at_rest_asks_the_predicates_again_after_a_second() -> None:
     assert START_NS + SECOND_NS == h.partition.next_retry_ns()
 
 
-def test_settling_counts_results() -> None:
+def test_running_until_idle_counts_results() -> None:
     """And ends when nothing more can be done."""
     h = busy("a", "b")
 
@@ -108,7 +108,7 @@ def test_a_rejected_application_that_comes_again_is_kept_for_its_own_three_days(
 
 
 def test_an_application_goes_through_its_end_by_itself() -> None:
-    """Completing for half a minute, Completed for three days; then nobody knows it any more."""
+    """Completing for half a minute, Completed for three days; then it is unknown."""
     h = busy("a")
     h.run_until_idle()
     h.release("a")
@@ -123,7 +123,7 @@ def test_an_application_goes_through_its_end_by_itself() -> None:
     assert 1 == len(h.released_handles)
 
 
-def test_states_are_told_with_the_time_and_the_event() -> None:
+def test_states_are_reported_with_the_time_and_the_event() -> None:
     """An RM reads them."""
     h = busy("a")
     h.advance(5)
@@ -154,7 +154,7 @@ def test_a_timer_of_an_earlier_application_of_that_id_does_nothing() -> None:
     assert "Completing" == h.application().state().value
 
 
-def test_a_gang_that_times_out_is_told_of_in_one_message_for_all_releases() -> None:
+def test_a_gang_that_times_out_is_reported_in_one_message_for_all_releases() -> None:
     """Placed ones and waiting ones; the state comes first, with its reason."""
     h = Harness()
     h.nodes("one")
@@ -255,7 +255,7 @@ def test_a_partition_that_is_shut_down_takes_nothing() -> None:
 
 
 def test_a_partition_that_is_shut_down_tells_of_no_outstanding_asks() -> None:
-    """Nobody would come for them."""
+    """They would wait for ever."""
     h = busy()
     h.ask("huge", resource=a_resource(memory=1000))
     h.run_until_idle()

@@ -161,7 +161,7 @@ def test_a_registration_that_cannot_be_prepared_ends_nothing(driven: Driven) -> 
 
 
 def test_a_manager_has_a_name(driven: Driven) -> None:
-    """Without one its partitions could not be told apart."""
+    """Without one its partitions could not be distinguished."""
     with pytest.raises(RequestError, match="the rmID is empty"):
         driven.register(a_text("default"), "")
 

@@ -70,7 +70,7 @@ def test_an_ask_that_is_placed_lets_its_reservation_go() -> None:
 
 
 def test_a_reservation_goes_with_its_ask() -> None:
-    """Whoever removes the ask learns of the reservation."""
+    """The answer of the ask's removal has the reservation."""
     app = DrivenApplication()
     app.ask("a")
     app.take(app.application.reservations.try_add("a", "node", app.now_ns, required=False))
@@ -200,7 +200,7 @@ class RandomApplication(DrivenApplication):
         application.validate()
 
     def enter(self, key: str, size: Resource, *, placeholder: bool, recovered: bool) -> None:
-        """Bring a key in that nobody knows."""
+        """Add an unknown key."""
         application = self.application
         if application.swaps.onto(key) or application.allocations.get(key) or application.asks.record(key):
             return

@@ -323,7 +323,7 @@ def test_an_application_fails_from_every_state_before_its_end(steps: int) -> Non
 
 
 def test_an_application_does_not_fail_while_it_completes() -> None:
-    """Who is nearly done is not told to fail: nothing changes."""
+    """An application that is nearly done does not fail: nothing changes."""
     app = DrivenApplication()
     app.run("a")
     app.end("a")

@@ -252,7 +252,7 @@ def test_where_preemption_is_refused_to_a_shape_only_those_with_an_answer_of_the
 
 
 def test_preemption_is_never_tried_for_the_users_quota() -> None:
-    """Nobody else's work makes room there."""
+    """The end of other work makes no room there."""
     assert [] == a_walker(a_choosy_ask("ask")).tried(a_walk(user=FIVE, preemption=True))
 
 

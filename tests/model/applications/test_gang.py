@@ -180,7 +180,7 @@ def test_a_member_fits_a_placeholder_that_is_no_smaller_in_any_type(size: Resour
 # ------------------------------------------------------------------------------------- the timeouts
 
 
-def test_all_placeholders_are_released_that_nobody_ends_yet() -> None:
+def test_all_placeholders_are_released_that_are_not_ending_yet() -> None:
     """Real allocations stay, and those on their way out are not released twice."""
     group = Gang()
     group.placeholder("p1")
@@ -266,7 +266,7 @@ def test_a_placeholder_is_replaced_or_else_unused(
 
 
 def test_asks_that_were_tried_are_outstanding_in_order() -> None:
-    """With whether the RM is to be told of them now."""
+    """With whether they are to be reported to the RM now."""
     group = Gang()
     group.member("never", "")
     group.member("told", "")
@@ -282,7 +282,7 @@ def test_asks_that_were_tried_are_outstanding_in_order() -> None:
     assert [("first", True), ("told", False)] == [(ask.allocation_key, tells) for ask, tells in rows]
 
 
-def test_nobody_is_told_of_members_that_wait_for_a_placeholder() -> None:
+def test_members_that_wait_for_a_placeholder_are_not_reported() -> None:
     """More nodes would not help them; they count all the same."""
     group = Gang()
     group.placeholder("p")

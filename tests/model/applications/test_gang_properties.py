@@ -39,7 +39,7 @@ class GangStory:
         self.taken_back = dict.fromkeys(GROUPS, 0)
         """How many of them the RM took back before they were placed: these are still waited for."""
         self.members: set[str] = set()
-        """Members that the RM has not ended, and has not been told to end."""
+        """Members that the RM has not ended, and has not been asked to end."""
         self._heard = 0
         self._new_node()
         style = self._draw.choice(("Soft", "Hard"))
@@ -79,7 +79,7 @@ class GangStory:
         size = 10 if placeholder else self._draw.choice((4, 10, 10, 12))
         resource = a_resource(memory=size)
         if self.h.ask(key, resource=resource, task_group_name=group, placeholder=placeholder):
-            return  # It is Failing: the RM has been told.
+            return  # It is Failing: the RM has the message.
         if placeholder:
             self.asked[group] += 1
         else:
@@ -144,7 +144,7 @@ def test_every_placeholder_is_counted_once(seed: int) -> None:
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_no_member_is_lost(seed: int) -> None:
-    """What the RM asks for is known until the RM ends it or is told that it ends."""
+    """What the RM asks for is known until the RM ends it or gets the message that it ends."""
     story = GangStory(seed)
     for _ in range(STEPS):
         story.step()

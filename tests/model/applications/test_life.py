@@ -47,7 +47,7 @@ def test_every_state_that_is_entered_is_logged() -> None:
     assert entered == [(time, state.value) for time, state in life.log]
 
 
-def test_a_change_is_told_with_the_name_of_its_event() -> None:
+def test_a_change_is_reported_with_the_name_of_its_event() -> None:
     """From where to where, when, and why."""
     _, effects = lived(RUN, RUN)
 
@@ -58,7 +58,7 @@ def test_a_change_is_told_with_the_name_of_its_event() -> None:
 
 
 def test_a_reason_takes_the_place_of_the_name() -> None:
-    """Where a text is given, that is told."""
+    """Where a text is given, that is reported."""
     life, effects = Life(), list[Effect]()
 
     life.handle(FAIL, START_NS, effects, "ResourceReservationTimeout")
@@ -78,7 +78,7 @@ def test_an_illegal_event_changes_nothing() -> None:
 
 
 def test_running_on_is_no_change() -> None:
-    """The event is legal, but nothing is entered, logged or told."""
+    """The event is legal, but nothing is entered, logged or reported."""
     life, effects = lived(RUN, RUN, RUN)
 
     assert (ApplicationState.RUNNING, 2, []) == (life.state, len(life.log), effects)

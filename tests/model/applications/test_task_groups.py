@@ -24,7 +24,7 @@ def counts(groups: TaskGroups, name: str) -> tuple[int, int, int]:
 
 
 def test_each_group_counts_its_own_placeholders() -> None:
-    """Groups are told apart by name and kept in the order they came."""
+    """Groups are distinguished by name and kept in the order they came."""
     groups = TaskGroups()
 
     for name in ("workers", "driver", "workers"):

@@ -184,7 +184,7 @@ def test_an_ask_that_the_rm_places_itself_is_limited() -> None:
 
 
 def test_the_limit_of_an_ask_that_is_not_taken_is_passed_over() -> None:
-    """Also where the key is known, and of an application that nobody knows."""
+    """Also where the key is known, and of an unknown application."""
     h = placed("a", limit_seconds=100)
 
     rejected = h.ask("a", resource=a_resource(), limit_seconds=1)
@@ -283,7 +283,7 @@ def test_the_rm_hears_why_an_application_fails() -> None:
 
 
 def test_an_application_with_nothing_placed_fails_at_once() -> None:
-    """Nobody has anything to confirm."""
+    """There is nothing to confirm."""
     h = placed("a", "b", limit_seconds=0, application_seconds=60)
     h.ask("waits", resource=a_resource(memory=1000))
     h.release("a", "b")

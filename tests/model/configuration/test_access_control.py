@@ -11,7 +11,7 @@ from licorne.model.errors import LicorneError
 
 
 @pytest.mark.parametrize("text", ["", " "])
-def test_an_empty_list_allows_nobody(text: str) -> None:
+def test_an_empty_list_allows_no_user(text: str) -> None:
     """Access is given, never assumed."""
     acl = AccessControlList.parse(text)
 
@@ -43,14 +43,14 @@ def test_users_and_groups_are_separate_lists(user: str, groups: list[str], allow
 
 
 def test_a_leading_blank_means_groups_only() -> None:
-    """There is nobody in the first list."""
+    """The first list is empty."""
     acl = AccessControlList.parse(" dev")
 
     assert (frozenset(), frozenset({"dev"})) == (acl.users, acl.groups)
 
 
 def test_a_trailing_blank_means_users_only() -> None:
-    """There is nobody in the second list."""
+    """The second list is empty."""
     acl = AccessControlList.parse("bob ")
 
     assert (frozenset({"bob"}), frozenset()) == (acl.users, acl.groups)
@@ -74,7 +74,7 @@ def test_possible_users_are_allowed(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["9a", "b!b", "system:x", "a$b", "*", "", "é", "a\n"])
 def test_impossible_users_are_ignored(name: str) -> None:
-    """They are kept for a warning and match nobody, not even someone called so."""
+    """They are kept for a warning and match no user, not even one called so."""
     acl = AccessControlList.parse(f"bob,{name}")
 
     assert not acl.allows(name, [])
@@ -92,8 +92,8 @@ def test_impossible_groups_are_ignored(name: str) -> None:
 
 @settings(deadline=None)
 @given(st.text(alphabet="ab*, $\t", max_size=10), st.text(alphabet="ab*", max_size=2))
-def test_nobody_is_allowed_who_is_not_named(text: str, user: str) -> None:
-    """Unless everyone is; a text that is no list is refused and lets nobody in."""
+def test_no_user_is_allowed_who_is_not_named(text: str, user: str) -> None:
+    """Unless everyone is; a text that is no list is refused."""
     try:
         acl = AccessControlList.parse(text)
     except AccessControlError:

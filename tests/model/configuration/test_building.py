@@ -147,7 +147,7 @@ def test_resources_are_also_there_as_they_were_written() -> None:
 
 
 def test_settings_of_a_queue_know_their_places() -> None:
-    """Whoever explains a decision can name the line that caused it."""
+    """An explanation can name the line that caused a decision."""
     queue = the_queue(
         below_root(
             "- name: a\n  maxapplications: 3\n  resources:\n    max: {memory: 1}\n  properties: {x.y: 1}"

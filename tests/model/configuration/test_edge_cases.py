@@ -81,7 +81,7 @@ def test_what_looks_wrong_is_right(case: str) -> None:
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_looks_right_is_wrong(case: str) -> None:
-    """For one reason, which is told."""
+    """For one reason, which is reported."""
     text, why = REFUSED[case]
 
     (problem,) = inspect(text).errors

@@ -156,7 +156,7 @@ def test_delays_are_positive_durations(text: str) -> None:
 
 
 def test_most_properties_are_inherited_as_they_are() -> None:
-    """Also those that nobody knows, and those that cannot be read."""
+    """Also unknown ones, and those that cannot be read."""
     parent = {
         "application.sort.policy": "fair",
         "application.sort.priority": "disabled",

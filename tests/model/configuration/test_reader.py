@@ -97,7 +97,7 @@ def test_a_report_on_a_bad_configuration_has_errors_and_warnings() -> None:
     assert ["x.yaml", "x.yaml"] == [problem.source for problem in report.errors + report.warnings]
 
 
-def test_a_problem_in_a_value_used_twice_is_told_once() -> None:
+def test_a_problem_in_a_value_used_twice_is_reported_once() -> None:
     """An alias repeats the value, not the error."""
     text = below_root("- {name: a, resources: {max: &m {memory: x}}}\n- {name: b, resources: {max: *m}}")
 

@@ -42,7 +42,7 @@ def test_the_nodes_are_counted_by_their_reason() -> None:
     ] == [(tally.obstacle, tally.nodes, tally.types, tally.examples) for tally in ask.nodes.tallies]
 
 
-def test_the_nearest_miss_is_written_with_what_it_lacks() -> None:
+def test_the_nearest_miss_is_explained_with_what_it_lacks() -> None:
     """Of the nodes that lack nothing but room, the one that lacks the smallest part."""
     h = Harness()
     h.nodes("n1", "n2", capacity=a_resource(memory=10, vcore=4000))
@@ -61,7 +61,7 @@ def test_the_nearest_miss_is_written_with_what_it_lacks() -> None:
     assert (Lack(name="memory", asked=8, available=6, limit=10),) == nodes.nearest.lacks
 
 
-def test_a_node_that_is_reserved_is_told_with_the_ask_that_holds_it() -> None:
+def test_a_node_that_is_reserved_is_explained_with_the_ask_that_holds_it() -> None:
     """It has room, but not for this one."""
     h = Harness()
     h.nodes("n1", "n2")
@@ -100,7 +100,7 @@ def test_without_nodes_nothing_is_scheduled_at_all() -> None:
     assert SubjectKind.PARTITION is explained(h).blockers[0].kind
 
 
-def test_what_the_predicates_refused_is_told_in_the_words_of_the_manager() -> None:
+def test_what_the_predicates_refused_is_explained_in_the_words_of_the_manager() -> None:
     """The node has room all the same, and is tried again in a second."""
     predicates = FakePredicates(refused={("ask", "n1"): "n1 has a taint"})
     h = Harness(predicates=predicates)
@@ -138,7 +138,7 @@ def test_a_required_node_that_is_unknown_is_named() -> None:
     assert ask_of(h).nodes is None
 
 
-def test_a_required_node_without_room_is_told_with_what_it_lacks() -> None:
+def test_a_required_node_without_room_is_explained_with_what_it_lacks() -> None:
     """The other node has room, and is of no use."""
     h = Harness()
     h.nodes("n1", "n2")
@@ -155,7 +155,7 @@ def test_a_required_node_without_room_is_told_with_what_it_lacks() -> None:
     assert "n1" == ask_of(h).reserved_node
 
 
-def test_a_required_node_that_is_too_small_is_told_with_its_capacity() -> None:
+def test_a_required_node_that_is_too_small_is_explained_with_its_capacity() -> None:
     """It does not get a reservation."""
     h = Harness()
     h.nodes("n1", "n2", capacity=FIVE)
@@ -166,7 +166,7 @@ def test_a_required_node_that_is_too_small_is_told_with_its_capacity() -> None:
     assert (Lack(name="memory", asked=10, available=5, limit=5),) == only_blocker(h).lacks
 
 
-def test_a_required_node_that_the_manager_refuses_is_told_in_its_words() -> None:
+def test_a_required_node_that_the_manager_refuses_is_explained_in_its_words() -> None:
     """The node has room, so the words say all."""
     h = Harness(predicates=FakePredicates(refused={("ask", "n1"): "n1 has a taint"}))
     h.nodes("n1")
@@ -199,7 +199,7 @@ def a_back_off() -> Harness:
     return h
 
 
-def test_a_back_off_is_told_with_its_end_and_its_setting() -> None:
+def test_a_back_off_is_explained_with_its_end_and_its_setting() -> None:
     """It is about all asks, also those that have not been tried."""
     (backoff,) = explained(a_back_off()).blockers
 
@@ -268,7 +268,7 @@ def test_a_partition_that_is_stopped_is_named() -> None:
 
 
 def test_a_queue_that_drains_goes_on_with_what_it_has() -> None:
-    """It is no blocker, and told all the same."""
+    """It is no blocker, and reported all the same."""
     h = Harness("- name: leaf\n- name: other")
     h.nodes("n1")
     h.submit()
@@ -357,7 +357,7 @@ def test_a_member_waits_for_its_placeholders() -> None:
     assert "1 of 2 placeholders waiting, 1 placed, 0 replaced, 0 ended" == blocker.detail
 
 
-def test_a_gang_is_told_with_what_it_announced() -> None:
+def test_a_gang_is_explained_with_what_it_announced() -> None:
     """And with what of it is placed."""
     gang = explained(a_gang()).gang
 
@@ -368,7 +368,7 @@ def test_a_gang_is_told_with_what_it_announced() -> None:
     ]
 
 
-def test_a_member_that_is_to_take_its_place_is_told_with_its_node() -> None:
+def test_a_member_that_is_to_take_its_place_is_explained_with_its_node() -> None:
     """It waits for nothing but the confirmation that its placeholder has ended."""
     h = a_gang()
 
@@ -378,7 +378,7 @@ def test_a_member_that_is_to_take_its_place_is_told_with_its_node() -> None:
     assert AskStatus.LEAVING is placeholder.status
 
 
-def test_an_ask_that_runs_is_told_with_its_node() -> None:
+def test_an_ask_that_runs_is_explained_with_its_node() -> None:
     """Until it has ended; then it is unknown."""
     h = Harness()
     h.nodes("n1")

@@ -105,7 +105,7 @@ def outcomes(run: DryRun) -> list[tuple[str, str]]:
 # -------------------------------------------------------------------------------------- applications
 
 
-def test_a_new_application_is_told_its_queue_by_the_rule_that_finds_it() -> None:
+def test_the_queue_of_a_new_application_is_named_with_the_rule_that_finds_it() -> None:
     """With the rules that found none before."""
     h = Harness(partition=CREATING)
 
@@ -119,8 +119,8 @@ def test_a_new_application_is_told_its_queue_by_the_rule_that_finds_it() -> None
     assert run.rules[1].position is not None
 
 
-def test_an_application_that_no_rule_places_is_told_what_each_said() -> None:
-    """As the manager would be told, and more."""
+def test_an_application_that_no_rule_places_gets_the_outcome_of_each() -> None:
+    """As in the message for the manager, and more."""
     h = Harness()
 
     run = new(h, an_application_to_come("root.nowhere"))
@@ -198,7 +198,7 @@ def test_an_id_that_is_taken_is_rejected() -> None:
     assert "application already existed" in new(h, an_application_to_come()).rejection
 
 
-def test_an_application_without_an_ask_is_told_whether_it_might_start() -> None:
+def test_an_application_without_an_ask_gets_to_know_whether_it_might_start() -> None:
     """Also without anything to place."""
     h = Harness("- {name: leaf, maxapplications: 1}")
     h.nodes("n1", capacity=a_resource(memory=100))
@@ -214,7 +214,7 @@ def test_an_application_without_an_ask_is_told_whether_it_might_start() -> None:
 # ---------------------------------------------------------------------------------------------- asks
 
 
-def test_a_first_ask_is_told_its_node_and_its_place() -> None:
+def test_a_first_ask_gets_its_node_and_its_place() -> None:
     """Behind the application that waits already."""
     h = Harness()
     h.nodes("n1", "n2")
@@ -243,7 +243,7 @@ def test_the_node_is_the_one_that_the_ask_then_gets() -> None:
     assert said == h.placements["ask"] == "n2"
 
 
-def test_an_ask_that_would_wait_is_told_why() -> None:
+def test_an_ask_that_would_wait_gets_the_reason() -> None:
     """Everything at once, and no node."""
     h = Harness(
         "- {name: leaf, resources: {max: {memory: 15}}, limits: [{users: [bob], maxresources: {memory: 12}}]}"
@@ -265,7 +265,7 @@ def test_an_ask_that_would_wait_is_told_why() -> None:
     assert "" == run.node_id
 
 
-def test_an_ask_for_one_node_is_told_that_node() -> None:
+def test_an_ask_for_one_node_gets_that_node() -> None:
     """Or what it lacks."""
     h = Harness()
     h.nodes("n1", "n2")
@@ -304,7 +304,7 @@ def test_a_member_of_a_gang_would_wait_for_a_placeholder() -> None:
 
 
 @pytest.mark.parametrize(("priority", "place"), [(5, 1), (0, 1), (-1, 4), (-5, 4)])
-def test_an_ask_is_told_its_place_among_the_others(priority: int, place: int) -> None:
+def test_an_ask_gets_its_place_among_the_others(priority: int, place: int) -> None:
     """By priority; of equal age behind the last of all, and before the first of any other."""
     h = Harness()
     h.submit()
@@ -330,7 +330,7 @@ def test_an_ask_is_told_its_place_among_the_others(priority: int, place: int) ->
         (an_ask_to_come("app", placeholder=True), "placeholder ask has no task group name"),
     ],
 )
-def test_an_ask_that_would_be_rejected_is_told_why(ask: AllocationSubmission, why: str) -> None:
+def test_an_ask_that_would_be_rejected_gets_the_reason(ask: AllocationSubmission, why: str) -> None:
     """In the words that the manager would read."""
     h = Harness()
     h.submit()
@@ -354,7 +354,7 @@ def test_an_ask_that_would_be_rejected_leaves_its_new_application_without_a_node
 
 
 def test_an_ask_of_an_application_that_is_not_active_has_no_answer() -> None:
-    """Nobody would take it."""
+    """No node would take it."""
     assert Harness().partition.reports.dry_run_ask(an_ask_to_come("nobody")) is None
 
 

@@ -14,7 +14,7 @@ from licorne.model.state.preemption_log import PreemptionCause
 THREE_DAYS = 3 * 24 * 3600
 
 
-def test_an_application_that_nobody_knows_has_no_explanation() -> None:
+def test_an_unknown_application_has_no_explanation() -> None:
     """Nor has one that the manager has taken away."""
     h = Harness()
     h.submit()
@@ -24,7 +24,7 @@ def test_an_application_that_nobody_knows_has_no_explanation() -> None:
     assert h.partition.reports.explain_ask("never", "ask") is None
 
 
-def test_an_application_is_told_with_its_user_and_state() -> None:
+def test_an_application_is_explained_with_its_user_and_state() -> None:
     """Nothing stands in the way of one that asks for nothing."""
     h = Harness()
     h.submit()
@@ -78,7 +78,7 @@ def test_an_application_has_its_place_in_its_queue_and_the_queue_among_its_sibli
     assert ("root.team", 2, ("root.urgent",)) == (among_teams.subject, among_teams.number, among_teams.ahead)
 
 
-def test_the_rule_of_the_order_is_told_with_its_setting() -> None:
+def test_the_rule_of_the_order_is_explained_with_its_setting() -> None:
     """In words; without a setting it has no place."""
     h = Harness(
         "- {name: leaf, properties: {application.sort.policy: fair, application.sort.priority: disabled}}"
@@ -111,7 +111,7 @@ def test_only_the_first_of_those_ahead_are_named() -> None:
 # ---------------------------------------------------------------------------------------------- past
 
 
-def test_a_rejected_application_is_told_with_what_every_rule_said() -> None:
+def test_a_rejected_application_is_explained_with_what_every_rule_said() -> None:
     """And where the rules stand."""
     h = Harness(
         partition="""
@@ -148,7 +148,7 @@ def test_an_application_that_is_active_goes_before_a_rejected_one_of_the_same_id
     assert (ApplicationState.NEW, "") == (explained(h).state, explained(h).rejection)
 
 
-def test_an_application_that_has_ended_is_told_until_it_expires() -> None:
+def test_an_application_that_has_ended_is_explained_until_it_expires() -> None:
     """With the state, why, and since when."""
     h = Harness()
     h.nodes("n1")
@@ -167,7 +167,7 @@ def test_an_application_that_has_ended_is_told_until_it_expires() -> None:
     assert h.partition.reports.explain("app") is None
 
 
-def test_an_application_that_has_failed_is_told_with_what_it_began_to_fail_for() -> None:
+def test_an_application_that_has_failed_is_explained_with_what_it_began_to_fail_for() -> None:
     """Between Failing and Failed the manager confirms what ended: that is no reason."""
     h = Harness()
     h.nodes("n1")
@@ -183,7 +183,7 @@ def test_an_application_that_has_failed_is_told_with_what_it_began_to_fail_for()
     assert "ExecutionTimeout" == failing.state_text == failed.state_text
 
 
-def test_the_latest_of_several_that_have_ended_is_told() -> None:
+def test_the_latest_of_several_that_have_ended_is_explained() -> None:
     """One completed, and one that came with the same id was then rejected."""
     h = Harness()
     h.nodes("n1")
@@ -197,7 +197,7 @@ def test_the_latest_of_several_that_have_ended_is_told() -> None:
     assert ApplicationState.REJECTED is explained(h).state
 
 
-def test_a_gang_that_failed_is_told_with_the_reason() -> None:
+def test_a_gang_that_failed_is_explained_with_the_reason() -> None:
     """A hard one whose placeholders timed out."""
     h = Harness()
     h.nodes("n1")
@@ -225,7 +225,7 @@ def a_preemption() -> Scene:
     return scene
 
 
-def test_a_preemption_is_told_to_the_ask_that_it_serves() -> None:
+def test_a_preemption_is_part_of_the_explanation_of_its_ask() -> None:
     """Whose guarantee, on which node, whom, and why that one."""
     explanation = explained(a_preemption(), "root.a")
 
@@ -238,7 +238,7 @@ def test_a_preemption_is_told_to_the_ask_that_it_serves() -> None:
     assert 0 == explanation.loops
 
 
-def test_a_preemption_is_told_to_its_victim() -> None:
+def test_a_preemption_is_part_of_the_explanation_of_its_victim() -> None:
     """The others of its application have nothing to do with it."""
     explanation = explained(a_preemption(), "root.b")
 

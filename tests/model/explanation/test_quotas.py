@@ -48,7 +48,7 @@ def test_every_queue_on_the_path_without_room_is_named() -> None:
     ]
 
 
-def test_the_place_of_each_maximum_is_told() -> None:
+def test_the_place_of_each_maximum_is_explained() -> None:
     """By its path, and by line and column where the very quantity begins."""
     h = Harness(TEAM)
     h.nodes("n1", capacity=a_resource(memory=100, vcore=9000))
@@ -174,7 +174,7 @@ LIMITS = """
 """
 
 
-def test_limits_of_the_user_and_of_the_group_are_told_together() -> None:
+def test_limits_of_the_user_and_of_the_group_are_explained_together() -> None:
     """With the queue that states them, what is used and where the quantity stands."""
     h = Harness(LIMITS, root="limits: [{users: ['*'], maxresources: {memory: 19}}]")
     h.nodes("n1", capacity=a_resource(memory=100))
@@ -202,7 +202,7 @@ def test_limits_of_the_user_and_of_the_group_are_told_together() -> None:
     ] == [where(lack) for blocker in found for lack in blocker.lacks]
 
 
-def test_the_group_that_counts_is_told() -> None:
+def test_the_group_that_counts_is_explained() -> None:
     """Also where nothing is in the way."""
     h = Harness(LIMITS)
     h.submit()
@@ -245,7 +245,7 @@ def test_every_queue_that_runs_its_maximum_of_applications_is_named() -> None:
     assert () == blockers(h, "b")
 
 
-def test_the_numbers_of_applications_of_user_and_group_are_told() -> None:
+def test_the_numbers_of_applications_of_user_and_group_are_explained() -> None:
     """Each limit that is reached."""
     h = Harness(
         """

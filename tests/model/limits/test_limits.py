@@ -84,7 +84,7 @@ def test_one_entry_may_limit_users_and_groups() -> None:
 
 
 def test_the_wildcard_is_a_named_group_but_no_named_user() -> None:
-    """The group `*` is listed as soon as it is limited; the user `*` is nobody."""
+    """The group `*` is listed as soon as it is limited; the user `*` is no user."""
     limits = limits_at_root(for_users("bob"), for_users("*"), for_groups("dev"), for_groups("*"))
 
     assert ("bob",) == limits.named("user")
@@ -122,7 +122,7 @@ def test_a_user_in_no_group_is_not_in_the_wildcard_group() -> None:
 
 
 def test_there_may_be_no_group_to_count_against() -> None:
-    """Nobody limits any group of the user."""
+    """No group of the user is limited."""
     assert limits_at_root(for_groups("dev")).group_of("root.a", ("ops",)) is None
 
 

@@ -150,7 +150,7 @@ def test_a_resize_may_shrink_one_type_and_grow_another() -> None:
 
 
 def test_more_cannot_come_back_than_was_given() -> None:
-    """A release that nobody had made an allocation for is our bug, and changes nothing."""
+    """A release without an allocation is a bug of Licorne, and changes nothing."""
     tree = a_tree()
     tree.increase("root.a", "app", memory(5))
 

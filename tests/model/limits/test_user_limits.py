@@ -26,7 +26,7 @@ def test_without_limits_everything_goes() -> None:
     assert limits.can_run("root.a", "app", BOB)
 
 
-def test_nobody_is_listed_before_the_first_look() -> None:
+def test_no_user_is_listed_before_the_first_question() -> None:
     """Users appear when an application of theirs is looked at, not before."""
     limits = books()
     before = limits.user_views()
@@ -75,7 +75,7 @@ def test_a_user_whose_applications_never_ran_goes_with_the_last() -> None:
 
 
 def test_ending_an_application_that_was_never_looked_at_is_fine() -> None:
-    """The end of an application nobody knows of changes nothing."""
+    """The end of an unknown application changes nothing."""
     limits = books()
 
     limits.decrease("root.a", "app", BOB, EMPTY, remove_application=True)
@@ -132,7 +132,7 @@ def test_a_named_user_is_listed_from_the_start() -> None:
     assert [{"userName": "bob", "queues": {"queuePath": "root", "children": [leaf]}}] == limits.user_views()
 
 
-def test_the_wildcard_lists_nobody() -> None:
+def test_the_wildcard_lists_no_user() -> None:
     """The wildcard limit alone makes no user known."""
     assert [] == books(a_root(a=(a_limit(users=("*",), quantity=25),))).user_views()
 
@@ -242,7 +242,7 @@ def test_blockers_name_user_and_group_and_place() -> None:
 
 
 def test_explaining_changes_nothing() -> None:
-    """A user nobody has looked at is explained and not listed."""
+    """A user without an account is explained and not listed."""
     limits = books(a_root(a=(a_limit(users=("*",), quantity=3), a_limit(groups=("ops",), quantity=4))))
     groups = limits.group_views()
 
@@ -253,7 +253,7 @@ def test_explaining_changes_nothing() -> None:
 
 
 def test_unknown_users_and_groups_have_no_document() -> None:
-    """The document of somebody who is not listed is none."""
+    """A user who is not listed has no document."""
     assert (None, None) == (books().user_view("bob"), books().group_view("dev"))
 
 

@@ -212,7 +212,7 @@ def test_nodes_are_cordoned_and_uncordoned() -> None:
 
 
 def test_a_node_has_one_ordinary_reservation() -> None:
-    """A second ask is refused until the first lets go."""
+    """A second ask is refused until the first gives up its reservation."""
     node = a_node()
 
     first = node.try_reserve("one", TEN, required=False)
@@ -230,7 +230,7 @@ def test_a_node_has_one_ordinary_reservation() -> None:
     [(True, True, True), (True, False, False), (False, True, False), (False, False, False)],
 )
 def test_only_asks_that_require_the_node_share_it(held: bool, wanted: bool, granted: bool) -> None:  # noqa: FBT001 - a table
-    """Any number of required-node asks may reserve a node, together with nobody else."""
+    """Any number of required-node asks may reserve a node, together with no other ask."""
     node = a_node()
     node.try_reserve("one", TEN, required=held)
 

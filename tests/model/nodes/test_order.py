@@ -21,7 +21,7 @@ BINPACKING = NodeSortPolicy.BINPACKING
 def an_entry(
     node_id: str, *, capacity: Resource = TEN, available: Resource | None = None, schedulable: bool = True
 ) -> NodeEntry:
-    """Return the seat of a node, everything of which is available unless said otherwise."""
+    """Return the entry of a node, everything of which is available unless said otherwise."""
     node = a_node(node_id, capacity=capacity)
     entry = NodeEntry(node, node_id, node.instance_type, capacity, schedulable=schedulable)
     if available is not None:
@@ -48,7 +48,7 @@ def names(order: NodeOrder) -> list[str]:
 
 
 def used(node_id: str, quantity: int) -> NodeEntry:
-    """Return the seat of a node of ten of which so much is used."""
+    """Return the entry of a node of ten of which so much is used."""
     return an_entry(node_id, available=memory(10 - quantity))
 
 
@@ -168,7 +168,7 @@ def test_nodes_are_also_listed_by_name() -> None:
 
 
 def test_a_node_that_is_taken_out_is_gone() -> None:
-    """It is in no order any more; the answer is its seat."""
+    """It is in no order any more; the answer is its entry."""
     order = an_order(used("a", 0), used("b", 0))
 
     assert "a" == order.remove("a").node_id

@@ -21,7 +21,7 @@ def memory(quantity: int) -> Resource:
 
 
 def an_entry(node_id: str, *, available: Resource) -> NodeEntry:
-    """Return the seat of a node of ten, of which so much is available."""
+    """Return the entry of a node of ten, of which so much is available."""
     node = a_node(node_id)
     entry = NodeEntry(node, node_id, node.instance_type, TEN, schedulable=True)
     entry.available = available

@@ -21,13 +21,13 @@ def test_an_empty_filter_lets_everybody_through(kind: str) -> None:
     assert a_filter(kind).admits(BOB)
 
 
-def test_an_empty_deny_filter_lets_nobody_through() -> None:
+def test_an_empty_deny_filter_admits_no_user() -> None:
     """Denying without saying whom denies everybody."""
     assert not a_filter("deny").admits(BOB)
 
 
 def test_an_allow_filter_is_for_the_listed_users() -> None:
-    """Who is listed passes, nobody else."""
+    """Listed users pass, and no others."""
     users = a_filter("allow", users=("bob", "carol"))
 
     assert [True, False] == [users.admits(BOB), users.admits(User("bobby"))]
@@ -83,12 +83,12 @@ def test_two_entries_are_names_whatever_they_look_like() -> None:
     assert [True, False] == [users.admits(BOB), users.admits(User("bab"))]
 
 
-def test_a_list_of_nothing_but_bad_names_matches_nobody() -> None:
-    """A filter that lists somebody is not empty, even if nobody can have such a name."""
+def test_a_list_of_nothing_but_bad_names_matches_no_user() -> None:
+    """A filter with names is not empty, even if no user can have such a name."""
     assert not a_filter(users=("b b", "!x")).admits(BOB)
 
 
-def test_an_expression_that_cannot_be_read_matches_nobody() -> None:
+def test_an_expression_that_cannot_be_read_matches_no_user() -> None:
     """The star alone is such an expression."""
     assert not a_filter(users=("*",)).admits(BOB)
 

@@ -195,7 +195,7 @@ def test_forced_applications_go_by_the_rules_first() -> None:
 
 @pytest.mark.parametrize("queue_name", ["root.@recovery@", "root.@Recovery@", "root.@recovery@.x"])
 def test_the_recovery_queue_is_for_forced_applications_only(queue_name: str) -> None:
-    """Naming it helps nobody, whether it exists or not; the recorded core creates it."""
+    """Naming it has no effect, whether it exists or not; the recorded core creates it."""
     why = f"queue {queue_name.lower()} is for forced applications only"
 
     assert PlacementRefusal(NO_MATCH, (RuleOutcome("provided", 0, why), NOT_FORCED)) == placed(

@@ -180,7 +180,7 @@ def test_rules_that_make_no_sense_are_refused(rule: RuleConfig, reason: str) -> 
 
 
 def test_a_refused_rule_names_its_place_in_the_file() -> None:
-    """Whoever wrote the rule can find it."""
+    """The author of the rule can find it."""
     rule = RuleConfig(name="nosuch", position=Position(12, 7))
 
     with pytest.raises(LicorneError, match=r"\(placement rule at 12:7\)$"):

@@ -43,7 +43,7 @@ def a_record(scene: Scene, *victims: Victim, ask: str = "ask") -> PreemptionReco
 
 
 def test_all_victims_are_marked() -> None:
-    """From then on nobody else chooses them."""
+    """From then on they are not chosen again."""
     scene = a_scene()
 
     assert mark_all([scene.victim("v1"), scene.victim("v2")]) is None
@@ -71,7 +71,7 @@ def test_victims_are_counted_in_every_queue_above_until_they_are_gone() -> None:
     assert [EMPTY, EMPTY] == [scene.queue(path).preempting for path in ("root.b", "root")]
 
 
-def test_the_rm_is_told_once() -> None:
+def test_the_rm_gets_one_message() -> None:
     """All victims are in one message, with the text and the type of a preemption."""
     scene = a_scene()
     release_all(scene.state, [scene.victim("v1"), scene.victim("v2")], "text")
@@ -89,7 +89,7 @@ def test_the_rm_is_told_once() -> None:
     assert [expected] == scene.preemption_messages
 
 
-def test_the_rm_may_be_told_by_application() -> None:
+def test_the_rm_may_get_a_message_for_each_application() -> None:
     """One message for each, whatever the order of the victims."""
     scene = a_scene()
     scene.runs("x1", queue="root.a")

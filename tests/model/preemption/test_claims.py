@@ -44,7 +44,7 @@ def used(scene: Scene, path: str, but_for: str = "") -> int:
     return committed_resources(scene.state, but_for).use_of(scene.queue(path)).get("memory")
 
 
-def test_two_asks_do_not_preempt_for_what_their_queue_is_owed_once() -> None:
+def test_two_asks_do_not_preempt_for_what_is_guaranteed_once() -> None:
     """There is a second node, and the first ask has not been placed yet."""
     scene = preempting()
     scene.advance(60)
@@ -67,7 +67,7 @@ def test_an_ask_does_not_stand_in_its_own_way() -> None:
     assert 0 == used(preempting(), "root.p.a", but_for="p1")
 
 
-def test_a_placed_ask_is_committed_no_longer() -> None:
+def test_nothing_is_committed_to_a_placed_ask() -> None:
     """It is used."""
     scene = preempting()
     scene.confirm()
@@ -78,7 +78,7 @@ def test_a_placed_ask_is_committed_no_longer() -> None:
     assert {} == scene.state.preemption_claims
 
 
-def test_a_withdrawn_ask_is_committed_no_longer() -> None:
+def test_nothing_is_committed_to_an_ask_that_is_withdrawn() -> None:
     """Its victim goes, and the next one finds the room."""
     scene = preempting()
     scene.release("p1", application_id="root.p.a")
@@ -89,7 +89,7 @@ def test_a_withdrawn_ask_is_committed_no_longer() -> None:
     assert (["v2"], {"p2"}) == (scene.preempted, {"p1", "p2"} & set(scene.placements))
 
 
-def test_an_ask_that_lost_its_node_is_spoken_for_while_its_victims_go_elsewhere() -> None:
+def test_room_is_committed_to_an_ask_that_lost_its_node_while_its_victims_end_elsewhere() -> None:
     """With node and victims gone it has no more than the others."""
     scene = preempting()
     scene.update_node("n1", NodeAction.DECOMISSION)
@@ -154,7 +154,7 @@ def test_a_full_leaf_is_full_for_those_behind_an_ask_that_has_preempted() -> Non
     assert 1 == len(scene.preempted)
 
 
-def test_room_is_left_where_no_maximum_is_exceeded_beside_what_is_spoken_for() -> None:
+def test_room_is_left_where_no_maximum_is_exceeded_with_what_is_committed() -> None:
     """Of the types that are asked for; the root is full when its nodes are."""
     scene = preempting()
     leaf = scene.queue("root.p.o")

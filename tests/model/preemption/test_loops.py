@@ -1,4 +1,4 @@
-"""The detector of preemptions that go round in a circle."""
+"""The detector of preemptions that repeat each other."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def last_of(records: list[PreemptionRecord], waits: Callable[[PreemptionRecord],
 
 
 def test_one_preemption_after_the_other_is_no_loop() -> None:
-    """A queue takes what it is owed, ask by ask."""
+    """A queue takes what it is entitled to, ask by ask."""
     assert last_of([preempts("a1", "b1"), preempts("a2", "b2")]) == ""
 
 
@@ -99,7 +99,7 @@ def test_an_ask_whose_room_was_given_away_makes_the_next_one_a_loop() -> None:
 
 
 def test_another_application_makes_no_loop() -> None:
-    """To take from somebody else is to go on, not round."""
+    """To take from another application is progress, not a loop."""
     records = [preempts("a1", "b1"), preempts("a1", "c1", taken_from="third")]
 
     assert last_of(records, always) == ""

@@ -1,4 +1,4 @@
-"""Preemption comes to rest: where every victim is asked for again, nobody takes turns."""
+"""Preemption comes to rest: where every victim is asked for again, queues do not alternate."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def rounds_until_rest(crowd: Crowd) -> int:
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 2**32))
 def test_preemption_comes_to_rest(seed: int) -> None:
-    """Everybody gets what is guaranteed, and then nobody takes from anybody."""
+    """Every queue gets what is guaranteed, and then none takes from another."""
     crowd = Crowd(seed)
     crowd.come()
 

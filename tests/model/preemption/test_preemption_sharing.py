@@ -106,7 +106,7 @@ class Fickle(FakePredicates):
 
 
 class Story:
-    """A cluster with a backlog of few sizes in three queues, told step by step."""
+    """A cluster with a backlog of few sizes in three queues, step by step."""
 
     def __init__(self, seed: int, *, apart: bool) -> None:
         self._draw = Random(seed)  # noqa: S311 - nothing is secret

@@ -79,7 +79,7 @@ def test_one_change_is_enforced_once() -> None:
     assert ["v4"] == scene.preempted
 
 
-def test_a_partition_enforces_nothing_unless_it_is_told_to() -> None:
+def test_a_partition_enforces_nothing_unless_it_is_configured_to() -> None:
     """The switch is off by default."""
     scene = a_scene(partition="")
     scene.runs("v1", "v2", queue="root.p.y")
@@ -253,7 +253,7 @@ def test_a_queue_that_is_enforced_leaves_those_below_for_the_next_second() -> No
     assert ["y3", "y2"] == scene.preempted
 
 
-def test_the_rm_is_told_by_application() -> None:
+def test_the_rm_gets_a_message_for_each_application() -> None:
     """One message each, with the leaf in its text."""
     scene = a_scene()
     scene.runs("x1", queue="root.p.x", resource=memory(60))

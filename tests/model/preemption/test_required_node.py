@@ -49,7 +49,7 @@ def test_the_youngest_goes_for_an_ask_that_needs_the_node() -> None:
 
 
 def test_the_ask_runs_once_its_victims_are_gone() -> None:
-    """The node is reserved for it, so that nobody else takes the room."""
+    """The node is reserved for it, so that no other ask takes the room."""
     scene = a_full_node()
     scene.asks("other", resource=TWENTY, may_preempt=False)
     needs_node(scene)
@@ -61,7 +61,7 @@ def test_the_ask_runs_once_its_victims_are_gone() -> None:
     }
 
 
-def test_the_rm_is_told_in_one_message_for_whom() -> None:
+def test_the_rm_gets_one_message_that_names_the_ask() -> None:
     """Also when several have to go."""
     scene = a_full_node()
     needs_node(scene, resource=a_resource(memory=50))
@@ -95,7 +95,7 @@ def test_what_the_node_has_left_counts() -> None:
     assert ["v2"] == scene.preempted
 
 
-def test_nothing_goes_in_vain() -> None:
+def test_nothing_ends_without_need() -> None:
     """A small one that comes first in the order is spared when a large one behind it has to go anyway."""
     scene = a_scene()
     scene.runs("large", resource=a_resource(memory=90))
@@ -116,7 +116,7 @@ def test_nothing_goes_where_all_together_are_not_enough() -> None:
     assert ["No fit on required node, preemption does not help"] == scene.waits_with("ds")
 
 
-def test_an_ask_in_vain_tries_again_when_it_may_help() -> None:
+def test_an_ask_without_result_is_tried_again_when_it_may_help() -> None:
     """Nothing was triggered, so the next cycle looks again."""
     scene = a_scene()
     scene.runs("v0", resource=a_resource(memory=60), priority=5)
@@ -242,7 +242,7 @@ def test_a_preemption_for_a_node_is_explained() -> None:
 def test_victims_on_a_required_node_are_enough_and_none_could_be_spared(
     sizes: list[int], asked: int, priorities: list[int]
 ) -> None:
-    """Of the eligible ones those go without whom the ask would not fit, or nobody if all are not enough."""
+    """Of the eligible ones those go without which the ask would not fit, or none if all are not enough."""
     scene = a_scene()
     used = 0
     for number, size in enumerate(sizes):

@@ -79,7 +79,7 @@ def keys(victims: list[Victim] | tuple[Victim, ...]) -> list[str]:
 
 
 def test_a_victim_shows_its_allocation() -> None:
-    """Key, size and leaf come from the allocation and the seat."""
+    """Key, size and leaf come from the allocation and the entry."""
     victim = a_victim("v")
 
     assert ("v", TEN, ENTRY.queue) == (victim.key, victim.resource, victim.queue)
@@ -131,7 +131,7 @@ def test_victims_give_back_their_sum() -> None:
 
 
 def test_a_victim_that_the_others_make_needless_is_spared() -> None:
-    """The large one alone is enough; the small one before it was chosen in vain."""
+    """The large one alone is enough; the small one before it was chosen without need."""
     victims = memory(2, 10)
 
     assert ["v1"] == keys(needed_only(victims, Need(EMPTY, TEN)))
@@ -228,7 +228,7 @@ def _quota(victim: Victim, target: Resource) -> tuple[int | str | tuple[float, .
     return quota_order(victim, target, a_resource(memory=100))
 
 
-def test_keys_settle_what_is_otherwise_equal() -> None:
+def test_keys_decide_what_is_otherwise_equal() -> None:
     """All orders are total, so that the same state gives the same victims."""
     pair = [a_victim("b"), a_victim("a")]
 
@@ -245,7 +245,7 @@ def test_a_victim_is_described_by_what_the_orders_look_at() -> None:
 
 
 def test_a_victim_refers_to_the_allocation_as_it_was() -> None:
-    """It is a value: two of the same allocation and seat are equal."""
+    """It is a value: two of the same allocation and entry are equal."""
     allocation = an_allocation()
 
     assert Victim(allocation, ENTRY) == Victim(allocation, ENTRY)

@@ -138,8 +138,8 @@ def a_leaf_with(policy: str, *, by_priority: bool = True, guaranteed: Resource |
     return a_leaf(properties, guaranteed=guaranteed)
 
 
-def seated(leaf: Queue, **facts: ApplicationFacts) -> list[str]:
-    """Seat applications in a leaf; return their names in order."""
+def ordered_names(leaf: Queue, **facts: ApplicationFacts) -> list[str]:
+    """Add applications to a leaf; return their names in order."""
     for name, entry in facts.items():
         an_entry(leaf, name, entry)
     return [entry.application_id for entry in leaf.entries]
@@ -147,7 +147,7 @@ def seated(leaf: Queue, **facts: ApplicationFacts) -> list[str]:
 
 def test_fifo_goes_by_priority_then_by_age() -> None:
     """The default policy of leaves."""
-    order = seated(
+    order = ordered_names(
         a_leaf_with(FIFO),
         young=facts_of(pending=TEN, age=1),
         old=facts_of(pending=TEN, age=9),
@@ -159,7 +159,7 @@ def test_fifo_goes_by_priority_then_by_age() -> None:
 
 def test_fifo_without_priority_goes_by_age_then_by_priority() -> None:
     """Of two of one age the urgent one goes first."""
-    order = seated(
+    order = ordered_names(
         a_leaf_with(FIFO, by_priority=False),
         young=facts_of(pending=TEN, age=1, priority=9),
         old=facts_of(pending=TEN, age=9),
@@ -171,7 +171,7 @@ def test_fifo_without_priority_goes_by_age_then_by_priority() -> None:
 
 def test_fair_goes_by_priority_then_by_usage() -> None:
     """The age does not matter while the usage differs."""
-    order = seated(
+    order = ordered_names(
         a_leaf_with(FAIR),
         busy=facts_of(pending=TEN, allocated=memory(9), age=9),
         idle=facts_of(pending=TEN, allocated=memory(1)),
@@ -183,7 +183,7 @@ def test_fair_goes_by_priority_then_by_usage() -> None:
 
 def test_fair_without_priority_goes_by_usage_then_by_priority() -> None:
     """Of two with one usage the urgent one goes first."""
-    order = seated(
+    order = ordered_names(
         a_leaf_with(FAIR, by_priority=False),
         busy=facts_of(pending=TEN, allocated=memory(9), priority=9),
         idle=facts_of(pending=TEN, allocated=memory(1)),
@@ -195,7 +195,7 @@ def test_fair_without_priority_goes_by_usage_then_by_priority() -> None:
 
 def test_usage_is_measured_with_the_queues_guarantee() -> None:
     """Half of the guaranteed cores is more than a third of the guaranteed memory."""
-    order = seated(
+    order = ordered_names(
         a_leaf_with(FAIR, guaranteed=a_resource(memory=30, vcore=2)),
         cores=facts_of(pending=TEN, allocated=a_resource(vcore=1)),
         memory=facts_of(pending=TEN, allocated=memory(10)),
@@ -206,7 +206,7 @@ def test_usage_is_measured_with_the_queues_guarantee() -> None:
 
 def test_placeholders_are_no_usage() -> None:
     """An application with placeholders alone goes as one that has nothing."""
-    order = seated(
+    order = ordered_names(
         a_leaf_with(FAIR),
         real=facts_of(pending=TEN, allocated=memory(1)),
         gang=facts_of(pending=TEN, placeholder_allocated=memory(50)),
@@ -220,7 +220,7 @@ def test_applications_without_anything_waiting_are_not_in_the_order(pending: Res
     """They are known all the same."""
     leaf = a_leaf()
 
-    order = seated(leaf, idle=facts_of(pending=pending), waits=facts_of(pending=TEN))
+    order = ordered_names(leaf, idle=facts_of(pending=pending), waits=facts_of(pending=TEN))
 
     assert (["waits"], 2) == (order, len(leaf.entries))
     assert leaf.entries.get("idle") is not None
@@ -229,7 +229,7 @@ def test_applications_without_anything_waiting_are_not_in_the_order(pending: Res
 def test_an_application_moves_with_its_facts() -> None:
     """Into the order, within it, and out of it."""
     leaf = a_leaf()
-    seated(leaf, a=facts_of(pending=TEN), b=facts_of(pending=TEN, priority=1))
+    ordered_names(leaf, a=facts_of(pending=TEN), b=facts_of(pending=TEN, priority=1))
     entry = leaf.entries.by_id["a"]
     orders = []
     for facts in (facts_of(pending=TEN, priority=2), facts_of()):
@@ -247,7 +247,7 @@ def test_a_changed_policy_orders_anew() -> None:
         "old": facts_of(pending=TEN, allocated=memory(9), age=9),
         "young": facts_of(pending=TEN, allocated=memory(1)),
     }
-    before = seated(leaf, **facts)
+    before = ordered_names(leaf, **facts)
 
     leaf.apply_properties({"application.sort.policy": FAIR})
     leaf.entries.rebuild()
@@ -359,4 +359,4 @@ def test_applications_are_in_the_order_of_the_rules(
 
     expected = plain_order(facts, policy, guaranteed, by_priority=by_priority)
 
-    assert expected == seated(leaf, **facts)
+    assert expected == ordered_names(leaf, **facts)

@@ -170,7 +170,7 @@ def test_what_the_rm_says_is_charged_without_question() -> None:
     assert (TEN, a_resource(memory=-5)) == (queue.allocated, queue.room())
 
 
-def test_a_discharge_takes_the_charge_back() -> None:
+def test_a_release_undoes_the_charge() -> None:
     """Types of which nothing is left are gone."""
     queue = a_queue()
     queue.charge(a_resource(memory=10, gpu=1))
@@ -180,7 +180,7 @@ def test_a_discharge_takes_the_charge_back() -> None:
     assert a_resource(memory=6) == queue.allocated
 
 
-def test_no_more_is_discharged_than_is_allocated() -> None:
+def test_no_more_is_released_than_is_allocated() -> None:
     """That is a mistake of ours, and changes nothing."""
     queue = a_queue()
     queue.charge(FIVE)

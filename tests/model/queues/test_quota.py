@@ -124,7 +124,7 @@ def test_headroom_in_a_cluster_without_end_ignores_the_root() -> None:
 
 
 def test_the_maximum_of_a_path_is_the_least_of_each_type() -> None:
-    """With the cluster's size or without it; `None` where nobody has one."""
+    """With the cluster's size or without it; `None` if no queue has one."""
     _, parent, middle, leaf = a_path(
         a_resource(memory=10, vcore=2), None, a_resource(memory=30, vcore=3), a_resource(memory=40, vcore=1)
     )
@@ -185,7 +185,7 @@ STEPS = st.lists(st.tuples(QUANTITIES.map(Resource), st.booleans()), max_size=20
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(MAXIMA, min_size=1, max_size=3), STEPS)
-def test_quotas_hold_whoever_charges(
+def test_quotas_hold_whatever_threads_charge(
     maxima: list[Resource | None], steps: list[tuple[Resource, bool]]
 ) -> None:
     """What is charged with a check never lifts a queue above its maximum; what fits is what has headroom."""

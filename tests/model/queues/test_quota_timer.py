@@ -99,7 +99,7 @@ def test_another_delay_moves_the_time() -> None:
 
 
 def test_a_change_that_ends_the_excess_ends_the_time() -> None:
-    """So do a queue without maximum, without delay, or that nobody configures."""
+    """So do a queue without maximum, without delay, or that is not configured."""
     queues = [
         a_queue(used=10),
         a_queue(None),
@@ -125,7 +125,7 @@ def test_usage_that_is_raised_past_the_maximum_starts_the_time() -> None:
 
 
 def test_usage_within_the_maximum_starts_nothing() -> None:
-    """Nor does it where there is no delay or nobody configures the queue."""
+    """Nor does it where there is no delay or the queue is not configured."""
     queues = [a_queue(used=10), a_queue(delay=""), a_queue(managed=False)]
     for queue in queues:
         usage_raised(queue, START_NS)
@@ -148,5 +148,5 @@ def test_a_whole_tree_is_compared_with_what_it_was() -> None:
 
 
 def test_nothing_is_due_where_no_time_runs() -> None:
-    """The next time is that of nobody."""
+    """No queue has a time."""
     assert next_due_ns([a_queue()]) is None

@@ -55,7 +55,7 @@ def test_who_may_submit(user: User, allowed: list[str]) -> None:
     assert allowed == [name for name in names if tree.submit_allowed(f"root.{name}", user)]
 
 
-def test_whoever_may_submit_to_the_root_may_submit_everywhere() -> None:
+def test_a_user_who_may_submit_to_the_root_may_submit_everywhere() -> None:
     """A list above is as good as the queue's own."""
     assert a_queue_tree(ACCESS).submit_allowed("ROOT.closed", BOB)
 

@@ -75,7 +75,7 @@ HUGE = a_resource(memory=2**63 - 1)
 
 
 def test_existing_allocations_may_exceed_64_bits_together() -> None:
-    """Nobody else's is turned away for it, and what is released leaves what remains."""
+    """No other one is rejected for it, and what is released leaves what remains."""
     h = a_partition()
     h.ask("a", "b", node_id="one", resource=HUGE)
 
@@ -179,7 +179,7 @@ def test_the_same_ask_again_changes_nothing() -> None:
 
 
 def test_a_known_allocation_is_resized_in_place() -> None:
-    """On its node, in its queues and for its user, whatever the quotas and the room. Nobody is told."""
+    """On its node, in its queues and for its user, whatever the quotas and the room. There is no message."""
     h = a_partition("a", queues="- name: leaf\n  resources: {max: {memory: 12}}")
 
     h.ask("a", resource=TWENTY)
@@ -248,7 +248,7 @@ def test_recovered_placeholders_time_out_as_others_do() -> None:
 
 
 def test_a_foreign_allocation_occupies_its_node() -> None:
-    """It counts for no queue and no user, and the RM is told nothing."""
+    """It counts for no queue and no user, and there is no message for the RM."""
     h = a_partition()
 
     h.ask("f", application_id="", node_id="one", resource=FIVE, tags=FOREIGN)
@@ -398,7 +398,7 @@ def test_a_waiting_ask_does_not_time_out() -> None:
 
 @pytest.mark.parametrize(("key", "application_id"), [("x", "app"), ("a", "unknown"), ("", "unknown")])
 def test_what_is_not_known_has_ended_already(key: str, application_id: str) -> None:
-    """Nothing changes, and nobody is told."""
+    """Nothing changes, and there is no message."""
     h = a_partition("a")
 
     h.release(key, application_id=application_id)

@@ -31,8 +31,8 @@ def dynamic() -> Harness:
 # -------------------------------------------------------------------------------------------- taking
 
 
-def test_an_application_takes_its_seat_in_its_queue() -> None:
-    """It is New until something is asked for it, and the RM is told of no state."""
+def test_an_application_has_an_entry_in_its_queue() -> None:
+    """It is New until something is asked for it, and no state is reported to the RM."""
     h = Harness()
 
     assert h.submit() is None
@@ -97,7 +97,7 @@ def test_an_application_without_a_user_is_rejected() -> None:
         ("bob", False, "root.nowhere", "adding application app to partition [rm]default, but"),
     ],
 )
-def test_the_first_reason_to_reject_is_told(user: str, stopped: bool, queue_name: str, why: str) -> None:  # noqa: FBT001 - a table
+def test_the_first_reason_to_reject_is_reported(user: str, stopped: bool, queue_name: str, why: str) -> None:  # noqa: FBT001 - a table
     """The user, the partition, the id, and then the queue."""
     h = Harness()
     h.submit()
@@ -365,7 +365,7 @@ def test_an_application_that_is_taken_away_leaves_nothing() -> None:
     assert ({}, {}, EMPTY) == (h.state.entries, h.state.completed, h.user_usage())
 
 
-def test_an_application_that_ran_is_told_to_be_completing() -> None:
+def test_an_application_that_ran_is_reported_as_completing() -> None:
     """Before it is gone; it is in no list afterwards, and its timers do nothing."""
     h = Harness()
     h.nodes("one")
@@ -393,7 +393,7 @@ def test_an_application_that_only_asked_completes_at_once() -> None:
 
 
 def test_an_unknown_application_is_gone_already() -> None:
-    """Nothing is told."""
+    """There is no message."""
     h = Harness()
 
     h.withdraw("unknown")

@@ -125,7 +125,7 @@ def test_a_key_whose_allocation_has_ended_may_be_that_of_another_application() -
     assert {"x"} == set(h.placements)
 
 
-def test_what_comes_anew_under_a_key_has_the_time_limit_of_nobody_else() -> None:
+def test_what_comes_anew_under_a_key_has_no_earlier_time_limit() -> None:
     """The limit was that of the ask whose allocation has ended."""
     h = a_partition()
     ended(h, "with its node", limit_seconds=60)

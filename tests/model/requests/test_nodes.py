@@ -95,7 +95,7 @@ def test_a_cluster_of_nothing_is_none() -> None:
 
 
 def test_a_new_capacity_changes_the_cluster_by_the_difference() -> None:
-    """What runs on the node stays, and may be more than it has now. Nobody is told."""
+    """What runs on the node stays, and may be more than it has now. There is no message."""
     h = running("a")
 
     h.update_node("one", NodeAction.UPDATE, FIVE)

@@ -264,7 +264,7 @@ def test_a_broken_node_that_is_removed_takes_its_allocations_along() -> None:
     assert () == h.partition.reports.quarantined()
 
 
-def test_a_broken_node_is_reserved_for_nobody() -> None:
+def test_a_broken_node_is_reserved_for_no_ask() -> None:
     """Who waited for it may reserve another one."""
     h = a_partition("one", "two")
     h.ask("busy-1", "busy-2")
@@ -285,7 +285,7 @@ def test_a_broken_node_is_reserved_for_nobody() -> None:
 
 @pytest.mark.parametrize("what", ["application", "node"])
 def test_a_partition_ends_with_what_broke_in_it(what: str) -> None:
-    """Nothing is left that is counted, and the handles are let go."""
+    """Nothing is left that is counted, and the handles are released."""
     h = a_partition("one")
     h.ask("a")
     h.run_until_idle()

@@ -31,7 +31,7 @@ def test_a_user_may_be_found_to_be_in_no_group() -> None:
     assert User("alice") == resolved("alice", looked_up=())
 
 
-def test_where_nobody_was_asked_a_user_is_in_the_group_of_the_same_name() -> None:
+def test_without_a_look_up_a_user_is_in_the_group_of_the_same_name() -> None:
     """A partition without a resolver puts each user into a group of one."""
     assert User("nosuchuser", ("nosuchuser",)) == resolved("nosuchuser", looked_up=None)
 
@@ -64,7 +64,7 @@ def test_a_forced_application_has_its_groups_resolved() -> None:
 
 @pytest.mark.parametrize("user", ["9digit", "with space", "a$b", "bob\n", "ünal"])
 def test_a_submitted_name_must_look_like_one(user: str) -> None:
-    """With submitted groups nobody vouches for the name, so its characters are checked."""
+    """With submitted groups no look-up has found the name, so its characters are checked."""
     assert resolved(user, "dev") == INVALID
 
 

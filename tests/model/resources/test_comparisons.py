@@ -39,7 +39,7 @@ NEGATIVE = Resource({"a": -1})
         (NEGATIVE, (False, True)),
     ],
 )
-def test_zero_and_negative_are_told_apart(resource: Resource | None, expected: tuple[bool, bool]) -> None:
+def test_zero_and_negative_are_distinguished(resource: Resource | None, expected: tuple[bool, bool]) -> None:
     """Zero has no quantity, negative has one below zero."""
     assert expected == (is_zero(resource), has_negative(resource))
 

@@ -54,7 +54,7 @@ def test_a_resource_keeps_explicit_zeros() -> None:
 
 
 def test_a_missing_type_reads_as_the_default() -> None:
-    """`get` answers zero, or what it is told to, where the index raises."""
+    """`get` answers zero, or the given default, where the index raises."""
     assert 5 == A5.get("a")
     assert 5 == A5["a"]
     assert 0 == A5.get("b")

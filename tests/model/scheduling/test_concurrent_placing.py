@@ -118,7 +118,7 @@ def test_no_leaf_is_passed_over_that_only_a_whole_cycle_can_judge() -> None:
     assert h.queue("root.a").entries.skip_until is None
 
 
-def test_a_leaf_that_rests_is_passed_over() -> None:
+def test_a_leaf_that_may_be_skipped_is_skipped() -> None:
     """A whole cycle has found nothing there, and nothing has changed."""
     h = waiting("- name: a\n  resources: {max: {memory: 4}}\n- name: b")
     h.cycle()
@@ -188,7 +188,7 @@ def test_what_runs_is_placed_within_the_limits_of_its_user() -> None:
 
 
 def decline(_: object, *__: object, **___: object) -> None:
-    """Say no, as after somebody else came first."""
+    """Decline, as after another thread came first."""
 
 
 def break_down(_: object, *__: object, **___: object) -> Never:
@@ -222,7 +222,7 @@ def test_where_a_step_declines_nothing_has_happened(
 
 @pytest.mark.parametrize("owner", [Node, ApplicationAllocations])
 def test_where_a_step_breaks_nothing_has_happened(monkeypatch: pytest.MonkeyPatch, owner: type) -> None:
-    """What the error says is somebody else's concern."""
+    """The text of the error does not matter here."""
     h = waiting()
     with monkeypatch.context() as patch:
         patch.setattr(owner, "try_add" if owner is Node else "try_place", break_down)
@@ -293,7 +293,7 @@ def test_a_size_that_found_no_room_meanwhile_finds_what_is_given_back(
     assert {} == h.state.nodes.closed
 
 
-def test_whoever_counted_as_running_does_so_after_a_step_was_taken_back(
+def test_an_application_that_counted_as_running_does_so_after_a_step_was_undone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An application may run with nothing placed for a moment; its place is not anybody else's."""

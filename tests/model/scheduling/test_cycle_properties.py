@@ -208,7 +208,7 @@ class RandomPartition:
             self.h.cycle()
 
     def run_until_idle(self) -> None:
-        """Run cycles to the end: whoever looks again at everything finds nothing either."""
+        """Run cycles to the end: trying everything again gives no result either."""
         h = self.h
         h.run_until_idle()
         for queue in h.state.tree:

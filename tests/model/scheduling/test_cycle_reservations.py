@@ -53,7 +53,7 @@ def reserved(h: Harness) -> dict[str, tuple[str, ...]]:
 
 
 def test_a_node_is_reserved_after_two_seconds() -> None:
-    """Not at two seconds, but behind them; the RM is not told."""
+    """Not at two seconds, but after them; there is no message."""
     h = waiting("one")
     h.advance(2)
     h.ask("other", resource=HUNDRED)
@@ -90,7 +90,7 @@ def test_an_ask_has_one_reservation() -> None:
     )
 
 
-def test_a_reserved_node_is_used_for_nobody_else() -> None:
+def test_a_reserved_node_is_used_for_no_other_ask() -> None:
     """Also for asks that would fit."""
     h = waiting("one")
     h.advance(3)
@@ -275,7 +275,7 @@ def test_room_that_is_held_for_one_that_requires_the_node_is_not_for_the_next() 
     assert {"one": ("large", "small")} == reserved(h)
 
 
-def test_an_ask_that_its_required_node_can_never_hold_bars_nobody() -> None:
+def test_an_ask_that_its_required_node_can_never_hold_bars_no_other() -> None:
     """It gets no reservation, takes none away, and the next ask is tried in the same cycle."""
     h = waiting("one")
     h.advance(3)

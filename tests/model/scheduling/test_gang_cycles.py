@@ -141,7 +141,7 @@ def test_the_timeout_begins_anew_with_the_next_placeholder() -> None:
 
 
 def test_a_gang_that_resumes_places_what_is_asked_for_next() -> None:
-    """Once the last placeholder is confirmed it is Accepted, and its members wait for nobody."""
+    """Once the last placeholder is confirmed it is Accepted, and its members wait for no placeholder."""
     h = a_gang("p1", announced=20)
     h.advance(61)
     h.ask("m", task_group_name="g")
@@ -170,7 +170,7 @@ def test_a_swap_of_a_soft_gang_outlives_the_timeout(termination: TerminationType
 
 
 def test_a_swap_of_a_hard_gang_ends_with_it() -> None:
-    """The RM is told of the member as of those that wait."""
+    """The member is reported to the RM as those that wait."""
     h = a_gang("p1", announced=30, style="Hard")
     h.ask("m", "n", task_group_name="g")
     h.cycle()
@@ -246,7 +246,7 @@ def a_swap_between_nodes() -> Harness:
 
 
 def test_a_placeholder_that_is_a_victim_takes_no_part_in_swaps() -> None:
-    """Its end is somebody else's room already."""
+    """Its end gives room that another ask has already."""
     h = a_gang("p1", "p2")
     assert h.application().allocations.mark_preempted("p1")
     h.ask("m", task_group_name="g")
@@ -271,7 +271,7 @@ def test_every_release_at_the_end_of_a_gang_ends_it_once() -> None:
 
 
 @pytest.mark.parametrize("termination", list(TerminationType))
-def test_after_a_release_of_everything_nobody_waits_for_what_was_placed(
+def test_after_a_release_of_everything_no_member_waits_for_what_was_placed(
     termination: TerminationType,
 ) -> None:
     """The placeholders have timed out, those that were replaced before have not: a later member is placed."""

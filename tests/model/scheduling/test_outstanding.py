@@ -1,4 +1,4 @@
-"""Asks that fit every quota and find no room: what an autoscaler is told."""
+"""Asks that fit every quota and find no room: what is reported to an autoscaler."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def full(queues: str = "- name: leaf", *, root: str = "") -> Harness:
 
 
 def reported(h: Harness) -> list[str]:
-    """Look for outstanding asks; return those that the RM is told of, in order."""
+    """Look for outstanding asks; return those that are reported to the RM, in order."""
     h.forget()
     h.partition.inspect_outstanding()
     h.validate()
     return [entry.allocation_key for entry in h.heard(SchedulingStateChanged)]
 
 
-def test_asks_that_were_tried_in_vain_are_told_of() -> None:
+def test_asks_that_were_tried_without_result_are_reported() -> None:
     """With the words of the interface, in the order of scheduling."""
     h = full()
     h.submit()
@@ -42,7 +42,7 @@ def test_asks_that_were_tried_in_vain_are_told_of() -> None:
     )
 
 
-def test_the_rm_is_told_once() -> None:
+def test_the_rm_gets_one_message() -> None:
     """Also when the ask is tried again later."""
     h = full()
     h.submit()
@@ -55,8 +55,8 @@ def test_the_rm_is_told_once() -> None:
     assert (["a"], []) == (first, reported(h))
 
 
-def test_asks_that_were_never_tried_are_not_told_of() -> None:
-    """Before the first cycle nobody knows that they find no room."""
+def test_asks_that_were_never_tried_are_not_reported() -> None:
+    """Before the first cycle it is not known that they find no room."""
     h = full()
     h.submit()
     h.ask("a")
@@ -64,7 +64,7 @@ def test_asks_that_were_never_tried_are_not_told_of() -> None:
     assert [] == reported(h)
 
 
-def test_asks_that_are_placed_or_gone_are_not_told_of() -> None:
+def test_asks_that_are_placed_or_gone_are_not_reported() -> None:
     """Only what waits is outstanding."""
     h = full()
     h.nodes("large")
@@ -78,7 +78,7 @@ def test_asks_that_are_placed_or_gone_are_not_told_of() -> None:
 
 
 def test_the_size_of_the_cluster_is_no_limit() -> None:
-    """More nodes would help, so that is what the RM is told for."""
+    """More nodes would help, so they are reported to the RM."""
     h = full()
     h.submit()
     h.ask("a", resource=a_resource(memory=1_000_000))
@@ -87,8 +87,8 @@ def test_the_size_of_the_cluster_is_no_limit() -> None:
     assert ["a"] == reported(h)
 
 
-def test_asks_beyond_the_queues_maximum_are_not_told_of() -> None:
-    """No node would help them. Those that are told of take their part of what is left."""
+def test_asks_beyond_the_queues_maximum_are_not_reported() -> None:
+    """No node would help them. Those that are reported take their part of what is left."""
     h = full("- name: leaf\n  resources: {max: {memory: 12}}")
     h.submit()
     h.ask("a", "b", resource=FIVE)
@@ -99,7 +99,7 @@ def test_asks_beyond_the_queues_maximum_are_not_told_of() -> None:
     assert ["a", "b", "small"] == reported(h)
 
 
-def test_asks_that_are_told_of_leave_less_for_other_applications() -> None:
+def test_asks_that_are_reported_leave_less_for_other_applications() -> None:
     """What the queue has left is shared by all that wait in it."""
     h = full("- name: leaf\n  resources: {max: {memory: 10}}")
     for name in ("one", "two"):
@@ -110,8 +110,8 @@ def test_asks_that_are_told_of_leave_less_for_other_applications() -> None:
     assert ["one"] == reported(h)
 
 
-def test_asks_beyond_the_users_limit_are_not_told_of() -> None:
-    """The limit is the user's; others are told of."""
+def test_asks_beyond_the_users_limit_are_not_reported() -> None:
+    """The limit is the user's; others are reported."""
     h = full(root="limits: [{limit: bob, users: [bob], maxresources: {memory: 7}}]")
     h.submit("bobs")
     h.submit("eves", user="eve")
@@ -122,7 +122,7 @@ def test_asks_beyond_the_users_limit_are_not_told_of() -> None:
     assert ["b1", "e1", "e2"] == reported(h)
 
 
-def test_what_was_told_of_leaves_more_for_other_applications_the_next_time() -> None:
+def test_what_was_reported_leaves_more_for_other_applications_the_next_time() -> None:
     """An ask that waits still takes its part of its own application's room alone. Kept, see the decisions."""
     h = full("- name: leaf\n  resources: {max: {memory: 10}}")
     for name in ("one", "two"):
@@ -158,7 +158,7 @@ def test_each_leaf_sees_all_of_the_room_of_its_parent() -> None:
     assert ["a", "b"] == reported(h)
 
 
-def test_an_ask_that_the_rm_refused_everywhere_is_told_of() -> None:
+def test_an_ask_that_the_rm_refused_everywhere_is_reported() -> None:
     """Other nodes may be to its liking."""
     h = Harness(predicates=FakePredicates(refused={("a", "node"): "taint"}), reservations_on=False)
     h.nodes("node")
@@ -169,7 +169,7 @@ def test_an_ask_that_the_rm_refused_everywhere_is_told_of() -> None:
     assert ["a"] == reported(h)
 
 
-def test_asks_with_a_required_node_are_not_told_of() -> None:
+def test_asks_with_a_required_node_are_not_reported() -> None:
     """They can run on that node alone, however many others there are."""
     h = full()
     h.submit()
@@ -179,7 +179,7 @@ def test_asks_with_a_required_node_are_not_told_of() -> None:
     assert [] == reported(h)
 
 
-def test_members_that_wait_for_a_placeholder_are_not_told_of() -> None:
+def test_members_that_wait_for_a_placeholder_are_not_reported() -> None:
     """The placeholders are."""
     h = full()
     h.submit(placeholder_ask=TEN)
@@ -191,7 +191,7 @@ def test_members_that_wait_for_a_placeholder_are_not_told_of() -> None:
 
 
 def test_queues_are_looked_at_in_their_order() -> None:
-    """Those that go first are told of first."""
+    """Those that go first are reported first."""
     h = full("- name: a\n- name: b\n  properties: {priority.offset: '5'}")
     for name in "ab":
         h.submit(name, f"root.{name}")

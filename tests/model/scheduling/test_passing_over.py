@@ -111,7 +111,7 @@ def test_a_member_of_a_gang_is_passed_over() -> None:
     assert {"placeholder": "n", "b": "n"} == h.placements
 
 
-def test_a_cycle_in_vain_beside_others_counts_no_refusals() -> None:
+def test_a_cycle_without_result_counts_no_refusals_while_others_ask() -> None:
     """Who still judges sees the same asks again, and counts them."""
     h = a_scene("- {name: leaf, resources: {max: {memory: 20}}}")
     h.ask("a")

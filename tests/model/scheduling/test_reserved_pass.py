@@ -90,7 +90,7 @@ def test_a_reserved_ask_takes_room_on_another_node() -> None:
 
 @pytest.mark.parametrize("why", ["cordoned", "small", "reserved"])
 def test_other_nodes_must_be_usable(why: str) -> None:
-    """Not those that are cordoned, too small, or reserved for somebody else."""
+    """Not those that are cordoned, too small, or reserved for another ask."""
     h = reserved()
     h.ask("second")
     h.nodes("two", capacity=FIVE if why == "small" else TEN)

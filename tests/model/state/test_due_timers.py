@@ -46,7 +46,7 @@ def test_timers_come_by_their_times_and_then_by_their_making() -> None:
     assert [(3, "c"), (4, "d"), (5, "b"), (5, "a")] == [(due, name) for due, _, name, _ in taken(timers)]
 
 
-def test_who_adds_is_told_whether_it_comes_next() -> None:
+def test_adding_returns_whether_the_timer_comes_next() -> None:
     """One that is due at the same time as another comes behind it."""
     timers = DueTimers()
 

@@ -34,15 +34,15 @@ def test_a_key_has_an_owner_while_it_is_used() -> None:
     assert ("", "app") == (keys.owner_of("key"), keys.claimant_of("key"))
 
 
-def test_a_key_that_nobody_claimed_has_no_owner() -> None:
-    """Nobody is asked for that."""
+def test_a_key_without_a_claim_has_no_owner() -> None:
+    """No application is asked for that."""
     applications = Applications()
     keys = KeyClaims(applications.used_among)
 
     assert ("", "", 0) == (keys.owner_of("key"), keys.claimant_of("key"), applications.questions)
 
 
-def test_keys_that_nobody_uses_are_forgotten_now_and_then() -> None:
+def test_unused_keys_are_forgotten_at_times() -> None:
     """Those in use are kept, and each application is asked once, not once a key."""
     applications = Applications()
     keys = KeyClaims(applications.used_among)

@@ -70,7 +70,7 @@ def traces(h: Harness) -> tuple[object, ...]:
 
 
 def test_a_placement_is_counted_everywhere() -> None:
-    """On the node, in the queues, for the user, in the application, and the RM is told."""
+    """On the node, in the queues, for the user, in the application, and the RM gets a message."""
     h = waiting("a", "b")
     h.advance(5)
 
@@ -156,7 +156,7 @@ def test_a_placed_ask_lets_its_reservation_go() -> None:
 
 
 def test_a_reservation_is_known_to_node_application_and_partition() -> None:
-    """And nothing else has changed; the RM is not told."""
+    """And nothing else has changed; there is no message."""
     h = waiting("a")
 
     assert reserve(h, "a", "one")

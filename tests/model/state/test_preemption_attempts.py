@@ -61,7 +61,7 @@ def test_what_was_not_tried_stands_for_nothing() -> None:
     assert [None] * 4 == [failed.until_ns(other, START_NS, STAMP) for other in others]
 
 
-def test_an_attempt_in_vain_stands_for_others_while_nothing_changes() -> None:
+def test_a_failed_attempt_holds_for_others_while_nothing_changes() -> None:
     """For as long as the ask itself would wait."""
     failed = FailedAttempts()
     failed.note(SHAPE, START_NS, STAMP)
@@ -71,7 +71,7 @@ def test_an_attempt_in_vain_stands_for_others_while_nothing_changes() -> None:
     assert failed.until_ns(SHAPE, end_ns, STAMP) is None
 
 
-def test_an_attempt_in_vain_stands_for_a_second_when_something_changes() -> None:
+def test_a_failed_attempt_holds_for_a_second_when_something_changes() -> None:
     """A busy cluster changes all the time, and an attempt looks at every allocation."""
     failed = FailedAttempts()
     failed.note(SHAPE, START_NS, STAMP)

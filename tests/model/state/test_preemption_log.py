@@ -49,12 +49,12 @@ def test_an_explanation_names_the_ask_and_each_victim() -> None:
 
 
 def test_an_explanation_ends_with_the_loop() -> None:
-    """That a preemption goes round in a circle is part of it."""
+    """That a preemption repeats an earlier one is part of it."""
     assert a_record(loop="again").explain()[-1] == "loop: again"
 
 
 def test_a_log_explains_asks_and_victims_by_their_key() -> None:
-    """Whoever took part finds the whole preemption."""
+    """Each ask or victim finds the whole preemption."""
     log = PreemptionLog()
     log.add(a_record("ask", "v1"))
     log.add(a_record("other", "v2"))

@@ -204,7 +204,7 @@ def test_those_that_ended_at_once_expire_in_the_order_of_their_ends() -> None:
 
 
 def expired(h: Harness) -> list[str]:
-    """Return who has expired, in the order in which the RM was told."""
+    """Return what has expired, in the order of the messages to the RM."""
     return [entry.application_id for entry in h.heard(ApplicationChanged) if entry.state == "Expired"]
 
 
@@ -233,8 +233,8 @@ def test_a_rejected_application_lets_the_one_before_it_go() -> None:
 # ---------------------------------------------------------------------------------- the partition's own
 
 
-def test_a_partition_that_rests_looks_again_once() -> None:
-    """However often it is told to look, and whatever becomes due earlier."""
+def test_an_idle_partition_retries_once() -> None:
+    """However often the timer comes, and whatever becomes due earlier."""
     h = Harness()
     h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
     h.nodes("one")

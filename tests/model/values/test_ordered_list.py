@@ -41,7 +41,7 @@ def test_items_are_in_the_order_of_their_places() -> None:
 
 
 def test_an_item_is_found_by_its_place() -> None:
-    """Where nobody is, nobody is found."""
+    """Where there is no item, none is found."""
     entries, items = a_list(2, 4, 6)
 
     assert [items[2], items[4], None, None, None] == [entries.find((n,)) for n in (2, 4, 1, 5, 7)]

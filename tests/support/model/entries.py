@@ -1,4 +1,4 @@
-"""Seats of applications in a leaf, for tests of the orders that a queue keeps."""
+"""Entries of applications in a leaf, for tests of the orders that a queue keeps."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def facts_of(
 def an_entry(
     leaf: Queue, application_id: str = "app", facts: ApplicationFacts | None = None
 ) -> ApplicationEntry:
-    """Give an application a seat in a leaf, and its place by its facts."""
+    """Add the entry of an application to a leaf, in its place by its facts."""
     application = an_application(application_id)
     entry = ApplicationEntry(application, application_id, application.user, leaf, facts or facts_of())
     leaf.entries.add(entry)

@@ -362,7 +362,7 @@ class Harness:
         self.announcements.clear()
 
     def entry(self, application_id: str = "app") -> ApplicationEntry:
-        """Return the seat of an application."""
+        """Return the entry of an application."""
         return self.state.entries[application_id]
 
     def application(self, application_id: str = "app") -> Application:

@@ -25,14 +25,14 @@ TWO_QUEUES = """
     - name: b
       resources: {guaranteed: {memory: 20}}
 """
-"""A queue that is owed fifty, and one whose guarantee is twenty."""
+"""A queue that is entitled to fifty, and one whose guarantee is twenty."""
 
 
 class Scene(Harness):
     """A harness with words for preemption. Each queue has one application, called as the queue's path."""
 
     apart = False
-    """Each ask is of a shape of its own: it names a task group that nobody else names."""
+    """Each ask is of a shape of its own: it names a task group that no other one names."""
 
     def runs(
         self,

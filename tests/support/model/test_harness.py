@@ -18,8 +18,8 @@ def a_busy_harness() -> Harness:
     return h
 
 
-def test_the_harness_remembers_what_was_told() -> None:
-    """In order, by kind, and until it is told to forget."""
+def test_the_harness_remembers_the_messages() -> None:
+    """In order, by kind, and until it is cleared."""
     h = a_busy_harness()
 
     assert ({"a": "one"}, ["Accepted", "Running"]) == (h.placements, h.states())
@@ -76,7 +76,7 @@ def test_time_passes_when_the_test_says_so() -> None:
     assert (START_NS, START_NS + 2_005_000_000) == (before, h.clock.now_ns())
 
 
-def test_fake_predicates_refuse_what_they_are_told_to() -> None:
+def test_fake_predicates_refuse_what_the_test_sets() -> None:
     """For an allocation and for a reservation apart, and they remember the questions."""
     predicates = FakePredicates(refused={("a", "n"): "taint"}, unreservable={("a", "m"): "zone"})
 

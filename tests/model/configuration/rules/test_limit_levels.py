@@ -1,4 +1,4 @@
-"""Rules about limits of queues above each other; `§` marks where an error is told."""
+"""Rules about limits of queues above each other; `§` marks where an error is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_name_has_no_more_resources_than_further_up(kind: str, who: str) -> No
 
 
 def test_a_name_without_a_limit_above_is_held_against_the_wildcard() -> None:
-    """Told with that word."""
+    """Reported with that word."""
     text = levels("{users: ['*'], maxresources: {memory: 10}}", "{users: [bob], maxresources: §{memory: 11}}")
 
     assert [
@@ -95,7 +95,7 @@ def test_a_name_has_no_more_applications_than_further_up(kind: str, who: str) ->
 
 
 def test_a_name_with_a_number_of_applications_above_has_one_below() -> None:
-    """A limit of resources alone would allow any number; told at the limit."""
+    """A limit of resources alone would allow any number; reported at the limit."""
     text = levels("{users: [bob], maxapplications: 1}", "§{users: [bob], maxresources: {memory: 1}}")
 
     assert [

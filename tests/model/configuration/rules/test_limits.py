@@ -1,4 +1,4 @@
-"""Rules about the limits of one queue; `§` marks where an error is told."""
+"""Rules about the limits of one queue; `§` marks where an error is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def a_queue_with(*limits: str, queue: str = "") -> str:
 
 
 def test_a_limit_is_for_someone() -> None:
-    """Told at the limit."""
+    """Reported at the limit."""
     text = a_queue_with("§{limit: x, maxapplications: 1}", "§{users: [], groups: ~, maxapplications: 1}")
 
     assert [
@@ -28,7 +28,7 @@ def test_a_limit_is_for_someone() -> None:
 
 @pytest.mark.parametrize("name", ["9bob", "", "bob smith", "b$b", "-bob", "dev*"])
 def test_a_limit_names_possible_users(name: str) -> None:
-    """Told at the name."""
+    """Reported at the name."""
     text = a_queue_with(f"{{users: [dan, §'{name}'], maxapplications: 1}}")
 
     assert [f"invalid limit user name {name!r} in limit definition"] == errors_at_marks(text)
@@ -76,7 +76,7 @@ def test_other_queues_may_limit_the_same_name() -> None:
 
 
 @pytest.mark.parametrize(("kind", "key"), [("user", "users"), ("group", "groups")])
-def test_nobody_is_named_after_the_wildcard(kind: str, key: str) -> None:
+def test_no_user_is_named_after_the_wildcard(kind: str, key: str) -> None:
     """In the same list or in a later limit."""
     text = a_queue_with(
         f"{{{key}: [ann, '*', §bob], maxapplications: 1}}", f"{{{key}: [§dan], maxapplications: 2}}"
@@ -93,7 +93,7 @@ def test_the_wildcard_group_is_not_alone() -> None:
 
 
 def test_a_group_after_the_wildcard_group_comes_too_late() -> None:
-    """Both are told: the wildcard that is alone so far, and the name after it."""
+    """Both are reported: the wildcard that is alone so far, and the name after it."""
     text = a_queue_with("{groups: [§'*'], maxapplications: 1}", "{groups: [§dev], maxapplications: 2}")
 
     assert [
@@ -141,8 +141,8 @@ def test_a_limit_limits_something(limit: str) -> None:
     )
 
 
-def test_resources_that_cannot_be_read_are_not_told_to_be_absent() -> None:
-    """One thing wrong is told once."""
+def test_resources_that_cannot_be_read_are_not_reported_as_absent() -> None:
+    """One error is reported once."""
     text = a_queue_with("{users: [bob], maxresources: {memory: §x, vcore: 0}}")
 
     assert ["invalid quantity: 'x'"] == errors_at_marks(text)

@@ -1,4 +1,4 @@
-"""Rules about the order of nodes; `§` marks where an error is told."""
+"""Rules about the order of nodes; `§` marks where an error is reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_other_policies_are_refused(policy: str, hint: str) -> None:
 
 
 def test_weights_are_not_negative() -> None:
-    """Zero is allowed, each negative one is told."""
+    """Zero is allowed, each negative one is reported."""
     text = below_root("", "nodesortpolicy: {resourceweights: {memory: §-1.5, vcore: 0, pods: §-2}}")
 
     assert [

@@ -1,4 +1,4 @@
-"""Rules about placement rules; `§` marks where an error is told."""
+"""Rules about placement rules; `§` marks where an error is reported."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def with_rules(*rules: str) -> str:
 
 @pytest.mark.parametrize("name", ["9x", "a-b", "a b", "fixed.x", "é"])
 def test_the_name_of_a_rule_is_an_identifier(name: str) -> None:
-    """Told at the name, in parent rules too."""
+    """Reported at the name, in parent rules too."""
     text = with_rules(f"{{name: §{name}}}", f"{{name: user, parent: {{name: §{name}}}}}")
 
     assert [f"invalid rule name {name!r}, a name must be a valid identifier"] * 2 == errors_at_marks(text)
 
 
 def test_a_rule_has_a_name() -> None:
-    """Told at the rule."""
+    """Reported at the rule."""
     assert ["invalid rule name '', a name must be a valid identifier"] == errors_at_marks(
         with_rules("§{create: true}")
     )
@@ -40,7 +40,7 @@ def test_rules_may_have_any_identifier_for_a_name(name: str) -> None:
 
 
 def test_a_filter_allows_or_denies() -> None:
-    """Told with the word that was meant, in parent rules too."""
+    """Reported with the word that was meant, in parent rules too."""
     text = with_rules("{name: user, filter: {type: §alow}, parent: {name: user, filter: {type: §none}}}")
 
     assert [
@@ -58,7 +58,7 @@ def test_filter_types_are_known_in_any_case(kind: str) -> None:
 @pytest.mark.parametrize("entry", ["", "b b", "!x", "99test", "a[b", "(", "*", "x{2}{3}", "(?=a)"])
 @pytest.mark.parametrize(("kind", "key"), [("user", "users"), ("group", "groups")])
 def test_a_single_filter_entry_is_a_name_or_an_expression(kind: str, key: str, entry: str) -> None:
-    """Anything else matches nobody; told at the entry."""
+    """Anything else matches no user; reported at the entry."""
     text = with_rules(f"{{name: user, filter: {{{key}: [§'{entry}']}}}}")
 
     (said,) = errors_at_marks(text)

@@ -1,4 +1,4 @@
-"""Warnings about placement rules, and rules no placement can be made of; `§` marks where one is told."""
+"""Warnings about placement rules, and rules no placement can be made of; `§` marks where one is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings about queues; `§` marks where a warning is told."""
+"""Warnings about queues; `§` marks where a warning is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_sensible_queue_has_no_warnings() -> None:
     assert warnings_of(text) == []
 
 
-def test_names_that_nobody_can_have_are_remarked_on_in_access_lists() -> None:
+def test_names_that_no_user_can_have_are_remarked_on_in_access_lists() -> None:
     """They are stricter than names in limits."""
     text = below_root("- {name: a, submitacl: §'bob,b!b dev:x,*', adminacl: §'* dev'}")
 

@@ -1,4 +1,4 @@
-"""Rules about single queues and their children; `§` marks where an error is told."""
+"""Rules about single queues and their children; `§` marks where an error is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_queue_name_is_made_of_few_characters(name: str) -> None:
     assert [f"{QUEUE_NAME_RULE}: {name!r}"] == errors_at_marks(text)
 
 
-def test_a_queue_without_a_name_is_told_where_it_stands() -> None:
+def test_a_queue_without_a_name_is_reported_at_its_position() -> None:
     """There is no name to point at."""
     assert [f"{QUEUE_NAME_RULE}: ''"] == errors_at_marks(below_root("- §parent: true"))
 
@@ -50,7 +50,7 @@ def test_unusual_queue_names_are_allowed(name: str) -> None:
 
 
 def test_children_have_different_names() -> None:
-    """Case does not tell queues apart; each repetition is told."""
+    """Queues are not distinguished by case; each repetition is reported."""
     text = below_root("- name: a\n- name: §A\n- name: §a")
 
     assert ["duplicate child name found with name 'a', level 1"] * 2 == errors_at_marks(text)
@@ -92,8 +92,8 @@ def test_a_child_of_a_limited_parent_is_limited_too(child: str) -> None:
     assert [ZERO_BELOW_TWO] == errors_at_marks(text)
 
 
-def test_a_child_whose_maximum_cannot_be_read_is_not_told_to_have_none() -> None:
-    """One thing wrong is told once."""
+def test_a_child_whose_maximum_cannot_be_read_is_not_reported_to_have_none() -> None:
+    """One error is reported once."""
     text = below_root("- {name: p, maxapplications: 2, queues: [{name: a, maxapplications: §'2'}]}")
 
     (said,) = errors_at_marks(text)
@@ -109,7 +109,7 @@ def test_a_parent_without_a_maximum_does_not_hand_down_another() -> None:
 
 
 def test_the_template_of_a_parent_has_readable_resources() -> None:
-    """No dynamic queue could be made with others; all of them are told."""
+    """No dynamic queue could be made with others; all of them are reported."""
     text = below_root(
         """
         - name: a
@@ -145,7 +145,7 @@ def test_the_template_of_a_leaf_is_not_read() -> None:
         ("~", "invalid quantity: ''"),
     ],
 )
-def test_a_quantity_that_cannot_be_read_is_told_at_its_entry(quantity: str, said: str) -> None:
+def test_a_quantity_that_cannot_be_read_is_reported_at_its_entry(quantity: str, said: str) -> None:
     """With the suffix that was probably meant."""
     text = below_root(f"- {{name: a, resources: {{max: {{vcore: 1, memory: §{quantity}}}}}}}")
 

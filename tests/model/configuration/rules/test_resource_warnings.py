@@ -1,4 +1,4 @@
-"""Warnings about resource types; `§` marks where a warning is told."""
+"""Warnings about resource types; `§` marks where a warning is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_known_types_are_not_remarked_on(name: str) -> None:
         ("mem", "memory"),
     ],
 )
-def test_a_misspelled_type_is_told_with_the_nearest_known_one(written: str, meant: str) -> None:
+def test_a_misspelled_type_is_reported_with_the_nearest_known_one(written: str, meant: str) -> None:
     """It would limit nothing, since nothing has it."""
     text = below_root(f"- {{name: a, resources: {{max: {{{written}: §4}}}}}}")
 
@@ -57,7 +57,7 @@ def test_types_are_looked_at_wherever_they_stand() -> None:
 
 
 def test_a_type_that_stands_there_twice_is_known() -> None:
-    """Nobody misspells it so twice; and a third spelling may mean it."""
+    """Two equal misspellings are unlikely; and a third spelling may mean it."""
     text = below_root(
         """
         - {name: a, resources: {guaranteed: {tokens: 1}, max: {tokens: 2}}}
@@ -76,13 +76,13 @@ def test_a_value_that_stands_in_several_places_by_an_alias_stands_there_once() -
 
 
 def test_a_limit_of_a_partition_is_one_of_its_root_and_stands_there_once() -> None:
-    """It is told once."""
+    """It is reported once."""
     text = below_root("- {name: a}", "limits: [{limit: x, users: ['*'], maxresources: {memroy: §5}}]")
 
     assert 1 == len(warnings_at_marks(text))
 
 
-def test_what_the_nodes_have_is_known_and_all_else_is_told() -> None:
+def test_what_the_nodes_have_is_known_and_all_else_is_reported() -> None:
     """Who knows the nodes knows that a type like no other limits nothing either."""
     text = below_root("- {name: a, resources: {max: {tpu: 1, tokens: 2, vcoree: 3}}}")
     report = inspect(text, "f", node_types=["vcore", "tpu", "vcorex"])

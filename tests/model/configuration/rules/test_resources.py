@@ -1,4 +1,4 @@
-"""Rules about guaranteed and maximum resources; `§` marks where an error is told."""
+"""Rules about guaranteed and maximum resources; `§` marks where an error is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_only_types_that_the_maximum_names_are_compared(resources: str) -> None:
 
 
 def test_a_child_has_no_larger_maximum_than_its_parent() -> None:
-    """Told at the child."""
+    """Reported at the child."""
     text = below_root(
         """
         - name: p
@@ -72,7 +72,7 @@ def test_a_maximum_reaches_over_levels_without_one() -> None:
 
 
 def test_children_are_guaranteed_no_more_than_their_parent_together() -> None:
-    """Told at the guarantee of the parent."""
+    """Reported at the guarantee of the parent."""
     text = below_root(
         """
         - name: p
@@ -148,8 +148,8 @@ def test_guarantees_of_other_types_are_not_added() -> None:
     assert errors_of(text) == []
 
 
-def test_a_sum_that_is_too_large_at_a_maximum_further_up_is_told_where_it_is_too_large() -> None:
-    """A queue without settings of its own is told where it stands."""
+def test_a_sum_that_is_too_large_at_a_maximum_further_up_is_reported_there() -> None:
+    """An error of a queue without own settings is reported at the queue."""
     text = below_root(
         """
         - name: p

@@ -1,4 +1,4 @@
-"""Rules about partitions and their root queues; `§` marks where an error is told."""
+"""Rules about partitions and their root queues; `§` marks where an error is reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_two_partitions_cannot_have_one_name() -> None:
 
 
 def test_a_partition_without_a_name_is_a_second_default() -> None:
-    """What has no name of its own is told at the partition."""
+    """What has no name of its own is reported at the partition."""
     text = "partitions:\n- {name: Default, queues: []}\n- §{queues: []}\n"
 
     assert ["duplicate partition name found with name default"] == errors_at_marks(text)
@@ -48,7 +48,7 @@ def test_a_queue_called_root_in_another_case_may_stand_below() -> None:
     "resources", ["{max: §{memory: 1}}", "{guaranteed: §{}}", "{guaranteed: §{vcore: 1}, max: §{}}"]
 )
 def test_the_root_queue_has_no_resources_of_its_own(resources: str) -> None:
-    """It has what the nodes have; an empty mapping is refused as well, and each is told."""
+    """It has what the nodes have; an empty mapping is refused as well, and each is reported."""
     text = f"partitions: [{{queues: [{{name: root, resources: {resources}}}]}}]"
 
     assert set(errors_at_marks(text)) == {"root queue must not have resource limits set"}
@@ -74,7 +74,7 @@ def test_everything_else_is_allowed_at_the_root() -> None:
     "limit", ["{users: [bob], maxapplications: 2}", "{users: [dan], maxapplications: 1}"]
 )
 def test_limits_of_partition_and_root_must_agree(limit: str) -> None:
-    """Told at those of the partition."""
+    """Reported at those of the partition."""
     text = f"partitions:\n- limits: §[{limit}]\n  queues: [{{name: root, {EQUAL_LIMITS}}}]\n"
 
     assert ["partition limits and root queue limits are not equivalent"] == errors_at_marks(text)

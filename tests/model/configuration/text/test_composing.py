@@ -102,7 +102,7 @@ def test_a_broken_text_says_where_it_breaks() -> None:
     assert said.startswith("not YAML: while scanning a quoted scalar")
 
 
-def test_what_was_wrong_before_a_broken_place_is_told_too() -> None:
+def test_what_was_wrong_before_a_broken_place_is_reported_too() -> None:
     """A syntax error does not hide what was found before it."""
     wrong = wrong_in("a: 1\na: 2\nb: *\n")
 

@@ -1,4 +1,4 @@
-"""The shape of a configuration: known keys with values of the right kind, everything else told at once."""
+"""The shape of a configuration: known keys with values of the right kind; all errors are reported at once."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ def test_a_misspelt_key_comes_with_the_key_that_was_meant(text: str, error: str)
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused(queue: str, error: str) -> None:
-    """Each is told with its path, once, and nothing else is made of it."""
+    """Each is reported with its path, once, and nothing else is made of it."""
     name = "" if queue.startswith("name") else "name: a, "
     (said,) = errors_of(below_root(f"- {{{name}{queue}}}"))
 
     assert said.partition(": ")[2] == f"{BELOW}[0].{error}"
 
 
-def test_many_things_wrong_are_told_at_once_in_order_of_the_file() -> None:
-    """Syntax apart, nothing hides anything: keys, kinds, quantities and rules are all told."""
+def test_all_errors_are_reported_at_once_in_order_of_the_file() -> None:
+    """Syntax apart, nothing hides anything: keys, kinds, quantities and rules are all reported."""
     text = below_root(
         """
         - name: a b

@@ -1,4 +1,4 @@
-"""Preemption for a queue that is owed its guarantee, from the ask to the message."""
+"""Preemption for a queue below its guarantee, from the ask to the message."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_ask_is_placed_when_the_rm_confirms() -> None:
     assert scene.placements["p1"] == "n1"
 
 
-def test_a_queue_gets_what_it_is_owed_and_no_more() -> None:
+def test_a_queue_gets_what_it_is_entitled_to_and_no_more() -> None:
     """Five of ten asks are within the guarantee; what is above it waits for room that comes by itself."""
     scene = a_full_cluster()
     scene.asks(*[f"p{number}" for number in range(10)])
@@ -65,7 +65,7 @@ def test_a_queue_gets_what_it_is_owed_and_no_more() -> None:
 
 
 def test_the_other_queue_keeps_its_guarantee() -> None:
-    """However much the first one is owed."""
+    """However much is guaranteed to the first one."""
     queues = TWO_QUEUES.replace("memory: 20", "memory: 85")
     scene = a_full_cluster(queues)
     scene.asks("p1", "p2")
@@ -76,7 +76,7 @@ def test_the_other_queue_keeps_its_guarantee() -> None:
     assert ["v9"] == scene.preempted
 
 
-def test_a_queue_without_a_guarantee_is_owed_nothing() -> None:
+def test_a_queue_without_a_guarantee_is_entitled_to_nothing() -> None:
     """Not even by one without a guarantee."""
     scene = a_full_cluster("- name: a\n- name: b")
     scene.asks("p1")
@@ -85,7 +85,7 @@ def test_a_queue_without_a_guarantee_is_owed_nothing() -> None:
     assert [] == scene.preempted
 
 
-def test_a_type_that_is_not_asked_for_keeps_nobody_from_what_is_owed() -> None:
+def test_a_type_that_is_not_asked_for_keeps_no_queue_from_its_guarantee() -> None:
     """The queue has used up its memory guarantee, and the victims have memory as well: vcores are wanted."""
     scene = Scene("""
         - name: a
@@ -145,7 +145,7 @@ def test_an_ask_that_may_not_preempt_waits() -> None:
 
 
 def test_a_partition_can_switch_preemption_off() -> None:
-    """Then a queue gets what it is owed when room comes by itself."""
+    """Then a queue gets its guarantee when room comes by itself."""
     scene = a_full_cluster(partition="preemption: {enabled: false}")
     scene.asks("p1")
     wait(scene, 60)
@@ -224,7 +224,7 @@ def test_an_ask_for_one_node_preempts_nothing_for_a_guarantee() -> None:
     assert [] == scene.preempted
 
 
-def test_an_ask_in_vain_is_looked_at_again_after_fifteen_seconds() -> None:
+def test_an_ask_without_result_is_tried_again_after_fifteen_seconds() -> None:
     """The attempt costs something; the ask says when it is due."""
     scene = a_full_cluster(TWO_QUEUES.replace("memory: 20", "memory: 100"))
     scene.asks("p1")
@@ -235,8 +235,8 @@ def test_an_ask_in_vain_is_looked_at_again_after_fifteen_seconds() -> None:
     assert "Preemption queue guarantees check failed" in scene.waits_with("p1")
 
 
-def test_a_leaf_rests_until_the_delay_is_over() -> None:
-    """Nothing polls: the partition is told when preemption may begin."""
+def test_a_leaf_is_skipped_until_the_delay_is_over() -> None:
+    """Nothing polls: a timer is set for when preemption may begin."""
     scene = a_full_cluster()
     scene.asks("p1")
     scene.run_until_idle()
@@ -273,7 +273,7 @@ def test_asks_of_one_shape_are_tried_once() -> None:
     assert [] == scene.waits_with("p3")
 
 
-def test_an_ask_that_comes_later_does_not_try_what_was_in_vain_just_now() -> None:
+def test_an_ask_that_comes_later_does_not_try_what_has_just_failed() -> None:
     """Also in another walk: while nothing changes, one attempt stands for fifteen seconds."""
     scene = a_full_cluster(TWO_QUEUES.replace("memory: 20", "memory: 100"))
     scene.asks("p1")
@@ -286,7 +286,7 @@ def test_an_ask_that_comes_later_does_not_try_what_was_in_vain_just_now() -> Non
 
 
 class Refusing(FakePredicates):
-    """An RM that agrees to nobody's end for the ask p1."""
+    """An RM that agrees to no victim for the ask p1."""
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -327,7 +327,7 @@ def test_a_queue_below_a_full_parent_takes_from_inside() -> None:
 
 
 def test_room_that_a_queue_has_left_is_not_counted_on() -> None:
-    """Five are left below the maximum, but nobody holds them for the ask: ten go, not five."""
+    """Five are left below the maximum, but they are not held for the ask: ten go, not five."""
     scene = Scene("""
         - name: p
           resources: {max: {memory: 65}}
@@ -351,8 +351,8 @@ def test_room_that_a_queue_has_left_is_not_counted_on() -> None:
     assert "p1" in scene.placements
 
 
-def test_a_node_on_which_the_queue_would_get_more_than_it_is_owed_is_left_for_another() -> None:
-    """The parent is owed five. On n1 four have to go, but the ask brings ten: those of a sibling go."""
+def test_a_node_on_which_the_queue_would_get_more_than_its_guarantee_is_left_for_another() -> None:
+    """The parent may have five. On n1 four have to go, but the ask brings ten: those of a sibling go."""
     scene = Scene("""
         - name: p
           resources: {guaranteed: {memory: 20}}
@@ -434,7 +434,7 @@ def with_a_reserved_node() -> Scene:
 
 
 def test_a_young_reservation_keeps_its_node() -> None:
-    """Whoever waits for what its queue is owed has its turn first, whatever its priority."""
+    """An ask within the guarantee of its queue goes first, whatever its priority."""
     scene = with_a_reserved_node()
     scene.asks("p1")
     wait(scene)
@@ -442,7 +442,7 @@ def test_a_young_reservation_keeps_its_node() -> None:
     assert [] == scene.preempted
 
 
-def test_reservations_of_asks_above_their_guarantee_do_not_bar_an_owed_queue() -> None:
+def test_reservations_of_asks_above_their_guarantee_do_not_bar_an_entitled_queue() -> None:
     """A cordoned node makes the cluster look roomier, so that a backlog reserves every other one."""
     scene = Scene(TWO_QUEUES)
     scene.nodes("n1", "n2", capacity=a_resource(memory=50))
@@ -463,7 +463,7 @@ def test_reservations_of_asks_above_their_guarantee_do_not_bar_an_owed_queue() -
 
 
 def test_an_old_reservation_of_a_lower_priority_yields() -> None:
-    """It waited for two hours in vain; here both are of one application, which stops the recorded core."""
+    """It has waited for two hours; here both are of one application, which stops the recorded core."""
     scene = with_a_reserved_node()
     scene.advance(2 * 3600 + 3)
     scene.asks("p1")

@@ -116,15 +116,15 @@ def test_a_reservation_is_stale_after_two_hours_for_a_higher_priority() -> None:
 
 
 def test_the_reservation_of_an_ask_above_its_guarantee_yields_at_once() -> None:
-    """To one of no lower priority: nothing is owed to who holds it."""
+    """To one of no lower priority: the ask that holds it is entitled to nothing."""
     scene = with_a_reservation(priority=1, queue="root.b")
 
     assert ["old"] == preemptible(scene, priority=1)
     assert [] == preemptible(scene, priority=0)
 
 
-def test_the_reservation_of_an_ask_that_is_owed_its_room_stays() -> None:
-    """Whoever waits for its guarantee has its turn first; larger than what is owed it is owed nothing."""
+def test_the_reservation_of_an_ask_within_its_guarantee_stays() -> None:
+    """An ask within its guarantee goes first; one larger than the guarantee is entitled to nothing."""
     scene = with_a_reservation(priority=0)
     assert [] == preemptible(scene, priority=9)
     scene.queue("root.a").set_quota(a_resource(memory=9), None)

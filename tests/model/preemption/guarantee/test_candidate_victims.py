@@ -91,7 +91,7 @@ def test_a_queue_without_room_is_the_bound() -> None:
     assert root_of(scene, "root.p.a", an_ask(resource=a_resource(vcore=1))) == "root"
 
 
-def test_a_full_leaf_has_nobody_to_take_from() -> None:
+def test_a_full_leaf_has_no_candidates() -> None:
     """Never from inside one leaf."""
     scene = a_scene("""
         - name: a

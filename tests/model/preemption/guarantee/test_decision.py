@@ -1,4 +1,4 @@
-"""The decision: a node and who has to go, or why nobody."""
+"""The decision: a node and the victims, or why there are none."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_nothing_lacks_where_every_maximum_has_room() -> None:
 
 
 def test_a_full_queue_must_get_back_what_the_ask_takes() -> None:
-    """All of it, although the queue has five left: nobody holds these."""
+    """All of it, although the queue has five left: these are not held."""
     assert TEN == lack_of_queues(an_ask(resource=TEN), [(memory(20), memory(15)), (HUNDRED, memory(20))])
 
 
@@ -107,7 +107,7 @@ def test_only_types_that_are_asked_for_can_lack() -> None:
 
 
 def test_a_victim_on_the_node_serves_node_and_queues_at_once() -> None:
-    """In a full cluster nobody else has to go."""
+    """In a full cluster no further victim is needed."""
     scene = Scene(TWO_QUEUES)
     scene.nodes("n1", capacity=HUNDRED)
     scene.runs(*[f"v{number}" for number in range(10)])
@@ -180,7 +180,7 @@ class Demanding(FakePredicates):
         return None if index is None else index + 1
 
 
-def test_a_queue_that_is_owed_nothing_preempts_nothing() -> None:
+def test_a_queue_that_is_entitled_to_nothing_preempts_nothing() -> None:
     """Its guarantee is used up by itself, or it has none."""
     scene = Scene(TWO_QUEUES)
     scene.nodes("n1", capacity=HUNDRED)
@@ -200,7 +200,7 @@ def test_without_a_possible_victim_there_is_no_plan() -> None:
 
 
 def test_without_a_node_there_is_no_plan() -> None:
-    """Every node is too small for the ask, whoever goes."""
+    """Every node is too small for the ask, whatever is preempted."""
     scene = Scene(TWO_QUEUES)
     scene.nodes("n1", "n2", capacity=memory(30))
     scene.runs("v1", "v2", "v3")
@@ -221,7 +221,7 @@ def test_a_refusal_of_the_rm_is_no_verdict_on_others_of_the_shape() -> None:
     assert NoPreemption.NO_NODE.holds_for_shape
 
 
-def test_where_queues_cannot_be_given_enough_nobody_goes() -> None:
+def test_where_queues_cannot_be_given_enough_nothing_is_preempted() -> None:
     """Twenty are wanted back, and only what is too important for that is there."""
     scene = a_full_parent()
     scene.runs("important", queue="root.p.y", node="n2", resource=memory(30), priority=1)

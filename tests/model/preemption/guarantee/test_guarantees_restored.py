@@ -1,4 +1,4 @@
-"""Fairness is restored in bounded steps: whoever is owed something has it after so many rounds, for good."""
+"""Fairness is restored in bounded steps: each queue has its guarantee after so many rounds, and keeps it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUIET: Final = 4
 
 
 class Entitled:
-    """A cluster full of allocations of one size, of which three queues are owed some.
+    """A cluster full of allocations of one size, of which some are guaranteed to three queues.
 
     By type, it is full of vcores alone: of memory there is four times what fits, and the queue that has
     everything may be guaranteed more memory than it uses.
@@ -51,7 +51,7 @@ class Entitled:
         for number, size in enumerate(sizes):
             self.scene.nodes(f"n{number}", capacity=self._room(size, plenty=4))
         self.due: dict[str, int] = {}
-        """By leaf, how many allocations it is owed: what is guaranteed, and no more than is asked for."""
+        """By leaf, how many allocations it may claim: what is guaranteed, and no more than is asked for."""
         asked = {leaf: self._draw.randint(0, 6) for leaf in CLAIMS}
         left = sum(sizes)
         for leaf, queue in CLAIMS.items():
@@ -104,7 +104,7 @@ class Entitled:
             self._ask("root.free", gone)
 
     def lacks(self) -> dict[str, int]:
-        """Return how many allocations each leaf has less than it is owed."""
+        """Return how many allocations each leaf has less than it is entitled to."""
         lacks = {}
         for leaf, queue in CLAIMS.items():
             has = self.scene.queue(queue).allocated.get("memory") // SIZE
@@ -115,10 +115,10 @@ class Entitled:
 
 @settings(deadline=None, max_examples=50)
 @given(seed=st.integers(0, 2**32), by_type=st.booleans())
-def test_after_one_round_for_each_allocation_that_is_owed_nobody_is_owed_anything(
+def test_after_one_round_for_each_missing_allocation_every_guarantee_is_met(
     *, seed: int, by_type: bool
 ) -> None:
-    """Whoever has the guarantee, in whatever type, and however many ask at the same time."""
+    """Whichever queue has the guarantee, in whatever type, and however many ask at the same time."""
     entitled = Entitled(seed, by_type=by_type)
     for _ in range(sum(entitled.due.values())):
         entitled.round()
@@ -128,8 +128,8 @@ def test_after_one_round_for_each_allocation_that_is_owed_nobody_is_owed_anythin
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32), by_type=st.booleans())
-def test_no_more_goes_than_is_owed_and_nothing_after_that(*, seed: int, by_type: bool) -> None:
-    """Each victim makes room for one that is owed it; that all are asked for again changes nothing."""
+def test_no_more_is_preempted_than_is_guaranteed_and_nothing_after_that(*, seed: int, by_type: bool) -> None:
+    """Each victim makes room for one within its guarantee; that all are asked for again changes nothing."""
     entitled = Entitled(seed, by_type=by_type)
     for _ in range(sum(entitled.due.values()) + QUIET):
         entitled.round()

@@ -110,7 +110,7 @@ def test_another_leaf_is_bound_by_every_guarantee_above_it() -> None:
     assert memory(-30) == remaining(a_tree(c=50, d=30), "root.free", "root.q.c")
 
 
-def test_queues_above_an_ask_with_a_guarantee_bind_nobody() -> None:
+def test_queues_above_an_ask_with_a_guarantee_bind_no_queue() -> None:
     """Its sibling is judged by its own guarantee alone, and has none."""
     assert remaining(a_tree(none=10), "root.p.own", "root.p.none") is None
 
@@ -205,7 +205,7 @@ def test_a_type_within_its_guarantee_gives_nothing_and_forbids_nothing() -> None
     assert not ledger.may_lose(b, memory(1), ONE_EACH)
 
 
-def test_a_type_that_is_not_asked_for_is_not_judged() -> None:
+def test_a_type_that_is_not_asked_for_is_not_checked() -> None:
     """Neither its excess gives, nor its guarantee forbids; and zero of it asks for nothing."""
     ledger, b = facts(using(b=a_resource(memory=60, vcore=10)), "root.a", "root.b")
     asked = a_resource(memory=0, vcore=1)

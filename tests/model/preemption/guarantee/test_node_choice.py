@@ -108,7 +108,7 @@ def test_the_rm_may_refuse_a_node() -> None:
 
 
 def test_the_rm_may_want_more_gone() -> None:
-    """Those are told from the ones that are needed for room."""
+    """Those are distinguished from the ones that are needed for room."""
     solution = a_solution("n1", a_victim("v1"), a_victim("v2"), a_victim("v3"), needed=1)
     node = choose_node("ask", iter([solution]), NodePredicates(indexes={"n1": 1}))
 
@@ -132,7 +132,7 @@ def test_an_answer_beyond_the_list_is_a_refusal() -> None:
     )
 
 
-def test_a_node_that_needs_nobody_is_judged_like_any_allocation() -> None:
+def test_a_node_that_needs_no_victims_is_checked_like_any_allocation() -> None:
     """There is no victim to judge with."""
     predicates = NodePredicates(refused={"n1"})
 
@@ -155,8 +155,8 @@ def test_a_batch_with_a_mild_solution_is_the_last() -> None:
     assert chosen(*hard, mild) == "mild"
 
 
-def test_why_there_is_no_node_is_told() -> None:
-    """Nobody would help, or the RM has refused all: that holds for this ask only."""
+def test_why_there_is_no_node_is_reported() -> None:
+    """No victim would help, or the RM has refused all: that holds for this ask only."""
     assert choose_node("ask", iter(()), None) is NoNode.NO_ROOM
     assert (
         choose_node("ask", iter([a_solution("n1", a_victim("v"))]), NodePredicates({"n1": None}))

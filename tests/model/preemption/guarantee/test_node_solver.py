@@ -90,8 +90,8 @@ def test_what_a_node_has_available_counts() -> None:
     assert [("n1", 1, ["v1", "v3", "v2"])] == shown(solutions(scene, a_resource(memory=16)))
 
 
-def test_a_node_with_room_needs_nobody_if_nodes_were_not_tried() -> None:
-    """It is the queue that has no room. Where nodes were tried in vain such a node is of no use."""
+def test_a_node_with_room_needs_no_victims_if_nodes_were_not_tried() -> None:
+    """It is the queue that has no room. Where nodes were tried without result such a node is of no use."""
     scene = a_scene("n1")
     scene.runs("v1", node="n1", resource=a_resource(memory=5))
 
@@ -117,8 +117,8 @@ def test_the_guarantee_of_the_victims_bounds_a_solution() -> None:
     assert [] == solutions(scene, a_resource(memory=30))
 
 
-def test_victims_may_not_be_worth_more_than_what_the_ask_is_owed() -> None:
-    """Somebody else would get the rest: sixty do not go for a queue that is owed fifty."""
+def test_victims_may_not_be_worth_more_than_the_guarantee_allows() -> None:
+    """Another queue would get what is left: sixty do not go for a queue that is entitled to fifty."""
     scene = a_scene("n1", capacity=a_resource(memory=100))
     scene.runs("base", node="n1", resource=TWENTY)
     scene.runs("v1", node="n1", resource=a_resource(memory=80))

@@ -233,7 +233,7 @@ def test_no_queue_falls_from_above_its_guarantee_to_below_it(cluster: Cluster) -
 
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
-def test_whoever_loses_something_had_too_much_of_a_type(cluster: Cluster) -> None:
+def test_a_queue_that_loses_something_had_too_much_of_a_type(cluster: Cluster) -> None:
     """Each queue with a guarantee that a victim is in, unless the ask is in it too, had more than that."""
     scene, record, used = preempting(cluster)
     for victim in record.victims:
@@ -249,7 +249,7 @@ def test_whoever_loses_something_had_too_much_of_a_type(cluster: Cluster) -> Non
 
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
-def test_the_ask_stays_within_the_guarantee_that_it_is_owed(cluster: Cluster) -> None:
+def test_the_ask_stays_within_its_guarantee(cluster: Cluster) -> None:
     """Nothing goes for a queue that would use more than its guarantee with the ask."""
     scene, record, used = preempting(cluster)
     served = scene.queue(record.queue_path)
