@@ -24,7 +24,7 @@ from .report import application_report
 from .reservations import ApplicationReservations
 from .state import ApplicationEvent, ApplicationState
 from .swaps import ApplicationSwaps
-from .time_limits import end_what_ran_too_long, limit_execution
+from .time_limits import end_overdue_allocations, limit_execution
 from .views import application_summary, shown_application, validate_application
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ class Application:
             case TimerKind.PLACEHOLDER:
                 return self._placeholders_timed_out(now_ns)
             case TimerKind.ALLOCATION:
-                return end_what_ran_too_long(core, now_ns)
+                return end_overdue_allocations(core, now_ns)
             case TimerKind.RUNNING:
-                return self._ran_too_long(now_ns)
+                return self._execution_timed_out(now_ns)
             case TimerKind.STATE:
                 return self._state_timed_out(now_ns)
             case _:
@@ -129,7 +129,7 @@ class Application:
         texts = (gang.PLACED_TIMEOUT_TEXT, gang.WAITING_TIMEOUT_TEXT)
         return self._give_up(effects, texts, swaps_go_on=not self.gang_settings.hard)
 
-    def _ran_too_long(self, now_ns: int) -> Answer:
+    def _execution_timed_out(self, now_ns: int) -> Answer:
         """End all that the application has: it fails once the RM has confirmed the last of it.
 
         One that is Completing has finished its work: it completes at once.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .effects import Answer, Effect
 
 
-__all__ = ["end_what_ran_too_long", "limit_execution", "watch_limits"]
+__all__ = ["end_overdue_allocations", "limit_execution", "watch_limits"]
 
 
 def limit_execution(core: ApplicationCore, limits: Sequence[tuple[str, int | None]], now_ns: int) -> Answer:
@@ -54,7 +54,7 @@ def watch_limits(core: ApplicationCore, effects: list[Effect]) -> None:
         core.life.start_timer(TimerKind.ALLOCATION, due_ns, effects)
 
 
-def end_what_ran_too_long(core: ApplicationCore, now_ns: int) -> Answer:
+def end_overdue_allocations(core: ApplicationCore, now_ns: int) -> Answer:
     """Ask the RM to end the allocations that have run as long as they may."""
     effects: list[Effect] = []
     execution = core.execution

@@ -100,7 +100,7 @@ class UsageTree:
     Args:
         kind: Whether the holder is a user or a group.
         name: The name of the holder; `*` is a group like others.
-        limits: The limits of the partition, until `restate` replaces them.
+        limits: The limits of the partition, until `replace_limits` replaces them.
     """
 
     __slots__ = ("_limits", "_nodes", "_root", "kind", "name")
@@ -204,7 +204,7 @@ class UsageTree:
 
     # ---------------------------------------------------------------------------- what limits it
 
-    def restate(self, limits: Limits) -> None:
+    def replace_limits(self, limits: Limits) -> None:
         """Replace the limits.
 
         All queues that limit the holder are listed from now on, also those never asked for. Nodes that only
@@ -274,7 +274,7 @@ class UsageTree:
             if 0 < limit.max_applications <= len(running) and application_id not in running
         )
 
-    # ---------------------------------------------------------------------------------- to look at
+    # ------------------------------------------------------------------------------------ views
 
     def view(self) -> Document:
         """Return the document of the whole tree: `Usage` of the REST interface."""

@@ -60,9 +60,9 @@ class UserLimits:
         for name in limits.named("group"):
             self._groups.setdefault(name, UsageTree("group", name, limits))
         for account in self._users.values():
-            account.tree.restate(limits)
+            account.tree.replace_limits(limits)
         for tree in self._groups.values():
-            tree.restate(limits)
+            tree.replace_limits(limits)
         self._decide_groups_anew()
         self._users = {name: account for name, account in self._users.items() if _is_kept(account)}
         kept = frozenset(limits.named("group"))
@@ -229,7 +229,7 @@ class UserLimits:
         link = None if account is None else account.links.get(application_id)
         return self._limits.group_of(queue_path, user.groups) if link is None else link.group
 
-    # ---------------------------------------------------------------------------------- to look at
+    # ------------------------------------------------------------------------------------ views
 
     def usages(self) -> dict[str, Resource]:
         """Return what each known user has in all queues together, by name; the caller owns the dict."""

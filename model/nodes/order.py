@@ -196,13 +196,13 @@ class NodeOrder:
     def take(self, entry: NodeEntry, available: Resource) -> None:
         """Note that a node has less available than before."""
         entry.available = available
-        self._place_anew(entry)
+        self._reinsert(entry)
 
     @writes
     def give(self, entry: NodeEntry, available: Resource) -> None:
         """Note that a node may have more available than before."""
         entry.available = available
-        self._place_anew(entry)
+        self._reinsert(entry)
         self._open(entry)
 
     @writes
@@ -228,7 +228,7 @@ class NodeOrder:
     def set_schedulable(self, entry: NodeEntry, *, schedulable: bool) -> None:
         """Note that a node is cordoned, or that it no longer is."""
         entry.schedulable = schedulable
-        self._place_anew(entry)
+        self._reinsert(entry)
         self._usability_changed(entry)
 
     def _usability_changed(self, entry: NodeEntry) -> None:
@@ -311,7 +311,7 @@ class NodeOrder:
         usage = used / weights if weights else 0.0
         return usage if self.policy is NodeSortPolicy.FAIR else 1.0 - usage
 
-    def _place_anew(self, entry: NodeEntry) -> None:
+    def _reinsert(self, entry: NodeEntry) -> None:
         score = self._score(entry)
         if score != entry.key[0]:
             self._discard(entry)

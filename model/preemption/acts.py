@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from .victims import Victim
 
 __all__ = [
+    "is_still_ending",
     "mark_all",
     "release_all",
     "release_by_application",
     "remember",
-    "still_going",
     "victim_record",
 ]
 
@@ -87,10 +87,10 @@ def remember(state: PartitionState, record: PreemptionRecord) -> None:
 def _still_waits(state: PartitionState, record: PreemptionRecord) -> bool:
     entry = state.entries.get(record.application_id)
     ask = None if entry is None else entry.application.asks.record(record.allocation_key)
-    return ask is not None and not ask.placed and not still_going(state, record)
+    return ask is not None and not ask.placed and not is_still_ending(state, record)
 
 
-def still_going(state: PartitionState, record: PreemptionRecord) -> bool:
+def is_still_ending(state: PartitionState, record: PreemptionRecord) -> bool:
     """Return whether any victim of a preemption has not ended yet."""
     for victim in record.victims:
         entry = state.entries.get(victim.application_id)

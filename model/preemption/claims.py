@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..resources.combinations import component_wise_max
 from ..resources.resource import EMPTY, add, subtract_only_existing
-from .acts import still_going
+from .acts import is_still_ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ def committed_resources(state: PartitionState, allocation_key: str) -> Committed
             entry is None
             or record is None
             or record.placed
-            or not _has_room_coming(state, key, application_id)
+            or not _waits_for_victims(state, key, application_id)
         ):
             del state.preemption_claims[key]
         elif key != allocation_key:
@@ -79,6 +79,6 @@ def committed_resources(state: PartitionState, allocation_key: str) -> Committed
     return CommittedResources(by_path) if by_path else NOTHING_COMMITTED
 
 
-def _has_room_coming(state: PartitionState, allocation_key: str, application_id: str) -> bool:
+def _waits_for_victims(state: PartitionState, allocation_key: str, application_id: str) -> bool:
     record = state.preemptions.last_for(allocation_key, application_id)
-    return record is not None and still_going(state, record)
+    return record is not None and is_still_ending(state, record)

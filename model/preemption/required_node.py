@@ -13,7 +13,7 @@ from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import add, fits
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
-from .acts import mark_all, release_all, remember, still_going, victim_record
+from .acts import is_still_ending, mark_all, release_all, remember, victim_record
 from .claims import committed_resources
 from .victims import Need, Victim, described, needed_only, required_node_order
 
@@ -75,7 +75,7 @@ def preempt_for_required_node(
     ask = record.ask
     if record.preemption_triggered:
         before = state.preemptions.last_for(ask.allocation_key, entry.application_id)
-        if before is not None and still_going(state, before):
+        if before is not None and is_still_ending(state, before):
             return False
     if not committed_resources(state, ask.allocation_key).leaves_room(entry.queue, ask.resource):
         state.notes.note(entry.application, ask.allocation_key, NO_HELP, state.now_ns())

@@ -42,7 +42,7 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
     entry = state.entries.get(application_id)
     if entry is None:
         return False
-    _take_back_what_is_under_way(state, entry)
+    _release_swaps_and_victims(state, entry)
     _free_reserved_nodes(state, entry)
     entry.facts = _facts(entry.facts, reserved=0)
     del state.entries[application_id]
@@ -56,7 +56,7 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
     return True
 
 
-def _take_back_what_is_under_way(state: PartitionState, entry: ApplicationEntry) -> None:
+def _release_swaps_and_victims(state: PartitionState, entry: ApplicationEntry) -> None:
     """Free what swaps hold on other nodes, and count no victims, if the application can still answer."""
     with suppress(Exception):
         for placed in entry.application.allocations.all():

@@ -229,7 +229,7 @@ class _LeafVisit:
             entry.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
             application.asks.back_off(entry.backoff_until_ns)
             self._wake_at(entry.backoff_until_ns)
-        self._learn(walk)
+        self._note_walk(walk)
         return None
 
     def _next(self, entry: ApplicationEntry, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:
@@ -253,7 +253,7 @@ class _LeafVisit:
         node = nodes.first_fit(ask.resource)
         return node is not None and commit(self.state, entry, ask, node)
 
-    def _learn(self, walk: AskWalk) -> None:
+    def _note_walk(self, walk: AskWalk) -> None:
         """Note from the walk when a retry is worthwhile, and what stood in the way."""
         self.passed_over = self.passed_over or walk.passed_over
         if walk.retry_ns is not None:

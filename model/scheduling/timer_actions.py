@@ -24,7 +24,7 @@ def carry_out(state: PartitionState, action: TimerAction) -> None:
     if isinstance(action, ApplicationTimer):
         _application_timer(state, action)
         return
-    state.timers.came(action)
+    state.timers.mark_fired(action)
     if isinstance(action, QueueCleaning):
         state.tree.clean()  # Those still in use are tried again later.
     elif isinstance(action, QuotaCheck):

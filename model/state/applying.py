@@ -62,7 +62,7 @@ def _entered(state: PartitionState, entry: ApplicationEntry, effect: StateEntere
         for level in queue.above:
             level.count_running(entry.application_id, 1)
     if effect.entered is ApplicationState.COMPLETING:
-        _give_place_back(state, entry)
+        _stop_counting_as_running(state, entry)
     queue.entries.skip_until = None
     announce_state(state, entry.application_id, effect)
 
@@ -95,7 +95,7 @@ def _retire(state: PartitionState, entry: ApplicationEntry) -> None:
     state.remove_entry(entry)
 
 
-def _give_place_back(state: PartitionState, entry: ApplicationEntry) -> None:
+def _stop_counting_as_running(state: PartitionState, entry: ApplicationEntry) -> None:
     """Count an application no longer as running for its user that is Completing and has nothing left.
 
     Another one of the user may start then. It ended with an allocation, or with the withdrawal of an ask.

@@ -45,27 +45,27 @@ class PartitionTimers:
     def clean_later(self) -> None:
         """Have queues removed that are empty, at the next turn of the cleaner."""
         turns = (self._host.now_ns() - self._since_ns) // CLEANING_INTERVAL_NS + 1
-        self._have(QueueCleaning(), self._since_ns + turns * CLEANING_INTERVAL_NS)
+        self._set(QueueCleaning(), self._since_ns + turns * CLEANING_INTERVAL_NS)
 
     def check_quotas(self, due_ns: int) -> None:
         """Have the quotas checked when a queue is due for preemption."""
-        self._have(QuotaCheck(), max(due_ns, self._host.now_ns() + QUOTA_CHECK_INTERVAL_NS))
+        self._set(QuotaCheck(), max(due_ns, self._host.now_ns() + QUOTA_CHECK_INTERVAL_NS))
 
     def retry_at(self, due_ns: int) -> None:
         """Have asks tried again when time may have changed an answer."""
         if self._is_earlier(RetryAsks, due_ns):
             self._host.cancel(RetryAsks)
-            self._have(RetryAsks(), due_ns)
+            self._set(RetryAsks(), due_ns)
 
     def inspect_later(self) -> None:
         """Have the asks that wait for room in the cluster reported to the RM."""
-        self._have(Inspection(), self._host.now_ns() + INSPECTION_DELAY_NS)
+        self._set(Inspection(), self._host.now_ns() + INSPECTION_DELAY_NS)
 
-    def came(self, action: TimerAction) -> None:
+    def mark_fired(self, action: TimerAction) -> None:
         """Note that one of the partition's own timers has come."""
         self._due_ns.pop(type(action), None)
 
-    def _have(self, action: TimerAction, due_ns: int) -> None:
+    def _set(self, action: TimerAction, due_ns: int) -> None:
         if self._is_earlier(type(action), due_ns):
             self._due_ns[type(action)] = due_ns
             self._host.call_at(due_ns, action)

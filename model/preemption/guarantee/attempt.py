@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptBudget, AttemptShape, due_ns
-from ..acts import mark_all, release_all, remember, still_going
+from ..acts import is_still_ending, mark_all, release_all, remember
 from ..claims import committed_resources
 from .candidate_nodes import find_candidate_nodes, preemptible_reservations
 from .candidate_victims import collect_victims
@@ -137,7 +137,7 @@ def _may_try_again(
     if before is None:
         return True
     has_both = nodes_tried and candidate.reserved_node == before.node_id
-    return not has_both and not still_going(state, before)
+    return not has_both and not is_still_ending(state, before)
 
 
 def _shape(entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool) -> AttemptShape:

@@ -257,7 +257,7 @@ def test_a_running_application_may_go_on() -> None:
     tree.increase("root.a", "one", memory(1))
     tree.increase("root.a", "two", memory(1))
 
-    tree.restate(limits(a=bob(applications=1)))
+    tree.replace_limits(limits(a=bob(applications=1)))
 
     assert tree.can_run("root.a", "two")
 
@@ -278,7 +278,7 @@ def test_new_limits_are_listed_at_once() -> None:
     """A queue that is limited from now on is listed although nothing happened there."""
     tree = a_tree()
 
-    tree.restate(limits(a=bob(memory_max=10, applications=3)))
+    tree.replace_limits(limits(a=bob(memory_max=10, applications=3)))
 
     leaf = {"queuePath": "root.a", "maxResources": {"memory": 10}, "maxApplications": 3}
     assert {"queuePath": "root", "children": [leaf]} == tree.view()
@@ -288,9 +288,9 @@ def test_new_limits_are_listed_at_once() -> None:
 def test_a_lifted_limit_takes_its_empty_queue_along() -> None:
     """A queue that only the limit kept listed goes with it."""
     tree = a_tree()
-    tree.restate(limits(a=bob(memory_max=10)))
+    tree.replace_limits(limits(a=bob(memory_max=10)))
 
-    tree.restate(NO_LIMITS)
+    tree.replace_limits(NO_LIMITS)
 
     assert {"queuePath": "root"} == tree.view()
     assert tree.is_bare()
@@ -301,7 +301,7 @@ def test_a_lifted_limit_leaves_usage_alone() -> None:
     tree = a_tree(limits(a=bob(memory_max=10)))
     tree.increase("root.a", "app", memory(5))
 
-    tree.restate(NO_LIMITS)
+    tree.replace_limits(NO_LIMITS)
 
     assert tree.headroom("root.a") is None
     assert tree.usage == memory(5)

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.limit_builders import BOB, DAN, EVE, TEN, a_limit, a_root, books, fill, memory
+from support.model.limit_builders import BOB, DAN, EVE, TEN, a_limit, a_root, fill, memory, user_limits
 
 from licorne.model.configuration.positions import Position
 from licorne.model.configuration.schema import LimitConfig
@@ -20,7 +20,7 @@ from licorne.model.values.users import User
 
 def test_without_limits_everything_goes() -> None:
     """No limit anywhere: no headroom to speak of, and every application may run."""
-    limits = books()
+    limits = user_limits()
 
     assert limits.headroom("root.a", "app", BOB) is None
     assert limits.can_run("root.a", "app", BOB)
@@ -28,7 +28,7 @@ def test_without_limits_everything_goes() -> None:
 
 def test_no_user_is_listed_before_the_first_question() -> None:
     """Users appear when an application of theirs is looked at, not before."""
-    limits = books()
+    limits = user_limits()
     before = limits.user_views()
 
     limits.can_run("root.a", "app", BOB)
@@ -39,7 +39,7 @@ def test_no_user_is_listed_before_the_first_question() -> None:
 
 def test_usage_of_a_user_is_over_all_queues() -> None:
     """A user's usage is the sum over all applications and queues."""
-    limits = books()
+    limits = user_limits()
 
     limits.increase("root.a", "one", BOB, memory(5))
     limits.increase("root.b", "two", BOB, memory(7))
@@ -51,7 +51,7 @@ def test_usage_of_a_user_is_over_all_queues() -> None:
 
 def test_a_user_goes_with_the_last_application() -> None:
     """A user without limits and applications is no longer listed."""
-    limits = books()
+    limits = user_limits()
     limits.increase("root.a", "app", BOB, memory(5))
 
     limits.decrease("root.a", "app", BOB, memory(5), remove_application=True)
@@ -62,7 +62,7 @@ def test_a_user_goes_with_the_last_application() -> None:
 
 def test_a_user_whose_applications_never_ran_goes_with_the_last() -> None:
     """Ending an application that only waited clears up too, once the user has no other."""
-    limits = books()
+    limits = user_limits()
     limits.headroom("root.a", "one", BOB)
     limits.headroom("root.a", "two", BOB)
 
@@ -76,7 +76,7 @@ def test_a_user_whose_applications_never_ran_goes_with_the_last() -> None:
 
 def test_ending_an_application_that_was_never_looked_at_is_fine() -> None:
     """The end of an unknown application changes nothing."""
-    limits = books()
+    limits = user_limits()
 
     limits.decrease("root.a", "app", BOB, EMPTY, remove_application=True)
 
@@ -86,7 +86,7 @@ def test_ending_an_application_that_was_never_looked_at_is_fine() -> None:
 def test_what_was_never_given_cannot_come_back() -> None:
     """A release for an unknown application is our bug."""
     with pytest.raises(AssertionError, match="application app was never given to bob: please report"):
-        books().decrease("root.a", "app", BOB, memory(1), remove_application=True)
+        user_limits().decrease("root.a", "app", BOB, memory(1), remove_application=True)
 
 
 # ------------------------------------------------------------------------------------ limits of users
@@ -94,7 +94,7 @@ def test_what_was_never_given_cannot_come_back() -> None:
 
 def test_the_limit_of_a_user_bounds_all_queues_below() -> None:
     """A limit at the root counts what the user has in every queue, and only that user's."""
-    limits = books(a_root(a_limit(users=("bob",), quantity=35)))
+    limits = user_limits(a_root(a_limit(users=("bob",), quantity=35)))
 
     placed = fill(limits, "root.a", "one", BOB, 2), fill(limits, "root.b", "two", BOB, 3)
 
@@ -106,7 +106,7 @@ def test_the_limit_of_a_user_bounds_all_queues_below() -> None:
 def test_the_wildcard_is_for_every_user_separately() -> None:
     """Each user without a limit of their own has the wildcard's to themselves."""
     wildcard = a_limit(users=("*",), quantity=25)
-    limits = books(a_root(a=(a_limit(users=("bob",), quantity=45), wildcard)))
+    limits = user_limits(a_root(a=(a_limit(users=("bob",), quantity=45), wildcard)))
 
     placed = [fill(limits, "root.a", f"app-{user.name}", user, 5) for user in (BOB, DAN, EVE)]
 
@@ -115,7 +115,7 @@ def test_the_wildcard_is_for_every_user_separately() -> None:
 
 def test_a_limit_to_applications_lets_no_more_start() -> None:
     """As many applications of a user run as the limit says; the next waits until one is gone."""
-    limits = books(a_root(a=(a_limit(users=("bob",), applications=1),)))
+    limits = user_limits(a_root(a=(a_limit(users=("bob",), applications=1),)))
     limits.increase("root.a", "one", BOB, TEN)
 
     while_running = limits.can_run("root.a", "two", BOB)
@@ -126,7 +126,7 @@ def test_a_limit_to_applications_lets_no_more_start() -> None:
 
 def test_a_named_user_is_listed_from_the_start() -> None:
     """A user with a limit is listed with it, before anything runs."""
-    limits = books(a_root(a=(a_limit(users=("bob",), quantity=45, applications=2),)))
+    limits = user_limits(a_root(a=(a_limit(users=("bob",), quantity=45, applications=2),)))
 
     leaf = {"queuePath": "root.a", "maxResources": {"memory": 45}, "maxApplications": 2}
     assert [{"userName": "bob", "queues": {"queuePath": "root", "children": [leaf]}}] == limits.user_views()
@@ -134,12 +134,12 @@ def test_a_named_user_is_listed_from_the_start() -> None:
 
 def test_the_wildcard_lists_no_user() -> None:
     """The wildcard limit alone makes no user known."""
-    assert [] == books(a_root(a=(a_limit(users=("*",), quantity=25),))).user_views()
+    assert [] == user_limits(a_root(a=(a_limit(users=("*",), quantity=25),))).user_views()
 
 
 def test_two_partitions_do_not_disturb_each_other() -> None:
     """Each partition has its own books and its own limits."""
-    one, two = books(a_root(a_limit(users=("bob",), quantity=10))), books()
+    one, two = user_limits(a_root(a_limit(users=("bob",), quantity=10))), user_limits()
 
     two.increase("root.a", "app", BOB, memory(10))
 
@@ -153,7 +153,7 @@ def test_two_partitions_do_not_disturb_each_other() -> None:
 def test_the_wildcard_group_is_one_pot() -> None:
     """All applications whose user is in no named group share the limit of `*`: the recorded documents."""
     named, rest = a_limit(groups=("dev",), quantity=45), a_limit(groups=("*",), quantity=25)
-    limits = books(a_root(a=(named, rest)))
+    limits = user_limits(a_root(a=(named, rest)))
 
     placed = [fill(limits, "root.a", f"a{n}", user, 5) for n, user in enumerate((BOB, DAN, EVE))]
 
@@ -177,14 +177,14 @@ def test_the_wildcard_group_is_one_pot() -> None:
 def test_user_and_group_must_both_have_room() -> None:
     """The headroom is the least of the two, type by type."""
     own = LimitConfig(users=("bob",), max_resources=Resource({"memory": 30, "vcore": 5000}))
-    limits = books(a_root(own, a=(a_limit(groups=("dev",), quantity=20),)))
+    limits = user_limits(a_root(own, a=(a_limit(groups=("dev",), quantity=20),)))
 
     assert Resource({"memory": 20, "vcore": 5000}) == limits.headroom("root.a", "app", BOB)
 
 
 def test_a_group_counts_all_its_users() -> None:
     """Users of one group share its limits, to resources and to applications."""
-    limits = books(a_root(a=(a_limit(groups=("dev",), quantity=30, applications=1),)))
+    limits = user_limits(a_root(a=(a_limit(groups=("dev",), quantity=30, applications=1),)))
     ann = User("ann", ("x", "dev"))
 
     limits.increase("root.a", "one", BOB, memory(25))
@@ -196,7 +196,7 @@ def test_a_group_counts_all_its_users() -> None:
 
 def test_an_application_keeps_its_group() -> None:
     """A group that is limited later does not draw running applications in: limits/reload as recorded."""
-    limits = books()
+    limits = user_limits()
     limits.increase("root.a", "app1", BOB, TEN)
 
     limits.update(a_root(a=(a_limit(groups=("dev",), quantity=15),)))
@@ -211,7 +211,7 @@ def test_an_application_keeps_its_group() -> None:
 
 def test_a_group_is_forgotten_with_its_application() -> None:
     """The next application of the same name decides its group anew."""
-    limits = books()
+    limits = user_limits()
     limits.increase("root.a", "app", BOB, TEN)
     limits.update(a_root(a=(a_limit(groups=("dev",), quantity=15),)))
 
@@ -229,7 +229,7 @@ def test_blockers_name_user_and_group_and_place() -> None:
     here, there = Position(5, 3), Position(9, 3)
     own = LimitConfig(users=("bob",), max_resources=memory(8), position=here)
     shared = LimitConfig(groups=("dev",), max_resources=memory(9), max_applications=1, position=there)
-    limits = books(a_root(own, a=(shared,)))
+    limits = user_limits(a_root(own, a=(shared,)))
     limits.increase("root.a", "one", BOB, memory(5))
 
     assert (
@@ -243,7 +243,7 @@ def test_blockers_name_user_and_group_and_place() -> None:
 
 def test_explaining_changes_nothing() -> None:
     """A user without an account is explained and not listed."""
-    limits = books(a_root(a=(a_limit(users=("*",), quantity=3), a_limit(groups=("ops",), quantity=4))))
+    limits = user_limits(a_root(a=(a_limit(users=("*",), quantity=3), a_limit(groups=("ops",), quantity=4))))
     groups = limits.group_views()
 
     blockers = limits.blockers("root.a", "app", DAN, memory(5))
@@ -254,7 +254,7 @@ def test_explaining_changes_nothing() -> None:
 
 def test_unknown_users_and_groups_have_no_document() -> None:
     """A user who is not listed has no document."""
-    assert (None, None) == (books().user_view("bob"), books().group_view("dev"))
+    assert (None, None) == (user_limits().user_view("bob"), user_limits().group_view("dev"))
 
 
 # ------------------------------------------------------------------------------------------ validation
@@ -262,7 +262,7 @@ def test_unknown_users_and_groups_have_no_document() -> None:
 
 def test_validation_finds_a_group_that_lost_usage() -> None:
     """A group must use what the applications that count against it use."""
-    limits = books(a_root(a=(a_limit(groups=("dev",), quantity=50),)))
+    limits = user_limits(a_root(a=(a_limit(groups=("dev",), quantity=50),)))
     limits.increase("root.a", "one", BOB, memory(20))
 
     limits._groups["dev"].increase("root.a", "one", memory(1))
@@ -273,7 +273,7 @@ def test_validation_finds_a_group_that_lost_usage() -> None:
 
 def test_validation_finds_an_application_without_a_link() -> None:
     """A running application must be known to its user."""
-    limits = books()
+    limits = user_limits()
     limits.increase("root.a", "one", BOB, memory(20))
 
     limits._users["bob"].links.clear()
@@ -307,7 +307,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_books_balance_through_any_work_and_any_reloads(steps: list[int | tuple[int, int, bool]]) -> None:
     """Usage is always the sum of what was given and not given back; reloads move it and lose nothing."""
-    limits = books()
+    limits = user_limits()
     held: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for step in steps:
         if isinstance(step, int):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from support.model.limit_builders import BOB, EVE, TEN, a_limit, a_root, books, memory
+from support.model.limit_builders import BOB, EVE, TEN, a_limit, a_root, memory, user_limits
 
 
 def test_a_changed_limit_counts_from_then_on() -> None:
     """A new limit is applied to what is used already, and a lifted one no longer holds."""
-    limits = books(a_root(a=(a_limit(users=("bob",), quantity=35),)))
+    limits = user_limits(a_root(a=(a_limit(users=("bob",), quantity=35),)))
     limits.increase("root.a", "app", BOB, memory(30))
 
     limits.update(a_root(a=(a_limit(users=("bob",), quantity=55),)))
@@ -21,7 +21,7 @@ def test_a_changed_limit_counts_from_then_on() -> None:
 
 def test_users_and_groups_go_with_their_limits() -> None:
     """Who is only listed because of a limit is dropped with it."""
-    limits = books(a_root(a_limit(users=("bob",), groups=("dev",), quantity=35)))
+    limits = user_limits(a_root(a_limit(users=("bob",), groups=("dev",), quantity=35)))
 
     limits.update(a_root())
 
@@ -30,7 +30,7 @@ def test_users_and_groups_go_with_their_limits() -> None:
 
 def test_a_new_wildcard_is_applied_to_all_known_users() -> None:
     """After a reload each known user is listed with the wildcard limit, also where they never were."""
-    limits = books()
+    limits = user_limits()
     limits.increase("root.b", "app", BOB, TEN)
 
     limits.update(a_root(a=(a_limit(users=("*",), applications=4),)))
@@ -45,7 +45,7 @@ def test_a_new_wildcard_is_applied_to_all_known_users() -> None:
 
 def test_a_changed_wildcard_counts_for_who_is_known() -> None:
     """Another wildcard limit is applied to what is used already, and a lifted one no longer holds."""
-    limits = books(a_root(a_limit(users=("*",), quantity=35)))
+    limits = user_limits(a_root(a_limit(users=("*",), quantity=35)))
     limits.increase("root.a", "app", EVE, memory(30))
 
     limits.update(a_root(a_limit(users=("*",), quantity=55)))
@@ -58,7 +58,7 @@ def test_a_changed_wildcard_counts_for_who_is_known() -> None:
 
 def test_a_new_wildcard_leaves_a_limit_by_name_alone() -> None:
     """Who has a limit of their own keeps it, also where the wildcard gives less."""
-    limits = books(a_root(a_limit(users=("bob",), quantity=35)))
+    limits = user_limits(a_root(a_limit(users=("bob",), quantity=35)))
     limits.increase("root.a", "app", BOB, memory(10))
 
     limits.update(a_root(a_limit(users=("bob",), quantity=35), a_limit(users=("*",), quantity=15)))
@@ -69,7 +69,7 @@ def test_a_new_wildcard_leaves_a_limit_by_name_alone() -> None:
 def test_who_loses_a_limit_by_name_has_that_of_the_wildcard() -> None:
     """The wildcard is for everybody who has no other limit there, from the reload on."""
     wildcard = a_limit(users=("*",), quantity=15)
-    limits = books(a_root(a_limit(users=("bob",), quantity=35), wildcard))
+    limits = user_limits(a_root(a_limit(users=("bob",), quantity=35), wildcard))
     limits.increase("root.a", "app", BOB, memory(10))
 
     limits.update(a_root(wildcard))
@@ -79,7 +79,7 @@ def test_who_loses_a_limit_by_name_has_that_of_the_wildcard() -> None:
 
 def test_a_user_first_seen_is_listed_only_where_looked_at() -> None:
     """The wildcard limit of another queue is not listed for a user who is new."""
-    limits = books(a_root(a=(a_limit(users=("*",), applications=4),)))
+    limits = user_limits(a_root(a=(a_limit(users=("*",), applications=4),)))
 
     limits.headroom("root.b", "app", BOB)
 
@@ -90,7 +90,7 @@ def test_a_user_first_seen_is_listed_only_where_looked_at() -> None:
 def test_a_group_that_is_no_longer_limited_hands_its_applications_over() -> None:
     """An application finds its next group with all it uses, and both sums stay right."""
     both = a_limit(groups=("dev",), quantity=50), a_limit(groups=("*",), quantity=60)
-    limits = books(a_root(a=both, b=both))
+    limits = user_limits(a_root(a=both, b=both))
     limits.increase("root.a", "one", BOB, memory(20))
     limits.increase("root.b", "two", BOB, memory(7))
     limits.headroom("root.a", "waiting", BOB)
@@ -107,7 +107,7 @@ def test_a_group_that_is_no_longer_limited_hands_its_applications_over() -> None
 
 def test_an_application_may_be_left_without_a_group() -> None:
     """When no group of the user is limited any more, the application counts against none, for good."""
-    limits = books(a_root(a=(a_limit(groups=("dev",), quantity=50),)))
+    limits = user_limits(a_root(a=(a_limit(groups=("dev",), quantity=50),)))
     limits.increase("root.a", "one", BOB, memory(20))
 
     limits.update(a_root())
@@ -121,7 +121,7 @@ def test_an_application_may_be_left_without_a_group() -> None:
 def test_a_group_limited_further_up_keeps_its_applications() -> None:
     """An application stays with its group while any level above still limits the group."""
     group = a_limit(groups=("dev",), quantity=50)
-    limits = books(a_root(group, a=(group,)))
+    limits = user_limits(a_root(group, a=(group,)))
     limits.increase("root.a", "one", BOB, memory(20))
 
     limits.update(a_root(group, a=(a_limit(groups=("ops",), quantity=1), a_limit(groups=("*",), quantity=1))))

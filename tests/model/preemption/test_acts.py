@@ -8,11 +8,11 @@ from support.model.builders import PARTITION, TEN, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.acts import (
+    is_still_ending,
     mark_all,
     release_all,
     release_by_application,
     remember,
-    still_going,
     victim_record,
 )
 from licorne.model.resources.resource import EMPTY
@@ -107,9 +107,9 @@ def test_a_preemption_goes_on_until_its_last_victim_is_gone() -> None:
     record = a_record(scene, scene.victim("v1"), scene.victim("v2"))
     scene.release("v1", application_id="root.b")
 
-    assert still_going(scene.state, record)
+    assert is_still_ending(scene.state, record)
     scene.withdraw("root.b")
-    assert not still_going(scene.state, record)
+    assert not is_still_ending(scene.state, record)
 
 
 def test_a_preemption_for_an_ask_that_lost_its_room_is_remembered_as_a_loop() -> None:

@@ -50,7 +50,7 @@ def test_one_of_its_own_waits_once() -> None:
     for _ in range(2):
         timers.clean_later()
         timers.inspect_later()
-    timers.came(Inspection())
+    timers.mark_fired(Inspection())
     timers.inspect_later()
 
     inspection = (START_NS + SECOND_NS, Inspection())

@@ -61,7 +61,7 @@ SHARED: Final = (
 
 IN_PLACE: Final[tuple[tuple[type, str], ...]] = (
     *((UserLimits, name) for name in ("_open", "_take_off")),
-    *((NodeOrder, name) for name in ("fitting", "_place_anew", "_open", "_insert", "_discard")),
+    *((NodeOrder, name) for name in ("fitting", "_reinsert", "_open", "_insert", "_discard")),
 )
 """What changes these objects without binding a field anew, or walks over what others change so."""
 

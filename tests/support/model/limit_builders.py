@@ -7,7 +7,7 @@ from licorne.model.limits.user_limits import UserLimits
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from licorne.model.values.users import User
 
-__all__ = ["BOB", "DAN", "EVE", "TEN", "a_limit", "a_root", "books", "fill", "memory"]
+__all__ = ["BOB", "DAN", "EVE", "TEN", "a_limit", "a_root", "fill", "memory", "user_limits"]
 
 BOB = User("bob", ("dev",))
 DAN = User("dan", ("ops",))
@@ -39,7 +39,7 @@ def a_root(
     return QueueConfig(name="root", queues=queues, limits=root)
 
 
-def books(root: QueueConfig | None = None) -> UserLimits:
+def user_limits(root: QueueConfig | None = None) -> UserLimits:
     limits = UserLimits()
     limits.update(a_root() if root is None else root)
     return limits
