@@ -212,7 +212,7 @@ class _AnswerWait:
         return [runtime.executions_on([self._thread()])]
 
     def describe(self) -> str:
-        """Say what is waited for."""
+        """Return what is waited for, in words."""
         return f"the answer of {self._what}"
 
 

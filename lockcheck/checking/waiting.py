@@ -75,7 +75,7 @@ class LockWait:
         return found
 
     def describe(self) -> str:
-        """Say what is waited for."""
+        """Return what is waited for, in words."""
         return str(self.acquisition)
 
 

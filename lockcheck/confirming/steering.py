@@ -197,8 +197,8 @@ class Steering:
             return
         self.late.update(paused.times)
         missing = [str(self.witness.points[place]) for place in self._missing()]
-        message = "; ".join(f"nobody came to where {one}" for one in missing)
-        self.obstacles[f"{role} waited at its place: {message or 'the others had other locks'}"] += 1
+        missing_text = "; ".join(f"nobody came to where {one}" for one in missing)
+        self.obstacles[f"{role} waited at its place: {missing_text or 'the others had other locks'}"] += 1
 
     def _let_others_come(self, execution: Execution, places: Sequence[int]) -> None:
         """Keep an execution from its first lock until the others are at their points, or before theirs."""

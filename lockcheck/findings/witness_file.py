@@ -64,7 +64,7 @@ def from_json(text: str, where: str) -> Witness:
     if not 2 <= len(points) <= POINTS_MAX:
         raise fields.error("stops", len(points), f"no number of threads from 2 to {POINTS_MAX}")
     if sorted(order) != list(range(len(points))):
-        raise fields.error("order", list(order), f"no order of the {len(points)} stops")
+        raise fields.error("order", list(order), f"no order of the {len(points)} threads")
     return Witness(
         fingerprint=fields.text("fingerprint"),
         rung=fields.choice("rung", _RUNGS),

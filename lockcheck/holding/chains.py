@@ -206,7 +206,7 @@ class ExecutionWait(Protocol):
         """
 
     def describe(self) -> str:
-        """Say what is waited for."""
+        """Return what is waited for, in words."""
 
 
 @final

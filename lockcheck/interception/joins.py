@@ -79,7 +79,7 @@ class _JoinWait:
         return [runtime.executions_on([self._thread.ident])] if self._thread.is_alive() else []
 
     def describe(self) -> str:
-        """Say what is waited for."""
+        """Return what is waited for, in words."""
         return f"the end of {self._thread.name}"
 
 
@@ -107,7 +107,7 @@ class _FutureWait:
         return [[execution for group in groups for execution in group]] if all(groups) else []
 
     def describe(self) -> str:
-        """Say what is waited for."""
+        """Return what is waited for, in words."""
         tasks = [_tasks.get(future) for future in self._futures]
         names = list(dict.fromkeys(task.name if task is not None else "a promise" for task in tasks))
         if len(tasks) == 1:

@@ -97,7 +97,7 @@ def _recorder() -> EventSink | None:
 
 def _heard(method: Callable[..., Result], *, signals: bool, awaits: bool) -> Callable[..., Result]:
     @functools.wraps(method)
-    def heard(self: object, *given: object, **named: object) -> Result:
+    def recorded(self: object, *given: object, **named: object) -> Result:
         if signals:
             signalled(self)
         try:
@@ -106,7 +106,7 @@ def _heard(method: Callable[..., Result], *, signals: bool, awaits: bool) -> Cal
             if awaits:
                 awaited(self)
 
-    return heard
+    return recorded
 
 
 def _join(method: Callable[..., None]) -> Callable[..., None]:

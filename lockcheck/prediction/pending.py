@@ -62,17 +62,17 @@ class PendingAcquisitions:
         self._index = index
         every = _all_pending(index)
         joined = {pending.object for pending in every if pending.kind is EventKind.JOIN}
-        tangled = _tangled(
+        on_cycles = _on_cycles(
             {(lock, pending.target) for pending in every for lock in pending.held}
             | {(-pending.execution, pending.target) for pending in every if pending.execution in joined}
         )
         self.all = [
             pending
             for pending in every
-            if pending.target in tangled
+            if pending.target in on_cycles
             and (
-                not tangled.isdisjoint(pending.held)
-                or -pending.execution in tangled
+                not on_cycles.isdisjoint(pending.held)
+                or -pending.execution in on_cycles
                 or self._may_stand_between(pending)
             )
         ]
@@ -131,7 +131,7 @@ def _all_pending(index: TraceIndex) -> list[PendingAcquisition]:
     return list(pending_acquisitions.values())
 
 
-def _tangled(edges: Iterable[tuple[int, int]]) -> set[int]:
+def _on_cycles(edges: Iterable[tuple[int, int]]) -> set[int]:
     """Return what lies on a cycle of edges, or between two cycles: what has an edge on both sides."""
     left = set(edges)
     while True:
