@@ -17,7 +17,7 @@ from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
 from ..resources.texts import describe, resource_from_json
 from ..state.applying import apply
-from ..state.charges import count_ended, drop_reservations, leave_node
+from ..state.charges import count_ended, drop_asks, leave_node
 from ..values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
 from ..values.object_state import ObjectState
 from ..values.users import User
@@ -300,10 +300,7 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
     serial = state.serials[removal.application_id]
     now_ns = state.now_ns()
     answer = entry.application.asks.remove_all(now_ns)
-    for record in answer.asks:
-        if not record.placed:
-            entry.remove_pending(record.ask)
-    drop_reservations(state, answer.reservations)
+    drop_asks(state, entry, answer)
     apply(state, entry, answer)
     if removal.application_id in state.entries:
         answer = entry.application.allocations.remove_all(now_ns, leaving=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..state.applying import apply
-from ..state.charges import count_ended, drop_reservations, leave_node
+from ..state.charges import count_ended, drop_asks, leave_node
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -84,10 +84,7 @@ def _remove_ask(state: PartitionState, entry: ApplicationEntry, key: str) -> Non
     if entry.application_id not in state.entries:
         return
     answer = entry.application.asks.remove(key, state.now_ns())
-    for record in answer.asks:
-        if not record.placed:
-            entry.remove_pending(record.ask)
-    drop_reservations(state, answer.reservations)
+    drop_asks(state, entry, answer)
     apply(state, entry, answer)
 
 
@@ -105,10 +102,7 @@ def _release_all(state: PartitionState, entry: ApplicationEntry, release: Releas
     keys = tuple(allocation.ask.allocation_key for allocation in answer.allocations)
     if release.termination is not TerminationType.TIMEOUT and entry.application_id in state.entries:
         asks = entry.application.asks.remove_all(now_ns)
-        for record in asks.asks:
-            if not record.placed:
-                entry.remove_pending(record.ask)
-        drop_reservations(state, asks.reservations)
+        drop_asks(state, entry, asks)
         apply(state, entry, asks)
     if keys:
         _echo(state, entry, keys, release.termination)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..preemption.quota import preempt_over_quota
 from ..queues.quota_timer import next_due_ns
 from ..state.applying import apply
-from ..state.charges import drop_reservations, leave_node
+from ..state.charges import drop_asks, leave_node
 from ..state.expiries import expire_due
 from ..state.host import ApplicationTimer, Expiry, Inspection, QueueCleaning, QuotaCheck
 from .outstanding import outstanding_asks
@@ -43,12 +43,9 @@ def _application_timer(state: PartitionState, action: ApplicationTimer) -> None:
     answer = entry.application.on_timer(action.kind, action.generation, state.now_ns())
     if answer is None:
         return
-    for record in answer.asks:
-        if not record.placed:
-            entry.remove_pending(record.ask)
     for allocation in answer.swaps:
         leave_node(state, allocation)
-    drop_reservations(state, answer.reservations)
+    drop_asks(state, entry, answer)
     apply(state, entry, answer)
 
 
@@ -76,12 +73,8 @@ def next_retry_ns(state: PartitionState) -> int | None:
 
     It also brings the orders of the queues up to date.
     """
-    skips = [queue.entries.skip_until for queue in state.tree.leaves_in_order()]
-    due = [
-        skip_until.until_ns
-        for skip_until in skips
-        if skip_until is not None and skip_until.until_ns is not None
-    ]
+    skips = [leaf.entries.skip_until for leaf in state.tree.leaves_in_order()]
+    due = [skip.until_ns for skip in skips if skip is not None and skip.until_ns is not None]
     reserved = state.reserved_skip
     if reserved is not None and reserved.retry_ns is not None and state.reservations:
         due.append(reserved.retry_ns)

@@ -9,7 +9,7 @@ from ..applications.state import ApplicationState
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY
 from ..values.messages import AllocationsReleased, ApplicationChanged, Release
-from .charges import drop_reservations
+from .charges import drop_asks
 from .host import ApplicationTimer
 
 if TYPE_CHECKING:
@@ -85,10 +85,7 @@ def _release(state: PartitionState, entry: ApplicationEntry, effect: ReleaseWant
 def _retire(state: PartitionState, entry: ApplicationEntry) -> None:
     """Move an application that has terminated to the completed ones."""
     answer = entry.application.finish(state.now_ns())
-    for record in answer.asks:
-        if not record.placed:
-            entry.remove_pending(record.ask)
-    drop_reservations(state, answer.reservations)
+    drop_asks(state, entry, answer)
     if answer.summary is not None:
         state.host.summarise(answer.summary)
     state.completed[state.serials[entry.application_id]] = entry.application

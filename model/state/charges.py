@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "count_ended",
     "count_placed",
+    "drop_asks",
     "drop_reservations",
     "leave_node",
     "may_start",
@@ -73,6 +74,14 @@ def leave_node(state: PartitionState, allocation: Allocation) -> None:
     node = state.nodes.get(allocation.node_id)
     if node is not None:
         state.nodes.give(node, node.node.remove(allocation.ask.allocation_key))
+
+
+def drop_asks(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
+    """Count asks that an application has dropped no longer as waiting, and free their reserved nodes."""
+    for record in answer.asks:
+        if not record.placed:
+            entry.remove_pending(record.ask)
+    drop_reservations(state, answer.reservations)
 
 
 def drop_reservations(state: PartitionState, reservations: tuple[Reservation, ...]) -> None:
