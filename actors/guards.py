@@ -186,7 +186,7 @@ def _instrumented_class(kind: type, lock_class: str) -> type:
 
     members = _with_marks(kind, _with_lock)
     members |= {"__init__": __init__, "__slots__": ("lock",), "__doc__": f"A {kind.__name__} with its lock."}
-    return type(f"Woven{kind.__name__}", (kind,), members)
+    return type(f"Instrumented{kind.__name__}", (kind,), members)
 
 
 INSTRUMENTED: Final[dict[type, type]] = {

@@ -21,8 +21,7 @@ from ..findings.findings import Finding, fingerprint_of
 from ..findings.levels import Level, level_of
 from ..holding.chains import held_nodes
 from ..holding.runtime import LATCH, runtime
-from ..interception import joins as awaited
-from ..interception import patches, pykka_found
+from ..interception import joins, patches, pykka_found
 from .summaries import summary_of
 from .text import text_report
 
@@ -137,7 +136,7 @@ class Session:
             cut = _activate(self.watch)
         del cut  # keys of locks may have finalizers, which are not to run under the latch
         if self.level >= Level.ORDER:
-            awaited.HOOKS.install()
+            joins.HOOKS.install()
             pykka_found.install()
         if self.level >= Level.FULL:
             patches.HOOKS.install()
@@ -154,7 +153,7 @@ class Session:
             patches.HOOKS.uninstall()
         if self.level >= Level.ORDER:
             pykka_found.HOOKS.uninstall()
-            awaited.HOOKS.uninstall()
+            joins.HOOKS.uninstall()
         with LATCH:
             cut = _activate(self._outer)
         del cut

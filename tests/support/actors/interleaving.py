@@ -55,7 +55,7 @@ class _Player(threading.Thread):
             self.rehearsal.pass_on()
 
     def can_go_on(self) -> bool:
-        """Tell whether the player has something to do."""
+        """Return whether the player has something to do."""
         return not self.finished and (self.until is None or self.until())
 
 

@@ -18,7 +18,7 @@ __all__ = ["REASONS", "can_deadlock"]
 
 _CIRCLE: Final = "a circle with whoever takes them in order"
 _ITSELF: Final = "whoever takes it waits for itself"
-_KEPT: Final = "held for reading, it is never let go of"
+_KEPT: Final = "held for reading, it is never released"
 _JOINED: Final = "who is waited for needs the lock to end"
 
 REASONS: Final[dict[tuple[str, str, str], str]] = {

@@ -200,7 +200,7 @@ def _holds_its_lock(woven: Any) -> bool:
 
 
 def _is_owned(lock: Any) -> bool:
-    """Tell whether this thread holds a lock; one that can be read, whether it holds it for writing."""
+    """Return whether this thread holds a lock; one that can be read, whether it holds it for writing."""
     if isinstance(lock, PlainRWLock):
         return lock.holders()[0] == threading.get_ident()
     return bool(lock._is_owned())

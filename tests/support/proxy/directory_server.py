@@ -124,7 +124,7 @@ def _free_port() -> int:
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Wait until the server takes connections; tell whether it does, or has ended."""
+    """Wait until the server takes connections; return whether it does, or has ended."""
     for _ in range(_LOOKS_MAX):
         with closing(socket.socket()) as caller:
             if caller.connect_ex(("127.0.0.1", port)) == 0:

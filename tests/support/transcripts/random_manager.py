@@ -57,7 +57,7 @@ class RandomManager:
     # -------------------------------------------------------------------------------------- dice
 
     def chance(self, probability: float) -> bool:
-        """Tell whether something happens this time."""
+        """Return whether something happens this time."""
         return self.rng.random() < probability
 
     def new_name(self, kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Preemption comes to rest: where every victim is asked for again, queues do not alternate."""
+"""Preemption ends: where every victim is asked for again, queues do not alternate."""
 
 from __future__ import annotations
 
