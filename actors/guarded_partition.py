@@ -199,8 +199,6 @@ class GuardedPartition(Guard):
         answer. If threads share the partition, each places asks in a leaf of its own where it can, and has
         the partition alone for everything else.
         """
-        if self._partition.host.is_congested():
-            return False
         for outcome in islice(self._outcomes(helps=helps), cycles_max):
             if outcome is None:
                 return False

@@ -44,10 +44,10 @@ _CONTENT: Final = ("application", "node", "counts")
 
 LOCK_ORDER: Final = Order(
     "registration < cluster < partition < queue < application < node, partition < limits, "
-    "partition < node-order, partition < counts, partition < link, registration < clock, "
-    "scheduling, look-ups, answers, "
+    "partition < node-order, partition < counts, registration < clock, "
+    "registration < link, scheduling, look-ups, answers, "
     "registration < cluster-actor < partition-actor < application-actor, partition-actor < node-actor, "
-    "partition-actor < clock, partition-actor < link",
+    "partition-actor < clock",
     exclusive=[
         *("registration", "limits", "node-order", "counts", "clock", "link", "scheduling", "look-ups"),
         *("answers", "cluster-actor", "partition-actor", "application-actor", "node-actor"),
@@ -64,12 +64,10 @@ LOCK_ORDER: Final = Order(
         "partition[R] -> queue[R]",
         "partition[R] -> application[R]",
         "partition[R] -> node[R]",
-        "partition[R] -> link",
         *(
             f"cluster[R] -> {inner}"
             for inner in ("partition", "queue", "application", "node", "limits", "node-order", "counts")
         ),
-        "cluster -> link",
     ],
     walks=[
         "cluster -> partition",

@@ -58,6 +58,7 @@ class RmLink:
         self._sleeps = False
         self._closed = False
         self._congested = False
+        """Set by those who announce, reset by the thread of the link alone, both without the lock."""
         self.failures = 0
         """How many callbacks have raised."""
         self._after = after
@@ -74,6 +75,9 @@ class RmLink:
         A partition flushes when it has nothing more to do, or after some turns: to wake the thread for each
         announcement would make the two threads compete for the interpreter all the time.
         """
+        if len(self._waiting) >= BACKLOG_MAX - 1:
+            # Before it is queued: the thread looks whether the congestion is over after it has delivered it.
+            self._congested = True
         self._waiting.append(announcement)
 
     def flush(self) -> None:
@@ -84,11 +88,11 @@ class RmLink:
                     self._changed.notify()
 
     def is_congested(self) -> bool:
-        """Return whether so many announcements wait that nothing more should be placed for the RM."""
-        with self._changed:
-            if len(self._waiting) >= BACKLOG_MAX:
-                self._congested = True
-            return self._congested
+        """Return whether so many announcements wait that nothing more should be placed for the RM.
+
+        Each cycle asks, so it takes no lock. After `True` a call of `on_congestion_end` follows.
+        """
+        return self._congested
 
     @excludes()
     def close(self) -> None:
@@ -150,9 +154,6 @@ class RmLink:
             return [self._waiting.popleft() for _ in range(min(len(self._waiting), 256))]
 
     def _end_congestion(self) -> None:
-        with self._changed:
-            is_over = self._congested and len(self._waiting) <= BACKLOG_MAX // 2
-            if is_over:
-                self._congested = False
-        if is_over:
+        if self._congested and len(self._waiting) <= BACKLOG_MAX // 2:
+            self._congested = False
             self._on_congestion_end()

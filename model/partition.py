@@ -159,8 +159,6 @@ class Partition:
     def work(self, cycles_max: int) -> bool:
         """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more."""
         state = self._state
-        if self.host.is_congested():
-            return False
         if all(run_cycle(state) is not CycleOutcome.NOTHING for _ in range(cycles_max)):
             return True
         self.schedule_wakeups()

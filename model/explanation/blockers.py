@@ -57,7 +57,8 @@ class Blocker:
     """One thing that stands in the way of an ask or of a whole application.
 
     `queue_path` is the queue where a limit of a user or a group stands. `position` is the setting that the
-    reason is about, where it is about no quantity. `until_ns` is when time alone takes the blocker away.
+    reason is about, where it is about no quantity. `since_ns` is when it began, where that is known, and
+    `until_ns` when time alone takes the blocker away.
     """
 
     reason: RefusalReason
@@ -67,6 +68,7 @@ class Blocker:
     lacks: tuple[Lack, ...] = ()
     detail: str = ""
     position: Position | None = None
+    since_ns: int | None = None
     until_ns: int | None = None
 
 

@@ -69,11 +69,19 @@ def _partition_blockers(state: PartitionState) -> Iterator[Blocker]:
     found = {
         RefusalReason.PARTITION_STOPPED: state.state is ObjectState.STOPPED,
         RefusalReason.NO_CAPACITY: state.tree.root.maximum is None,
-        RefusalReason.CONGESTED: state.host.is_congested(),
     }
     for reason, stands_in_the_way in found.items():
         if stands_in_the_way:
             yield Blocker(reason=reason, kind=SubjectKind.PARTITION, subject=state.name)
+    halt = state.host.placement_halt()
+    if halt is not None:
+        yield Blocker(
+            reason=halt.reason,
+            kind=SubjectKind.PARTITION,
+            subject=state.name,
+            detail=halt.detail,
+            since_ns=halt.since_ns,
+        )
 
 
 def _queue_blockers(leaf: Queue) -> Iterator[Blocker]:

@@ -40,9 +40,10 @@ __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]
 def preempt_over_quota(state: PartitionState) -> None:
     """Enforce every maximum whose time is due; to be called every second.
 
-    A queue below one whose maximum is enforced is skipped until the next call.
+    A queue below one whose maximum is enforced is skipped until the next call. While nothing is placed for
+    the RM, nothing is preempted for it either.
     """
-    if state.quota_preemption_enabled:
+    if state.quota_preemption_enabled and state.host.placement_halt() is None:
         _visit(state, state.tree.root, state.now_ns())
 
 

@@ -81,11 +81,11 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 
 
 def is_idle(state: PartitionState) -> bool:
-    """Return whether there is nothing to place, or nowhere to place it."""
+    """Return whether there is nothing to place, nowhere to place it, or the RM takes nothing new."""
     root = state.tree.root
     if root.maximum is None or state.state is ObjectState.STOPPED:
         return True
-    return not strictly_greater_than_zero(root.pending)
+    return not strictly_greater_than_zero(root.pending) or state.host.placement_halt() is not None
 
 
 def _regular(state: PartitionState) -> CycleOutcome:

@@ -50,7 +50,9 @@ def _application_timer(state: PartitionState, action: ApplicationTimer) -> None:
 
 
 def schedule_wakeups(state: PartitionState) -> None:
-    """Set a timer for when time alone may change an answer."""
+    """Set a timer for when time alone may change an answer; none while nothing is placed for the RM."""
+    if state.host.placement_halt() is not None:
+        return
     watch_quotas(state)
     if not state.tree.root.pending:
         return
@@ -62,7 +64,7 @@ def schedule_wakeups(state: PartitionState) -> None:
 
 def watch_quotas(state: PartitionState) -> None:
     """Set a timer for when a queue that is above its maximum is due for preemption."""
-    if state.quota_preemption_enabled:
+    if state.quota_preemption_enabled and state.host.placement_halt() is None:
         due_ns = next_due_ns(state.tree)
         if due_ns is not None:
             state.timers.check_quotas(due_ns)
@@ -73,6 +75,8 @@ def next_retry_ns(state: PartitionState) -> int | None:
 
     It also brings the orders of the queues up to date.
     """
+    if state.host.placement_halt() is not None:
+        return None
     skips = [leaf.entries.skip_until for leaf in state.tree.leaves_in_order()]
     due = [skip.until_ns for skip in skips if skip is not None and skip.until_ns is not None]
     reserved = state.reserved_skip

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..nodes.node import Node
     from ..values.documents import Document
     from ..values.messages import Announcement
+    from ..values.refusals import PlacementHalt
 
 __all__ = [
     "ApplicationTimer",
@@ -136,8 +137,9 @@ class PartitionHost:
     """Queue a message for the RM; in order, and the partition never waits for it."""
     flush: Callable[[], None]
     """Have the announced messages delivered; called at the end of a turn."""
-    is_congested: Callable[[], bool]
-    """Whether the RM is so far behind that nothing more should be placed for it."""
+    placement_halt: Callable[[], PlacementHalt | None]
+    """Why nothing new is to be placed for the RM now, `None` if it is; asked before each cycle. When it
+    ends, the partition gets the message `RetryAsks`."""
     predicates: Predicates | None
     """`None`: the RM takes every node."""
     keys_of_others: Callable[[], Collection[str]] = _no_keys

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from .allocation import Ask
 
-__all__ = ["Refusal", "RefusalReason", "refused"]
+__all__ = ["PlacementHalt", "Refusal", "RefusalReason", "refused"]
 
 
 class RefusalReason(Enum):
@@ -39,6 +39,8 @@ class RefusalReason(Enum):
     PARTITION_STOPPED = "The partition is stopped"  # nothing: it ends
     NO_CAPACITY = "No node brings any resources"  # until a node comes
     CONGESTED = "The resource manager is far behind with its callbacks"  # until half of them are delivered
+    MANAGER_PAUSED = "The resource manager lost its connection"  # until it registers again
+    MANAGER_STOPPED = "The resource manager has stopped"  # until it registers again
     STATE = "The application takes no work in its state"  # until the state changes
 
 
@@ -57,6 +59,18 @@ class Refusal:
     available: Resource | None = None
     detail: str = ""
     until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementHalt:
+    """Why nothing new is placed for a resource manager, whatever it asks for.
+
+    `since_ns` is when that began, where it is known; `detail` is what was given as the cause.
+    """
+
+    reason: RefusalReason
+    since_ns: int | None = None
+    detail: str = ""
 
 
 def refused(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...model.configuration.durations import duration_text
 from ...model.explanation import SubjectKind
@@ -31,6 +31,21 @@ Where: TypeAlias = "Callable[[Position], str]"
 """Returns where a position of the configuration is in a file; the empty text if it is in none."""
 
 
+_REGISTER_AGAIN: Final = (
+    "the resource manager must register again, and begins anew: until then nothing is placed"
+)
+_CHANGES: Final = {
+    RefusalReason.NO_NODE_FITS: "a node must gain room, or one with enough must come",
+    RefusalReason.PREDICATES: "the resource manager must agree: it is asked again in every cycle",
+    RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",
+    RefusalReason.NO_CAPACITY: "a node must come",
+    RefusalReason.CONGESTED: "the resource manager must take what it is told",
+    RefusalReason.MANAGER_PAUSED: _REGISTER_AGAIN,
+    RefusalReason.MANAGER_STOPPED: _REGISTER_AGAIN,
+}
+"""What would have to change, for reasons that say it alone."""
+
+
 def place_of(position: Position | None, where: Where) -> str:
     """Return the place of a setting; the empty text for one that is in no file."""
     return where(position) if position is not None else ""
@@ -39,8 +54,9 @@ def place_of(position: Position | None, where: Where) -> str:
 def what_blocks(blocker: Blocker, now_ns: int) -> str:
     """Return one line that says what blocks."""
     detail = f": {blocker.detail}" if blocker.detail else ""
+    since = "" if blocker.since_ns is None else f" {duration_text(now_ns - blocker.since_ns)} ago"
     until = "" if blocker.until_ns is None else f" (until {_in_time(blocker.until_ns - now_ns)})"
-    return f"{_sentence(blocker)}{detail}{until}"
+    return f"{_sentence(blocker)}{since}{detail}{until}"
 
 
 def _sentence(blocker: Blocker) -> str:
@@ -127,14 +143,8 @@ def _quota_change(blocker: Blocker, lack: Lack) -> str:
 
 def _other_change(blocker: Blocker, now_ns: int) -> str:
     match blocker.reason:
-        case RefusalReason.NO_NODE_FITS:
-            return "a node must gain room, or one with enough must come"
-        case RefusalReason.PREDICATES:
-            return "the resource manager must agree: it is asked again in every cycle"
         case RefusalReason.REQUIRED_NODE_UNKNOWN:
             return f"node {blocker.subject} must come"
-        case RefusalReason.WAITS_FOR_PLACEHOLDER:
-            return "a placeholder must be placed, or all of them must end"
         case RefusalReason.BACKOFF:
             assert blocker.until_ns is not None, "a back-off has an end: please report"
             return f"nothing: its asks are tried again {_in_time(blocker.until_ns - now_ns)}"
@@ -142,12 +152,8 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
             return f"queue {blocker.subject} must be started"
         case RefusalReason.QUEUE_KIND:
             return f"the configuration must make queue {blocker.subject} what it was"
-        case RefusalReason.NO_CAPACITY:
-            return "a node must come"
-        case RefusalReason.CONGESTED:
-            return "the resource manager must take what it is told"
         case _:
-            return "nothing can: it ends"
+            return _CHANGES.get(blocker.reason, "nothing can: it ends")
 
 
 def _in_time(duration_ns: int) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from ...actors.rm_link import RmLink
 from ...lockcheck import excludes
 from ...model.errors import RequestError
 from ...model.partition import Partition
 from ...model.state.host import PartitionHost, RetryAsks
+from ...model.values.messages import short_partition_name
+from ...model.values.refusals import PlacementHalt, RefusalReason
 from ..si.older_answers import Generation
 from ..si.writing import callback_for, dispatch
 from .application_summaries import summariser
 from .callback_threads import CallbackThreads
+from .manager_life import ManagerLife
 from .predicates import predicates_of
 
 if TYPE_CHECKING:
@@ -33,9 +36,12 @@ if TYPE_CHECKING:
     from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
     from .incarnations import Incarnations
+    from .manager_life import ManagerStatus
     from .outbox import Outbox
 
 __all__ = ["Manager", "Managers"]
+
+_CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class Manager:
     """One registered RM. Replaced, never changed."""
 
     rm_id: str
+    callback: ResourceManagerCallback
+    life: ManagerLife
     link: RmLink | None
     """Its thread; `None` in a stepped scheduler, whose caller delivers."""
     announce: Callable[[Announcement], None]
@@ -68,14 +76,36 @@ class Manager:
         if self.link is not None:
             self.link.close()
 
+    def close_nowait(self) -> None:
+        """Deliver what is queued for the RM, then call it no more; do not wait for that."""
+        if self.link is not None:
+            self.link.close_nowait()
+
     def cancel(self) -> None:
         """Drop the link of an RM that could not register."""
         if self.link is not None:
             self.link.cancel()
 
-    def is_congested(self) -> bool:
-        """Return whether the RM is far behind with its callbacks."""
-        return self.link is not None and self.link.is_congested()
+    def placement_halt(self) -> PlacementHalt | None:
+        """Return why nothing new is placed for the RM now: it is not there, or far behind with callbacks."""
+        halt = self.life.halt
+        if halt is None and self.link is not None and self.link.is_congested():
+            return _CONGESTED
+        return halt
+
+    def check_serves(self, request: str) -> None:
+        """Refuse a request of an RM that has stopped.
+
+        Raises:
+            RequestError: it has.
+        """
+        if self.life.has_stopped:
+            why = f": {self.life.status.reason}" if self.life.status.reason else ""
+            raise RequestError(f"received {request}, but RM {self.rm_id!r} has stopped{why}; register again")
+
+    def status(self) -> ManagerStatus:
+        """Return the state of the RM, with its partitions."""
+        return replace(self.life.status, partitions=tuple(sorted(map(short_partition_name, self.partitions))))
 
 
 def _nothing() -> None:
@@ -123,9 +153,23 @@ class Managers:
             raise RequestError(f'received {request}, but RmID="{rm_id}" not registered')
         return manager
 
+    def serving(self, rm_id: str, request: str) -> Manager:
+        """Return an RM that may make requests.
+
+        Raises:
+            RequestError: it has not registered, or has stopped.
+        """
+        manager = self.get(rm_id, request)
+        manager.check_serves(request)
+        return manager
+
     def find(self, rm_id: str) -> Manager | None:
         """Return an RM, `None` if none of that id has registered."""
         return self._table.get(rm_id)
+
+    def statuses(self) -> tuple[ManagerStatus, ...]:
+        """Return the states of all RMs, sorted by id."""
+        return tuple(manager.status() for _, manager in sorted(self._table.items()))
 
     def only_id(self) -> str:
         """Return the id of the one RM that has registered.
@@ -141,7 +185,8 @@ class Managers:
     def join(self, rm_id: str, callback: ResourceManagerCallback) -> Manager:
         """Make the link of an RM that is about to register; it begins when the one before it has ended."""
         generation = Generation()
-
+        before = self._table.get(rm_id)
+        life = ManagerLife(rm_id, self._clock.now_ns, before=None if before is None else before.life)
         note = partial(self._failures.note, rm_id)
 
         def deliver(announcement: Announcement) -> None:
@@ -155,7 +200,6 @@ class Managers:
         log = self.extra.log("core.rmproxy", rm_id)
         predicates = predicates_of(callback, self._engine.blocking, self.callback_threads, note)
         if self._outbox is None:
-            before = self._table.get(rm_id)
             link = RmLink(
                 rm_id,
                 deliver,
@@ -163,9 +207,9 @@ class Managers:
                 after=None if before is None else before.link,
                 log=log,
             )
-            return Manager(rm_id, link, link.announce, link.flush, predicates, generation)
+            return Manager(rm_id, callback, life, link, link.announce, link.flush, predicates, generation)
         announcer = self._outbox.announcer(deliver, log)
-        return Manager(rm_id, None, announcer, _nothing, predicates, generation)
+        return Manager(rm_id, callback, life, None, announcer, _nothing, predicates, generation)
 
     def enter(self, manager: Manager) -> None:
         """Put a manager into the table, in place of the one with its id."""
@@ -209,7 +253,7 @@ class Managers:
             cancel=cancel,
             announce=manager.announce,
             flush=manager.flush,
-            is_congested=manager.is_congested,
+            placement_halt=manager.placement_halt,
             predicates=manager.predicates,
             adopt_node=self._engine.adopt_node,
             adopt_application=self._engine.adopt_application,
@@ -223,9 +267,13 @@ class Managers:
         self._incarnations.enter(incarnation, partition)
         return partition
 
+    def forget_timers(self, partition: Partition) -> None:
+        """Cancel the timers of a partition for good: one that is set from now on does nothing when due."""
+        for incarnation in self._incarnations.leave(partition):
+            self._clock.forget(incarnation)
+
     @excludes()
     def retire(self, partition: Partition) -> None:
         """Stop a partition that is no longer in the table; late requests are refused, since it has ended."""
-        for incarnation in self._incarnations.leave(partition):
-            self._clock.forget(incarnation)
+        self.forget_timers(partition)
         self._engine.retire(partition)

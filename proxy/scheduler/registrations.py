@@ -16,6 +16,7 @@ from ...actors.errors import ActorEndedError
 from ...lockcheck import Lock, excludes
 from ...model.configuration.extra import parse_extra_config
 from ...model.errors import LicorneError, RequestError
+from ...model.values.manager_state import ManagerEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -82,6 +83,7 @@ class Registrations:
                 self._check_running()
                 leaver = self._managers.find(rm_id)
                 joining = self._managers.join(rm_id, callback)
+                joining.life.advance(ManagerEvent.REGISTER)  # It is not in the table yet.
                 change = self._change(settings, joining)
                 with _refusing("registration of RM"):
                     done = self._cluster.register(registration, change)
@@ -103,13 +105,43 @@ class Registrations:
         try:
             with self._lock:
                 self._check_running()
-                change = self._change(settings, self._managers.find(rm_id))
+                manager = self._managers.find(rm_id)
+                if manager is not None:
+                    manager.check_serves("UpdateConfigurationRequest")
+                change = self._change(settings, manager)
                 with _refusing("update of configuration"):
                     done = self._cluster.update_configuration(rm_id, configuration, change)
         except BaseException:
             self._abandon(change, None)
             raise
         self._attempt(partial(self._finish, change, done, None))
+
+    @excludes()
+    def pause(self, rm_id: str, reason: str, callback: ResourceManagerCallback | None) -> bool:
+        """Pause an RM; return whether that is new, and the callback is the one that it has, if one is given.
+
+        Raises:
+            RequestError: the RM has not registered, or the scheduler has been stopped.
+        """
+        with self._lock:
+            manager = self._registered_with(rm_id, callback, "a pause")
+            return manager is not None and manager.life.pause(reason)
+
+    @excludes()
+    def stop(self, rm_id: str, reason: str, callback: ResourceManagerCallback | None) -> bool:
+        """Stop an RM; return as `pause` does.
+
+        Raises:
+            RequestError: as for `pause`.
+        """
+        with self._lock:
+            manager = self._registered_with(rm_id, callback, "a stop")
+            if manager is None or not manager.life.stop(reason):
+                return False
+            for partition in manager.partitions.values():
+                self._managers.forget_timers(partition)
+        manager.close_nowait()
+        return True
 
     @excludes()
     def wait(self) -> None:
@@ -121,6 +153,14 @@ class Registrations:
         """Read the settings that are not in the queues, also from files; no lock is held."""
         prefetched = self._resolver_maker.prefetch(configuration)
         return _Settings(prefetched, *parse_extra_config(extra_configuration))
+
+    def _registered_with(
+        self, rm_id: str, callback: ResourceManagerCallback | None, what: str
+    ) -> Manager | None:
+        """Return an RM, `None` if it has registered with another callback than the one that is given."""
+        self._check_running()
+        manager = self._managers.get(rm_id, what)
+        return manager if callback is None or callback is manager.callback else None
 
     def _change(self, settings: _Settings, manager: Manager | None) -> _Transaction:
         return _Transaction(self._managers, self._extra, self._resolver_maker, settings, manager)

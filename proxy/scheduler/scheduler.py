@@ -22,6 +22,7 @@ from .engine_names import ENGINES, EngineName
 from .engines import make_engine
 from .extra_configurations import ExtraConfigurations
 from .incarnations import Incarnations
+from .manager_life import LifeSide
 from .managers import Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
 from .outbox import Outbox
@@ -51,7 +52,7 @@ T = TypeVar("T")
 
 
 @final
-class Scheduler(Stepping, QuestionSide):
+class Scheduler(Stepping, QuestionSide, LifeSide):
     """A scheduler core in this process; two of them do not affect each other.
 
     With the engine `actors` it schedules by itself: calls return when the request is queued, callbacks
@@ -287,7 +288,7 @@ class Scheduler(Stepping, QuestionSide):
         self._check_running()
         if self.stepped:  # Otherwise the partition gets a message, which it handles after its decision.
             self._managers.callback_threads.refuse(f"the {request} to a stepped scheduler")
-        return self._managers.get(rm_id, request)
+        return self._managers.serving(rm_id, request)
 
     def _tell(self, partition: Partition, method: str, *args: object) -> None:
         self._engine.tell(partition, method, *args, may_wait=self._managers.callback_threads.may_wait)
@@ -324,7 +325,8 @@ class Scheduler(Stepping, QuestionSide):
         Raises:
             RequestError: no such resource manager has registered, or the scheduler has been stopped.
         """
-        return self._extra.of(self._manager(rm_id, "a question for the extra configuration").rm_id)
+        self._check_running()
+        return self._extra.of(self._managers.get(rm_id, "a question for the extra configuration").rm_id)
 
     def validate(self) -> None:
         """Assert every invariant of every partition.

@@ -27,6 +27,7 @@ from licorne.model.values.messages import (
     NodesAnswered,
     NodeUpdate,
 )
+from licorne.model.values.refusals import PlacementHalt, RefusalReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,7 +50,7 @@ class Site:
         self.engine = engine
         self.announcements: list[Announcement] = []
         self.flushed: list[int] = []
-        self.congested = False
+        self.halt: PlacementHalt | None = None
         self.react: Callable[[Announcement], object] = lambda _: None
         self.timers: list[object] = []
         host = PartitionHost(
@@ -57,7 +58,7 @@ class Site:
             call_at=lambda _, action: self.timers.append(action),
             announce=self._announce,
             flush=lambda: self.flushed.append(len(self.announcements)),
-            is_congested=lambda: self.congested,
+            placement_halt=lambda: self.halt,
             predicates=None,
             adopt_node=engine.adopt_node,
             adopt_application=engine.adopt_application,
@@ -289,7 +290,7 @@ def test_messages_get_their_turn_between_slices_of_work(automatic: ActorsEngine)
 def test_an_automatic_partition_places_nothing_for_a_congested_manager(automatic: ActorsEngine) -> None:
     """It answers, and goes on when it gets the message to retry."""
     site = Site(automatic)
-    site.congested = True
+    site.halt = PlacementHalt(reason=RefusalReason.CONGESTED)
     site.add_node()
     site.submit()
     site.ask(3)
@@ -297,7 +298,7 @@ def test_an_automatic_partition_places_nothing_for_a_congested_manager(automatic
     assert NodesAnswered(("node",), ()) in site.announcements
     assert 0 == site.placed()
 
-    site.congested = False
+    site.halt = None
     automatic.tell(site.partition, "on_timer", RetryAsks())
     automatic.dispatcher.run_pending()
     assert 3 == site.placed()

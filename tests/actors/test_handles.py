@@ -61,7 +61,7 @@ def a_partition() -> Partition:
         call_at=lambda *_: None,
         announce=lambda _: None,
         flush=lambda: None,
-        is_congested=lambda: False,
+        placement_halt=lambda: None,
         predicates=None,
         adopt_node=lambda node: node,
         adopt_application=lambda application: application,

@@ -10,9 +10,9 @@ from licorne.proxy.resolvers.static_list import StaticResolver
 def test_a_field_touched_without_its_lock_is_noted(shared_fields: list[str]) -> None:
     """Looks and changes, with slots and without."""
     link = RmLink("rm", lambda _: None, lambda: None)
-    link._sleeps = link._congested
+    link._sleeps = link._closed
     with link._changed:
-        link._congested = False
+        link._closed = False
     link.close()
     memory = CachedResolver(StaticResolver({}), lambda: 0)
     memory._outage = None
@@ -21,6 +21,6 @@ def test_a_field_touched_without_its_lock_is_noted(shared_fields: list[str]) -> 
 
     assert [
         "CachedResolver._outage is written without _guard",
-        "RmLink._congested is read without _changed",
+        "RmLink._closed is read without _changed",
         "RmLink._sleeps is written without _changed",
     ] == found

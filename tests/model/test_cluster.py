@@ -51,7 +51,7 @@ class Maker:
             call_at=lambda _due_ns, _action: None,
             announce=self.announced.append,
             flush=lambda: None,
-            is_congested=lambda: False,
+            placement_halt=lambda: None,
             predicates=None,
             adopt_node=lambda node: node,
             adopt_application=lambda application: application,

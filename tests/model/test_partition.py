@@ -11,6 +11,7 @@ from licorne.model.values.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
+from licorne.model.values.refusals import PlacementHalt, RefusalReason
 
 SECONDS_OF_THREE_DAYS = 3 * 24 * 3600
 
@@ -39,10 +40,10 @@ def test_work_is_done_in_slices() -> None:
 def test_nothing_is_placed_for_an_rm_that_is_far_behind() -> None:
     """Work begins again when it has caught up."""
     h = busy("a")
-    h.congested = True
+    h.halt = PlacementHalt(reason=RefusalReason.CONGESTED)
     held = (h.partition.work(5), dict(h.placements))
 
-    h.congested = False
+    h.halt = None
     h.partition.work(5)
 
     assert ((False, {}), {"a": "one"}) == (held, h.placements)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from support.model.state_diagrams import application_states, object_states
+from support.model.state_diagrams import application_states, manager_states, object_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -80,7 +80,11 @@ def exists(name: str) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "draw"),
-    [("application states", application_states), ("object states", object_states)],
+    [
+        ("application states", application_states),
+        ("object states", object_states),
+        ("manager states", manager_states),
+    ],
 )
 def test_the_architecture_shows_the_states_that_the_table_has(name: str, draw: Callable[[], str]) -> None:
     """A change of a table needs a new diagram."""

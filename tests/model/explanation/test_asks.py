@@ -10,7 +10,7 @@ from support.model.harness import Harness
 from licorne.model.explanation import AskStatus, Lack, NodeObstacle, SubjectKind
 from licorne.model.values.messages import NodeAction, TerminationType
 from licorne.model.values.object_state import ObjectEvent, ObjectState
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.refusals import PlacementHalt, RefusalReason
 
 FIVE = a_resource(memory=5)
 
@@ -251,7 +251,7 @@ def test_a_manager_that_is_far_behind_stops_its_partition() -> None:
     h.nodes("n1")
     h.submit()
     h.ask("ask")
-    h.congested = True
+    h.halt = PlacementHalt(reason=RefusalReason.CONGESTED)
 
     assert [RefusalReason.CONGESTED] == reasons(h)
 

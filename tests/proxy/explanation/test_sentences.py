@@ -46,6 +46,7 @@ def a_blocker(
     *lacks: Lack,
     queue_path: str = "",
     detail: str = "",
+    since_ns: int | None = None,
     until_ns: int | None = None,
 ) -> Blocker:
     return Blocker(
@@ -55,6 +56,7 @@ def a_blocker(
         queue_path=queue_path,
         lacks=lacks,
         detail=detail,
+        since_ns=since_ns,
         until_ns=until_ns,
     )
 
@@ -160,6 +162,18 @@ def a_blocker(
             a_blocker(REASON.CONGESTED, KIND.PARTITION, "[rm]default"),
             "partition [rm]default: the resource manager is far behind with its callbacks",
             ["the resource manager must take what it is told"],
+        ),
+        (
+            a_blocker(
+                REASON.MANAGER_PAUSED, KIND.PARTITION, "[rm]default", detail="reset", since_ns=90 * 10**9
+            ),
+            "partition [rm]default: the resource manager lost its connection 10s ago: reset",
+            ["the resource manager must register again, and begins anew: until then nothing is placed"],
+        ),
+        (
+            a_blocker(REASON.MANAGER_STOPPED, KIND.PARTITION, "[rm]default", since_ns=NOW_NS),
+            "partition [rm]default: the resource manager has stopped 0s ago",
+            ["the resource manager must register again, and begins anew: until then nothing is placed"],
         ),
         (
             a_blocker(REASON.PARTITION_STOPPED, KIND.PARTITION, "[rm]default"),

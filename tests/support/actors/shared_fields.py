@@ -45,7 +45,7 @@ class Shared(NamedTuple):
 
 
 SHARED: Final = (
-    Shared(RmLink, "_changed", ("_ended", "_successors", "_sleeps", "_congested", "_closed")),
+    Shared(RmLink, "_changed", ("_ended", "_successors", "_sleeps", "_closed")),
     Shared(
         SchedulingThreads,
         "_changed",

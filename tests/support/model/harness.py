@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from licorne.model.state.host import Predicates, TimerAction
     from licorne.model.state.partition_state import PartitionState
     from licorne.model.values.messages import Announcement
+    from licorne.model.values.refusals import PlacementHalt
 
 __all__ = [
     "PARTITION",
@@ -102,7 +103,7 @@ class Harness:
         reservations_on: bool = True,
     ) -> None:
         self.announcements: list[Announcement] = []
-        self.congested = False
+        self.halt: PlacementHalt | None = None
         self.keys_of_others: Collection[str] = ()
         """The keys of asks that another cycle judges."""
         self.flushes = 0
@@ -116,7 +117,7 @@ class Harness:
             cancel=lambda key: self.clock.cancel(PARTITION, key),
             announce=self._hear,
             flush=self._flush,
-            is_congested=lambda: self.congested,
+            placement_halt=lambda: self.halt,
             predicates=predicates,
             keys_of_others=lambda: self.keys_of_others,
             adopt_node=lambda node: node,

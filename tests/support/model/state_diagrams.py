@@ -6,12 +6,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from licorne.model.applications.state import TRANSITIONS, ApplicationState
+from licorne.model.values.manager_state import MANAGER_TRANSITIONS, ManagerState
 from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["application_states", "object_states"]
+__all__ = ["application_states", "manager_states", "object_states"]
 
 State = TypeVar("State", bound=Enum)
 Event = TypeVar("Event", bound=Enum)
@@ -29,6 +30,11 @@ def application_states() -> str:
 def object_states() -> str:
     """Draw the life of a queue or a partition, in the same way."""
     return _drawn(OBJECT_TRANSITIONS, ObjectState.ACTIVE)
+
+
+def manager_states() -> str:
+    """Draw the life of a resource manager, in the same way."""
+    return _drawn(MANAGER_TRANSITIONS, ManagerState.INIT)
 
 
 def _drawn(transitions: Mapping[tuple[State, Event], State], first: State) -> str:

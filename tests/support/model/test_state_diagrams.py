@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from support.model.state_diagrams import application_states, object_states
+from support.model.state_diagrams import application_states, manager_states, object_states
 
 from licorne.model.applications.state import TRANSITIONS
+from licorne.model.values.manager_state import MANAGER_TRANSITIONS
 from licorne.model.values.object_state import OBJECT_TRANSITIONS
 
 
@@ -41,4 +42,14 @@ def test_a_queue_begins_active_and_never_ends() -> None:
     assert lines[0] == "[*] --> Active"
     assert len(OBJECT_TRANSITIONS) + 1 == len(lines)
     assert "Draining --> Active: Start" in lines
+    assert [] == [line for line in lines if line.endswith("[*]")]
+
+
+def test_a_resource_manager_begins_as_init_and_may_always_register() -> None:
+    """Also one that has stopped: its life has no end."""
+    lines = arrows(manager_states())
+
+    assert lines[0] == "[*] --> Init"
+    assert len(MANAGER_TRANSITIONS) + 1 == len(lines)
+    assert "Stopped --> Running: Register" in lines
     assert [] == [line for line in lines if line.endswith("[*]")]
