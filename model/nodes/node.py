@@ -1,8 +1,8 @@
 """A node: what it has, what runs on it, and who has reserved it.
 
-Conserved at all times: available = capacity - allocated - occupied, where `occupied` is what foreign
-allocations use. `try_add` never commits more than there is; `add` accepts what an RM says already runs, and
-may make `available` negative.
+Conserved at all times: available = capacity - allocated - occupied, where `occupied` is what others use:
+foreign allocations, and what the RM reports as one amount in addition. `try_add` never commits more than
+there is; `add` accepts what an RM says already runs, and may make `available` negative.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class Node:
         self._schedulable = schedulable
         self._allocations: dict[str, Allocation] = {}
         self._foreign: dict[str, Allocation] = {}
+        self._used_by_others = EMPTY
+        """What others use besides foreign allocations."""
         self._reservations: dict[str, bool] = {}
         """Allocation key -> whether it is a required-node reservation."""
 
@@ -122,8 +124,14 @@ class Node:
         self._foreign.pop(allocation_key, None)
         return self._count_foreign()
 
+    @writes
+    def set_used_by_others(self, resource: Resource) -> Resource:
+        """Set what others use besides foreign allocations; return what is available afterwards."""
+        self._used_by_others = resource
+        return self._count_foreign()
+
     def _count_foreign(self) -> Resource:
-        occupied = EMPTY
+        occupied = self._used_by_others
         for allocation in self._foreign.values():
             occupied = add(occupied, allocation.ask.resource)
         self._occupied = prune(occupied)
@@ -201,6 +209,12 @@ class Node:
             allocated = add(allocated, allocation.ask.resource)
         assert equals(allocated, self._allocated), (
             f"node {self.node_id}: allocated {self._allocated!r} is not the sum {allocated!r}"
+        )
+        occupied = self._used_by_others
+        for allocation in self._foreign.values():
+            occupied = add(occupied, allocation.ask.resource)
+        assert equals(occupied, self._occupied), (
+            f"node {self.node_id}: occupied {self._occupied!r} is not the sum {occupied!r}"
         )
         free = subtract(subtract(self._capacity, self._allocated), self._occupied)
         assert equals(free, self._available), (

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..queues.application_entry import ApplicationEntry
+    from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
     from ..values.allocation import Allocation
     from ..values.messages import NodeUpdate
@@ -77,11 +78,22 @@ def update_refusal(update: NodeUpdate) -> str | None:
     if not name:
         return f"nothing is done for the action {update.action.name}: the node id is empty"
     if update.action is NodeAction.UPDATE or update.action in CREATIONS:
-        below = [(kind, amount) for kind, amount in (update.resource or EMPTY).items() if amount < 0]
-        if below:
-            lacks = ", ".join(f"{kind} is {amount}" for kind, amount in below)
-            return f"the capacity of node {name} is negative: {lacks}"
+        return _negative(f"the capacity of node {name}", update.resource) or _negative(
+            f"what others use of node {name}", update.occupied
+        )
+    if update.occupied is not None:
+        return (
+            f"nothing is done with node {name}: its occupiedResource comes with the actions CREATE, "
+            f"CREATE_DRAIN and UPDATE, not with {update.action.name}"
+        )
     return None
+
+
+def _negative(what: str, resource: Resource | None) -> str | None:
+    """Return what is negative in a resource, `None` if nothing is."""
+    below = [(kind, amount) for kind, amount in (resource or EMPTY).items() if amount < 0]
+    lacks = ", ".join(f"{kind} is {amount}" for kind, amount in below)
+    return f"{what} is negative: {lacks}" if lacks else None
 
 
 def _create(state: PartitionState, update: NodeUpdate) -> str | None:
@@ -98,8 +110,11 @@ def _create(state: PartitionState, update: NodeUpdate) -> str | None:
     node = Node(name, update.attributes, update.resource or EMPTY, schedulable=schedulable)
     capacity = node.facts().capacity
     handle = state.host.adopt_node(node)
-    state.nodes.add(NodeEntry(handle, name, node.instance_type, capacity, schedulable=schedulable))
+    entry = NodeEntry(handle, name, node.instance_type, capacity, schedulable=schedulable)
+    state.nodes.add(entry)
     state.change_capacity(EMPTY, capacity)
+    if update.occupied is not None:
+        state.nodes.give(entry, handle.set_used_by_others(update.occupied))
     return None
 
 
@@ -107,6 +122,8 @@ def _update(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None
     if update.action is NodeAction.UPDATE:
         if update.resource is not None:
             _resize(state, entry, update)
+        if update.occupied is not None:
+            state.nodes.give(entry, entry.node.set_used_by_others(update.occupied))
     elif update.action is NodeAction.DRAIN_NODE:
         _set_schedulable(state, entry, schedulable=False)
     elif update.action is NodeAction.DRAIN_TO_SCHEDULABLE:

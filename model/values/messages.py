@@ -95,7 +95,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUpdate:
-    """One node of a node request; `resource` is `None` where the RM sent none."""
+    """One node of a node request; `resource` and `occupied` are `None` where the RM sent none."""
 
     node_id: str
     action: NodeAction
@@ -103,6 +103,8 @@ class NodeUpdate:
     resource: Resource | None
     unknown_action: int = 0
     """The number of an action that this version does not know; `action` is `UNKNOWN_ACTION_FROM_RM` then."""
+    occupied: Resource | None = None
+    """What others use of it; foreign allocations come in addition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

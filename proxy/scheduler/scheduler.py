@@ -203,7 +203,7 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
             RequestError: the request is refused as a whole, and nothing has changed.
         """
         manager = self._manager(request.rmID, "NodeRequest")
-        for name, updates in self._reader.node_updates(request).items():
+        for name, updates in self._reader.node_updates(request, manager.generation).items():
             partition = manager.partitions.get(name)
             if partition is None:
                 refuse_nodes(manager, name, updates)

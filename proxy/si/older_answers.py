@@ -17,7 +17,7 @@ __all__ = ["Generation", "add_older_names"]
 
 @final
 class Generation:
-    """The generation that a resource manager uses: the older one after its first ask of that generation."""
+    """The generation that a resource manager uses: the older one from the first field that only it has."""
 
     __slots__ = ("is_older",)
 

@@ -107,12 +107,6 @@ def refuse_older_nodes(request: si.NodeRequest) -> None:
         RequestError: The request has such a field.
     """
     for node in request.nodes:
-        if node.HasField("occupiedResource"):
-            refuse_older_field(
-                request.rmID,
-                f"nodes.occupiedResource (of node {node.nodeID!r})",
-                "send what others use as foreign allocations",
-            )
         if node.existingAllocations:
             refuse_older_field(
                 request.rmID,

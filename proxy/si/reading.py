@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from . import si_pb2 as si
+    from .older_answers import Generation
 
 __all__ = ["RESOURCE_SIZES_MAX", "RequestReader", "application_removals", "registration", "releases"]
 
@@ -104,19 +105,24 @@ class RequestReader:
     def __init__(self) -> None:
         self._resources: dict[bytes, Resource] = {}
 
-    def node_updates(self, request: si.NodeRequest) -> dict[str, tuple[NodeUpdate, ...]]:
+    def node_updates(
+        self, request: si.NodeRequest, generation: Generation
+    ) -> dict[str, tuple[NodeUpdate, ...]]:
         """Read what is to be done with nodes, by the full name of their partition, each in order.
 
         The attributes of each node name its partition in full, also if the resource manager named none.
         An action that this version does not know counts as none given; its number is kept for the answer.
+        A field of the older generation is noted in `generation`.
 
         Raises:
-            RequestError: The request has a field of the older generation.
+            RequestError: The request has a field of the older generation that is not supported.
         """
         refuse_older_nodes(request)
         updates: dict[str, list[NodeUpdate]] = {}
         for node in request.nodes:
             partition = full_partition_name(node.attributes.get(NODE_PARTITION, ""), request.rmID)
+            occupied = self.resource(node.occupiedResource) if node.HasField("occupiedResource") else None
+            generation.is_older |= occupied is not None
             update = NodeUpdate(
                 node_id=node.nodeID,
                 action=_ACTIONS.get(node.action, NodeAction.UNKNOWN_ACTION_FROM_RM),
@@ -125,6 +131,7 @@ class RequestReader:
                 if node.HasField("schedulableResource")
                 else None,
                 unknown_action=0 if node.action in _ACTIONS else node.action,
+                occupied=occupied,
             )
             updates.setdefault(partition, []).append(update)
         return {partition: tuple(nodes) for partition, nodes in updates.items()}

@@ -11,6 +11,7 @@ from licorne.model.errors import RequestError
 from licorne.model.resources.resource import Resource
 from licorne.model.values.messages import AllocationSubmission, ExecutionLimit
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.older_generation import execution_limits
 from licorne.proxy.si.reading import RequestReader, releases
 
@@ -40,7 +41,6 @@ IN_ALLOCATION_REQUESTS: Final = {
 }
 
 IN_NODE_REQUESTS: Final = {
-    "nodes.occupiedResource (of node 'n2')": si.NodeInfo(nodeID="n2", occupiedResource=si.Resource()),
     "nodes.existingAllocations (of node 'n2')": si.NodeInfo(
         nodeID="n2", existingAllocations=[si.Allocation()]
     ),
@@ -74,7 +74,7 @@ def test_a_node_request_of_the_older_generation_is_refused(field: str) -> None:
     request = si.NodeRequest(rmID="rm", nodes=[si.NodeInfo(nodeID="n1"), IN_NODE_REQUESTS[field]])
 
     with pytest.raises(RequestError, match=re.escape(f"resource manager 'rm' uses {field}: a field of")):
-        RequestReader().node_updates(request)
+        RequestReader().node_updates(request, Generation())
 
 
 def _older(*asks: si.AllocationAsk) -> si.AllocationRequest:

@@ -21,6 +21,7 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.reading import (
     RESOURCE_SIZES_MAX,
     RequestReader,
@@ -65,7 +66,7 @@ def _released(*allocations: si.AllocationRelease) -> tuple[Release, ...]:
 
 
 def _nodes(*nodes: si.NodeInfo) -> dict[str, tuple[NodeUpdate, ...]]:
-    return RequestReader().node_updates(si.NodeRequest(rmID="rm", nodes=nodes))
+    return RequestReader().node_updates(si.NodeRequest(rmID="rm", nodes=nodes), Generation())
 
 
 def _submitted(new: si.AddApplicationRequest) -> ApplicationSubmission:
@@ -331,7 +332,7 @@ def test_an_empty_request_reads_as_nothing() -> None:
         releases=releases(si.AllocationRequest()),
         applications=reader.application_submissions(si.ApplicationRequest()),
         removals=application_removals(si.ApplicationRequest()),
-        nodes=reader.node_updates(si.NodeRequest()),
+        nodes=reader.node_updates(si.NodeRequest(), Generation()),
     )
 
     assert not any(vars(actual).values())

@@ -7,6 +7,7 @@ import pytest
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import ApplicationRemoval, ApplicationSubmission, NodeAction, NodeUpdate
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.reading import RequestReader, application_removals
 
 
@@ -15,7 +16,7 @@ def _resource(**quantities: int) -> si.Resource:
 
 
 def _nodes(*nodes: si.NodeInfo) -> dict[str, tuple[NodeUpdate, ...]]:
-    return RequestReader().node_updates(si.NodeRequest(rmID="rm", nodes=nodes))
+    return RequestReader().node_updates(si.NodeRequest(rmID="rm", nodes=nodes), Generation())
 
 
 def _submitted(new: si.AddApplicationRequest) -> ApplicationSubmission:
@@ -114,3 +115,27 @@ def test_removed_applications_are_read_in_order() -> None:
     expected = (ApplicationRemoval("b", "[rm]default"), ApplicationRemoval("a", "[rm]default"))
 
     assert expected == application_removals(request)
+
+
+def test_what_others_use_of_a_node_is_read() -> None:
+    """An absent amount says nothing; an empty one says that others use nothing."""
+    messages = (
+        si.NodeInfo(),
+        si.NodeInfo(occupiedResource=si.Resource()),
+        si.NodeInfo(occupiedResource=_resource(memory=4)),
+    )
+
+    assert [None, EMPTY, Resource({"memory": 4})] == [
+        update.occupied for update in _nodes(*messages)["[rm]default"]
+    ]
+
+
+def test_what_others_use_is_a_field_of_the_older_generation() -> None:
+    """Its resource manager is answered in that generation from then on."""
+    current, older = Generation(), Generation()
+    reader = RequestReader()
+
+    reader.node_updates(si.NodeRequest(nodes=[si.NodeInfo()]), current)
+    reader.node_updates(si.NodeRequest(nodes=[si.NodeInfo(occupiedResource=si.Resource())]), older)
+
+    assert (False, True) == (current.is_older, older.is_older)

@@ -25,6 +25,7 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.reading import RequestReader, application_removals, registration, releases
 from licorne.proxy.si.writing import (
     write_allocation_placed,
@@ -104,7 +105,7 @@ def _read_all(verb: str, message: Any) -> None:
         case "register":
             registration(message)
         case "node":
-            assert sum(map(len, reader.node_updates(message).values())) == len(message.nodes)
+            assert sum(map(len, reader.node_updates(message, Generation()).values())) == len(message.nodes)
         case "application":
             assert len(reader.application_submissions(message)) == len(message.new)
             assert len(application_removals(message)) == len(message.remove)
