@@ -67,6 +67,8 @@ class ReleaseWanted:
     allocation_key: str
     termination: TerminationType
     text: str
+    of_ask: bool = False
+    """It is an ask that waited and was given up."""
 
 
 Effect: TypeAlias = StateEntered | TimerSet | ReleaseWanted

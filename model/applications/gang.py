@@ -177,7 +177,7 @@ def give_up(
         if not record.placed or key in dropped:
             if record.ask.placeholder:
                 task_groups.count_end(record.ask.task_group_name, replaced=False)
-            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, waiting_text))
+            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, waiting_text, of_ask=True))
         asks.remove(key)
     return removed
 

@@ -9,6 +9,7 @@ from ..state.charges import count_ended, drop_asks, leave_node
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
+    AskRelease,
     Release,
     TerminationType,
 )
@@ -27,6 +28,9 @@ _RELEASE_TEXT: Final = "allocation remove as per RM request"
 
 def release_allocation(state: PartitionState, release: Release) -> None:
     """End what the RM says has ended; what is not known has ended already."""
+    if isinstance(release, AskRelease):
+        _release_asks(state, release)
+        return
     if not release.application_id:
         remove_foreign(state, release.allocation_key)
         return
@@ -40,6 +44,19 @@ def release_allocation(state: PartitionState, release: Release) -> None:
         _confirm_replacement(state, entry, release)
     else:
         _release_one(state, entry, release)
+
+
+def _release_asks(state: PartitionState, release: AskRelease) -> None:
+    """Withdraw asks that wait; the RM knows, and is not answered."""
+    key = release.allocation_key
+    entry = state.entries.get(release.application_id or state.keys.owner_of(key))
+    if entry is None:
+        return
+    asks = entry.application.asks
+    for one in [key] if key else [record.ask.allocation_key for record in asks.waiting()]:
+        record = asks.record(one)
+        if record is not None and not record.placed:
+            _remove_ask(state, entry, one)
 
 
 def _release_quarantined(state: PartitionState, release: Release) -> None:

@@ -8,7 +8,7 @@ from ..applications.effects import StateEntered, TimerSet
 from ..applications.state import ApplicationState
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY
-from ..values.messages import AllocationsReleased, ApplicationChanged, Release
+from ..values.messages import AllocationsReleased, ApplicationChanged, AskRelease, Release
 from .charges import drop_asks
 from .host import ApplicationTimer
 
@@ -73,7 +73,8 @@ def announce_state(state: PartitionState, application_id: str, effect: StateEnte
 
 
 def _release(state: PartitionState, entry: ApplicationEntry, effect: ReleaseWanted) -> Release:
-    return Release(
+    kind = AskRelease if effect.of_ask else Release
+    return kind(
         partition=state.name,
         application_id=entry.application_id,
         allocation_key=effect.allocation_key,

@@ -29,6 +29,7 @@ __all__ = [
     "ApplicationRemoval",
     "ApplicationSubmission",
     "ApplicationsAnswered",
+    "AskRelease",
     "ExecutionLimit",
     "NodeAction",
     "NodeUpdate",
@@ -219,6 +220,16 @@ class Release:
     message: str = ""
 
 
+class AskRelease(Release):
+    """The end of an ask that waits, in either direction; its allocation is not meant, if it has one.
+
+    From the RM an empty key means all asks of the application that wait; without an application, the ask
+    with this key is meant, whichever application has it.
+    """
+
+    __slots__ = ()
+
+
 # --------------------------------------------------------------------------------------- to the RM
 
 
@@ -274,7 +285,7 @@ class AllocationPlaced:
 
 @dataclass(frozen=True, slots=True)
 class AllocationsReleased:
-    """Allocations that ended, or that the RM is asked to end and to confirm."""
+    """Allocations that ended, or that the RM is asked to end and to confirm; and asks that were given up."""
 
     releases: tuple[Release, ...]
 

@@ -17,6 +17,7 @@ from ...model.values.allocation import FOREIGN_TAG
 from ...model.values.messages import short_partition_name
 from ..resolvers.look_up import with_groups
 from ..si import si_pb2 as si
+from ..si.older_answers import Generation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -262,7 +263,8 @@ def dry_run(
 
 
 def _read_ask(manager: Manager, reader: RequestReader, ask: si.Allocation) -> AllocationSubmission:
-    (wanted,) = reader.allocation_submissions(si.AllocationRequest(rmID=manager.rm_id, allocations=[ask]))
+    request = si.AllocationRequest(rmID=manager.rm_id, allocations=[ask])
+    (wanted,) = reader.allocation_submissions(request, Generation())
     if wanted.node_id or FOREIGN_TAG in wanted.tags:
         raise RequestError(f"a dry run is for asks: {wanted.allocation_key!r} is on a node already")
     return wanted

@@ -240,10 +240,10 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
             RequestError: the request is refused as a whole, and nothing has changed.
         """
         manager = self._manager(request.rmID, "AllocationRequest")
-        submissions = self._reader.allocation_submissions(request)
-        releases = reading.releases(request)
+        generation = manager.generation
+        submissions = self._reader.allocation_submissions(request, generation)
+        releases = reading.releases(request, generation)
         limits = execution_limits(request) if request.asks else ()
-        manager.generation.is_older |= bool(limits)
         names = dict.fromkeys([entry.partition for entry in submissions])
         names.update(dict.fromkeys([entry.partition for entry in releases]))
         for name in names:

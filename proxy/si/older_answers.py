@@ -1,8 +1,9 @@
 """Answers for a resource manager of the older generation of `si.v1`.
 
 They are those of the current generation, and also have the fields that only the older one reads: the `UUID`
-of an allocation, by which it is released, and `rejected`. The two generations never gave one number to two
-fields, so no resource manager reads anything twice.
+of an allocation, by which it is released, and `rejected`. An ask that the scheduler gave up is in
+`releasedAsks` in place of `released`: it has no allocation that could be ended. The two generations never
+gave one number to two fields, so no resource manager reads anything twice.
 """
 
 from __future__ import annotations

@@ -15,7 +15,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from ...model.errors import RequestError
-from ...model.values.messages import AllocationSubmission, ExecutionLimit, full_partition_name
+from ...model.values.messages import (
+    AllocationSubmission,
+    AskRelease,
+    ExecutionLimit,
+    TerminationType,
+    full_partition_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from ...model.resources.resource import Resource
     from . import si_pb2 as si
 
-__all__ = ["execution_limits", "older_asks", "refuse_older_allocations", "refuse_older_nodes"]
+__all__ = ["ask_releases", "execution_limits", "older_asks", "refuse_older_allocations", "refuse_older_nodes"]
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -67,6 +73,31 @@ def execution_limits(request: si.AllocationRequest) -> tuple[ExecutionLimit, ...
     )
 
 
+def ask_releases(request: si.AllocationRequest) -> tuple[AskRelease, ...]:
+    """Read which asks are withdrawn, in order.
+
+    Raises:
+        RequestError: One names neither an ask nor an application.
+    """
+    read = []
+    for release in request.releases.allocationAsksToRelease:
+        if not release.allocationKey and not release.applicationID:
+            raise RequestError(
+                f"resource manager {request.rmID!r} sends a releases.allocationAsksToRelease with neither "
+                "allocationKey nor applicationID: name the ask, or the application whose asks end"
+            )
+        read.append(
+            AskRelease(
+                partition=full_partition_name(release.partitionName, request.rmID),
+                application_id=release.applicationID,
+                allocation_key=release.allocationKey,
+                termination=TerminationType.STOPPED_BY_RM,
+                message=release.message,
+            )
+        )
+    return tuple(read)
+
+
 def refuse_older_allocations(request: si.AllocationRequest) -> None:
     """Check a request for fields that are not supported, except within its allocations.
 
@@ -83,15 +114,7 @@ def refuse_older_allocations(request: si.AllocationRequest) -> None:
             )
     if not request.HasField("releases"):
         return
-    releases = request.releases
-    if releases.allocationAsksToRelease:
-        first = releases.allocationAsksToRelease[0].allocationKey
-        refuse_older_field(
-            request.rmID,
-            f"releases.allocationAsksToRelease (the first is {first!r})",
-            "send them as allocationsToRelease",
-        )
-    for release in releases.allocationsToRelease:
+    for release in request.releases.allocationsToRelease:
         if release.UUID and release.allocationKey not in {"", release.UUID}:
             refuse_older_field(
                 request.rmID,

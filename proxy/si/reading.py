@@ -26,6 +26,7 @@ from ...model.values.messages import (
 )
 from .constants import NODE_PARTITION
 from .older_generation import (
+    ask_releases,
     older_asks,
     refuse_older_allocations,
     refuse_older_field,
@@ -69,17 +70,18 @@ def application_removals(request: si.ApplicationRequest) -> tuple[ApplicationRem
     )
 
 
-def releases(request: si.AllocationRequest) -> tuple[Release, ...]:
+def releases(request: si.AllocationRequest, generation: Generation) -> tuple[Release, ...]:
     """Read what ends, in order; a reason that this version does not know counts as none given.
 
-    A `UUID` is read as an `allocationKey`, since the scheduler gives the key as the `UUID`.
+    A `UUID` is read as an `allocationKey`, since the scheduler gives the key as the `UUID`. Releases of asks
+    come last. A field of the older generation is noted in `generation`.
 
     Raises:
         RequestError: The request has a field of the older generation that is not supported.
     """
     refuse_older_allocations(request)
     rm_id = request.rmID
-    return tuple(
+    read = tuple(
         Release(
             partition=full_partition_name(release.partitionName, rm_id),
             application_id=release.applicationID,
@@ -89,6 +91,10 @@ def releases(request: si.AllocationRequest) -> tuple[Release, ...]:
         )
         for release in request.releases.allocationsToRelease
     )
+    if not request.releases.allocationAsksToRelease:
+        return read
+    generation.is_older = True
+    return read + ask_releases(request)
 
 
 @final
@@ -153,10 +159,13 @@ class RequestReader:
             gang_scheduling_style=new.gangSchedulingStyle,
         )
 
-    def allocation_submissions(self, request: si.AllocationRequest) -> list[AllocationSubmission]:
+    def allocation_submissions(
+        self, request: si.AllocationRequest, generation: Generation
+    ) -> list[AllocationSubmission]:
         """Read asks and existing allocations, in order; one without resources has the empty resource.
 
-        Asks of the older generation come first; how long they may run is in `execution_limits`.
+        Asks of the older generation come first; how long they may run is in `execution_limits`. A field of
+        that generation is noted in `generation`.
 
         Raises:
             RequestError: The request has a field of the older generation that is not supported.
@@ -166,6 +175,7 @@ class RequestReader:
         # One request is mostly about one partition: its name is made full once, and shared.
         short_name, partition = None, ""
         submissions = older_asks(request, self.resource) if request.asks else []
+        generation.is_older |= bool(submissions)
         for message in request.allocations:
             if message.UUID:
                 refuse_older_field(rm_id, f"allocations.UUID ({message.UUID!r})", "allocationKey is enough")

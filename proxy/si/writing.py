@@ -15,6 +15,7 @@ from ...model.values.messages import (
     AllocationsReleased,
     ApplicationChanged,
     ApplicationsAnswered,
+    AskRelease,
     NodesAnswered,
     SchedulingStateChanged,
     TerminationType,
@@ -62,7 +63,7 @@ def dispatch(  # noqa: C901 - one case an announcement
             _tell(callback, write_allocation_placed(announcement), older=older)
         case AllocationsReleased(releases):
             if releases:
-                _tell(callback, write_allocations_released(announcement), older=older)
+                _tell(callback, write_allocations_released(announcement, older=older), older=older)
         case ApplicationChanged():
             callback.update_application(write_application_changed(announcement))
         case ApplicationsAnswered(accepted, rejected):
@@ -137,11 +138,17 @@ def _write_resource(resource: Resource, message: si.Resource) -> None:
         quantities[name].value = quantity
 
 
-def write_allocations_released(announcement: AllocationsReleased) -> si.AllocationResponse:
-    """Write releases, in order."""
+def write_allocations_released(
+    announcement: AllocationsReleased, *, older: bool = False
+) -> si.AllocationResponse:
+    """Write releases, in order; the older generation has those of asks in a list of their own."""
     response = si.AllocationResponse()
     for release in announcement.releases:
-        message = response.released.add()
+        message: si.AllocationRelease | si.AllocationAskRelease
+        if older and isinstance(release, AskRelease):
+            message = response.releasedAsks.add()
+        else:
+            message = response.released.add()
         message.partitionName = release.partition
         message.applicationID = release.application_id
         message.allocationKey = release.allocation_key

@@ -100,6 +100,8 @@ class RecordedManager(PlayedManager):
             new_keys.append(key)
         for release in request.releases.allocationsToRelease:
             self.note_release(release)
+        for withdrawal in request.releases.allocationAsksToRelease:
+            self._note_ask_release(withdrawal)
         return new_keys
 
     def note_release(self, release: si.AllocationRelease) -> None:
@@ -111,6 +113,13 @@ class RecordedManager(PlayedManager):
                 self._record.given_up(self._record.taken_back(one, self._now_ns()))
             elif one in self._record.running:
                 self._ends(one, release.terminationType)
+
+    def _note_ask_release(self, release: si.AllocationAskRelease) -> None:
+        """Write the end of an ask that waits, or of all of an application, whichever side ends them."""
+        key = release.allocationKey
+        for one in [self._key(key)] if key else self._keys_of(release.applicationID):
+            if one in self._record.waiting:
+                self._record.given_up(self._record.taken_back(one, self._now_ns()))
 
     def note_refused_request(self, keys: list[str], reason: str) -> None:
         """Write that the scheduler refused a request with new asks as a whole."""
@@ -155,6 +164,8 @@ class RecordedManager(PlayedManager):
             if release.terminationType == si.STOPPED_BY_RM:
                 self._is_gone(self._key(release.allocationKey))
         self.confirm_later(response.released)
+        for given_up in response.releasedAsks:
+            self._note_ask_release(given_up)
         for rejection in response.rejectedAllocations:
             key, application_id = rejection.allocationKey, rejection.applicationID
             self.note_refused_request([self._key(key)], without_names(rejection.reason, key, application_id))

@@ -219,8 +219,8 @@ def test_a_gang_that_gives_up_lets_everything_go() -> None:
     pending = "releasing pending placeholders on placeholder timeout"
     assert [
         ReleaseWanted("placed", TIMEOUT, "releasing allocated placeholders on placeholder timeout"),
-        ReleaseWanted("waits", TIMEOUT, pending),
-        ReleaseWanted("member", TIMEOUT, pending),
+        ReleaseWanted("waits", TIMEOUT, pending, of_ask=True),
+        ReleaseWanted("member", TIMEOUT, pending, of_ask=True),
     ] == effects
     assert ["placed", "leaving", "waits", "member"] == [record.ask.allocation_key for record in removed]
     assert {} == group.asks.records

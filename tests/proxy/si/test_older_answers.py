@@ -13,6 +13,7 @@ from licorne.model.values.messages import (
     AllocationsReleased,
     Announcement,
     ApplicationChanged,
+    AskRelease,
     Release,
     TerminationType,
 )
@@ -93,3 +94,32 @@ def test_the_current_generation_hears_no_uuid() -> None:
     (response,) = answers_of(ALL[0], older=False)
 
     assert [""] == [entry.UUID for entry in response.new]
+
+
+def test_an_ask_that_was_given_up_is_no_allocation() -> None:
+    """The older generation has a list for it; the current one has it among the allocations that end."""
+    names = ("[rm]default", "app", "ask", si.TIMEOUT, "why")
+    ask = AskRelease(
+        partition="[rm]default",
+        application_id="app",
+        allocation_key="ask",
+        termination=TerminationType.TIMEOUT,
+        message="why",
+    )
+
+    (older,) = answers_of(AllocationsReleased((ask, RELEASE)))
+    (current,) = answers_of(AllocationsReleased((ask, RELEASE)), older=False)
+
+    (given_up,) = older.releasedAsks
+    assert names == (
+        given_up.partitionName,
+        given_up.applicationID,
+        given_up.allocationKey,
+        given_up.terminationType,
+        given_up.message,
+    )
+    assert ["k"] == [entry.allocationKey for entry in older.released]
+    assert (["ask", "k"], 0) == (
+        [entry.allocationKey for entry in current.released],
+        len(current.releasedAsks),
+    )

@@ -9,7 +9,13 @@ import pytest
 
 from licorne.model.errors import RequestError
 from licorne.model.resources.resource import Resource
-from licorne.model.values.messages import AllocationSubmission, ExecutionLimit
+from licorne.model.values.messages import (
+    AllocationSubmission,
+    AskRelease,
+    ExecutionLimit,
+    Release,
+    TerminationType,
+)
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.older_generation import execution_limits
@@ -24,11 +30,6 @@ IN_ALLOCATION_REQUESTS: Final = {
     ),
     "asks.maxAllocations (-1 of ask 'a1')": si.AllocationRequest(
         asks=[si.AllocationAsk(allocationKey="a1", maxAllocations=-1)]
-    ),
-    "releases.allocationAsksToRelease (the first is 'a1')": si.AllocationRequest(
-        releases=si.AllocationReleasesRequest(
-            allocationAsksToRelease=[si.AllocationAskRelease(allocationKey="a1")]
-        )
     ),
     "releases.allocationsToRelease.UUID ('u2' of 'k2')": si.AllocationRequest(
         releases=si.AllocationReleasesRequest(
@@ -47,7 +48,15 @@ IN_NODE_REQUESTS: Final = {
 }
 
 
-@pytest.mark.parametrize("read", [RequestReader().allocation_submissions, releases])
+def _submissions(request: si.AllocationRequest) -> list[AllocationSubmission]:
+    return RequestReader().allocation_submissions(request, Generation())
+
+
+def _releases(request: si.AllocationRequest) -> tuple[Release, ...]:
+    return releases(request, Generation())
+
+
+@pytest.mark.parametrize("read", [_submissions, _releases])
 @pytest.mark.parametrize("field", IN_ALLOCATION_REQUESTS)
 def test_an_allocation_request_of_the_older_generation_is_refused_whichever_part_is_read(
     read: Callable[[si.AllocationRequest], object], field: str
@@ -65,7 +74,7 @@ def test_an_allocation_with_a_name_of_the_scheduler_is_refused() -> None:
     allocations = [si.Allocation(allocationKey="k"), si.Allocation(allocationKey="l", UUID="u")]
 
     with pytest.raises(RequestError, match=re.escape("allocations.UUID ('u')")):
-        RequestReader().allocation_submissions(si.AllocationRequest(allocations=allocations))
+        RequestReader().allocation_submissions(si.AllocationRequest(allocations=allocations), Generation())
 
 
 @pytest.mark.parametrize("field", IN_NODE_REQUESTS)
@@ -112,7 +121,7 @@ def test_an_ask_of_the_older_generation_is_read_whole() -> None:
         allow_preempt_self=True,
         allow_preempt_other=True,
     )
-    assert [expected] == RequestReader().allocation_submissions(_older(ask))
+    assert [expected] == RequestReader().allocation_submissions(_older(ask), Generation())
     assert (
         ExecutionLimit(partition="[rm]gpu", application_id="app", allocation_key="k", timeout_ms=5_000),
     ) == execution_limits(_older(ask))
@@ -123,7 +132,7 @@ def test_an_older_ask_is_for_one_allocation(count: int) -> None:
     """Also one that does not say how many: on the wire that is zero."""
     request = _older(si.AllocationAsk(allocationKey="k", maxAllocations=count))
 
-    (submission,) = RequestReader().allocation_submissions(request)
+    (submission,) = RequestReader().allocation_submissions(request, Generation())
 
     assert ("k", "[rm]default", 0) == (submission.allocation_key, submission.partition, len(submission.tags))
 
@@ -142,7 +151,7 @@ def test_an_older_placeholder_without_a_task_group_is_a_plain_ask() -> None:
     """As that generation says; in the current one it is rejected."""
     request = _older(si.AllocationAsk(allocationKey="k", placeholder=True))
 
-    (submission,) = RequestReader().allocation_submissions(request)
+    (submission,) = RequestReader().allocation_submissions(request, Generation())
 
     assert not submission.placeholder
 
@@ -152,7 +161,7 @@ def test_asks_of_both_generations_come_in_one_request() -> None:
     request = _older(si.AllocationAsk(allocationKey="old"))
     request.allocations.add(allocationKey="new")
 
-    keys = [entry.allocation_key for entry in RequestReader().allocation_submissions(request)]
+    keys = [entry.allocation_key for entry in RequestReader().allocation_submissions(request, Generation())]
 
     assert ["old", "new"] == keys
 
@@ -170,6 +179,32 @@ def test_a_release_names_its_allocation_by_key_or_by_uuid(release: si.Allocation
     request = si.AllocationRequest(rmID="rm")
     request.releases.allocationsToRelease.append(release)
 
-    (read,) = releases(request)
+    (read,) = releases(request, Generation())
 
     assert "k" == read.allocation_key
+
+
+def test_releases_of_asks_are_read_after_those_of_allocations() -> None:
+    """In the full name of their partition; their resource manager is one of the older generation."""
+    request, generation = si.AllocationRequest(rmID="rm"), Generation()
+    request.releases.allocationAsksToRelease.add(applicationID="app", allocationKey="k", partitionName="gpu")
+    request.releases.allocationsToRelease.add(applicationID="app", allocationKey="l")
+
+    first, second = releases(request, generation)
+
+    expected = AskRelease(
+        partition="[rm]gpu",
+        application_id="app",
+        allocation_key="k",
+        termination=TerminationType.STOPPED_BY_RM,
+    )
+    assert ("l", expected, True) == (first.allocation_key, second, generation.is_older)
+
+
+def test_a_release_of_asks_names_an_ask_or_an_application() -> None:
+    """One that names neither would end everything: the request is refused."""
+    request = si.AllocationRequest(rmID="rm")
+    request.releases.allocationAsksToRelease.add(partitionName="gpu")
+
+    with pytest.raises(RequestError, match="with neither allocationKey nor applicationID"):
+        releases(request, Generation())

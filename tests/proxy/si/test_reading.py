@@ -57,12 +57,14 @@ def _bare_submission(allocation_key: str, **changes: Any) -> AllocationSubmissio
 
 
 def _allocations(*allocations: si.Allocation) -> list[AllocationSubmission]:
-    return RequestReader().allocation_submissions(si.AllocationRequest(rmID="rm", allocations=allocations))
+    return RequestReader().allocation_submissions(
+        si.AllocationRequest(rmID="rm", allocations=allocations), Generation()
+    )
 
 
 def _released(*allocations: si.AllocationRelease) -> tuple[Release, ...]:
     request = si.AllocationReleasesRequest(allocationsToRelease=allocations)
-    return releases(si.AllocationRequest(rmID="rm", releases=request))
+    return releases(si.AllocationRequest(rmID="rm", releases=request), Generation())
 
 
 def _nodes(*nodes: si.NodeInfo) -> dict[str, tuple[NodeUpdate, ...]]:
@@ -246,7 +248,7 @@ def test_a_reader_forgets_when_it_has_seen_too_many_sizes() -> None:
 def test_the_request_may_change_after_it_was_read() -> None:
     """Nothing in a result refers to the request."""
     request = si.AllocationRequest(allocations=[si.Allocation(allocationTags={"a": "1"})])
-    (submission,) = RequestReader().allocation_submissions(request)
+    (submission,) = RequestReader().allocation_submissions(request, Generation())
 
     request.allocations[0].allocationTags["a"] = "2"
     request.Clear()
@@ -286,7 +288,7 @@ def test_releases_are_read_in_order() -> None:
 
 def test_a_request_without_releases_has_none() -> None:
     """Asks alone give no release."""
-    assert releases(si.AllocationRequest(rmID="rm", allocations=[si.Allocation()])) == ()
+    assert releases(si.AllocationRequest(rmID="rm", allocations=[si.Allocation()]), Generation()) == ()
 
 
 @pytest.mark.parametrize("termination", list(TerminationType))
@@ -321,15 +323,17 @@ def test_messages_of_another_copy_of_the_interface_are_as_good() -> None:
     request = cast("si.AllocationRequest", theirs.FromString(ours.SerializeToString()))
 
     assert type(request) is not si.AllocationRequest
-    assert RequestReader().allocation_submissions(ours) == RequestReader().allocation_submissions(request)
+    assert RequestReader().allocation_submissions(
+        ours, Generation()
+    ) == RequestReader().allocation_submissions(request, Generation())
 
 
 def test_an_empty_request_reads_as_nothing() -> None:
     """No list, no result, no error."""
     reader = RequestReader()
     actual = SimpleNamespace(
-        allocations=reader.allocation_submissions(si.AllocationRequest()),
-        releases=releases(si.AllocationRequest()),
+        allocations=reader.allocation_submissions(si.AllocationRequest(), Generation()),
+        releases=releases(si.AllocationRequest(), Generation()),
         applications=reader.application_submissions(si.ApplicationRequest()),
         removals=application_removals(si.ApplicationRequest()),
         nodes=reader.node_updates(si.NodeRequest(), Generation()),

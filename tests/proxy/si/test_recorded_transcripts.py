@@ -110,8 +110,8 @@ def _read_all(verb: str, message: Any) -> None:
             assert len(reader.application_submissions(message)) == len(message.new)
             assert len(application_removals(message)) == len(message.remove)
         case "allocation":
-            assert len(reader.allocation_submissions(message)) == len(message.allocations)
-            assert len(releases(message)) == len(message.releases.allocationsToRelease)
+            assert len(reader.allocation_submissions(message, Generation())) == len(message.allocations)
+            assert len(releases(message, Generation())) == len(message.releases.allocationsToRelease)
 
 
 def _placed(body: dict[str, Any]) -> AllocationPlaced:

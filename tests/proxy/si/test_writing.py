@@ -25,6 +25,7 @@ from licorne.model.values.messages import (
 )
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
+from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.reading import RequestReader, releases
 from licorne.proxy.si.writing import dispatch, write_allocation_placed, write_allocations_released
 
@@ -147,7 +148,9 @@ def test_a_placement_reads_as_it_was_written(
     )
     response = si.AllocationResponse.FromString(write_allocation_placed(announcement).SerializeToString())
 
-    (actual,) = RequestReader().allocation_submissions(si.AllocationRequest(allocations=response.new))
+    (actual,) = RequestReader().allocation_submissions(
+        si.AllocationRequest(allocations=response.new), Generation()
+    )
 
     assert (actual.allocation_key, actual.application_id, actual.node_id) == ("k", "app", "n1")
     assert actual.resource == Resource(quantities)
@@ -163,7 +166,7 @@ def test_a_release_reads_as_it_was_written(termination: TerminationType) -> None
 
     confirmation = si.AllocationReleasesRequest(allocationsToRelease=response.released)
 
-    assert wanted == releases(si.AllocationRequest(rmID="rm", releases=confirmation))
+    assert wanted == releases(si.AllocationRequest(rmID="rm", releases=confirmation), Generation())
 
 
 def test_releases_are_sent_in_one_message_and_in_order() -> None:
