@@ -11,6 +11,8 @@ from loguru import logger
 
 if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, RequestError
+    from licorne.proxy.client.errors import ConnectionLostError
+    from licorne.proxy.client.remote_scheduler import RemoteScheduler
     from licorne.proxy.scheduler.callback_failures import CallbackFailure
     from licorne.proxy.scheduler.scheduler import Scheduler
     from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
@@ -19,7 +21,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CallbackFailure",
+    "ConnectionLostError",
     "LicorneError",
+    "RemoteScheduler",
     "RequestError",
     "ResourceManager",
     "ResourceManagerCallback",
@@ -30,7 +34,9 @@ __all__ = [
 
 _PLACES = {
     "CallbackFailure": "licorne.proxy.scheduler.callback_failures",
+    "ConnectionLostError": "licorne.proxy.client.errors",
     "LicorneError": "licorne.model.errors",
+    "RemoteScheduler": "licorne.proxy.client.remote_scheduler",
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",
     "ResourceManagerCallback": "licorne.proxy.si.api",
@@ -43,7 +49,15 @@ def __getattr__(name: str) -> object:
     """Load what a name stands for when it is used first."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_PLACES[name]), name)
+    try:
+        module = import_module(_PLACES[name])
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("grpc"):
+            raise
+        raise ModuleNotFoundError(
+            f"licorne.{name} needs {error.name}: pip install 'licorne[server]'", name=error.name
+        ) from error
+    value: object = getattr(module, name)
     globals()[name] = value
     return value
 

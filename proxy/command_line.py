@@ -18,6 +18,7 @@ from .commands.bench import bench
 from .commands.dry_run import dry_run
 from .commands.explain import explain
 from .commands.options import EngineOption, ThreadsOption, UsersOption
+from .commands.serve import serve
 from .commands.simulate import simulate_command
 from .commands.validate import validate
 from .scheduler.engine_names import engine_named
@@ -86,6 +87,7 @@ def _licorne(
 
 application.command("simulate")(simulate_command())
 application.command("bench")(bench)
+application.command("serve")(serve)
 application.command("validate")(validate)
 application.command("explain")(explain)
 application.command("dry-run")(dry_run)

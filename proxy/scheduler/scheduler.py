@@ -33,7 +33,7 @@ from .stepping import Stepping
 from .stopping import Stopping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -299,15 +299,19 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
 
     # --------------------------------------------------------------------------------------- views
 
-    def snapshot(self) -> Document:
-        """Return the documents of all partitions, as the REST interface shows them.
+    def snapshot(self, *, rm_id: str | None = None) -> Document:
+        """Return the documents of all partitions, or of those of one RM, as the REST interface shows them.
 
         Each partition is shown as of one moment, without those that end meanwhile.
 
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
         """
-        return self._answer_question("a snapshot", snapshot)
+
+        def shown(partitions: Sequence[Partition]) -> Document:
+            return snapshot([each for each in partitions if rm_id in (None, each.rm_id)])
+
+        return self._answer_question("a snapshot", shown)
 
     def quarantined(self) -> tuple[Quarantined, ...]:
         """Return the applications and nodes that broke and are excluded from scheduling, by partition.

@@ -1,10 +1,12 @@
-"""Generate `si_pb2.py` and `si_pb2.pyi` from `si.proto`: `python -m licorne.proxy.si.generator`.
+"""Generate the code of the messages from the `.proto` files: `python -m licorne.proxy.si.generator`.
 
-What protoc writes is changed in three places:
+What protoc writes is changed in four places:
 
 * The messages live in a descriptor pool of their own. The default pool is one for the whole process and
   takes each name once, so a program that carries its own copy of `si.v1` could not import Licorne. To
   register the file by another path does not help: the names of the messages would still clash.
+* The modules name each other by their place in the package. The sources do not: `licorne_v1.proto` imports
+  `si.proto` by its bare name, as programs in other languages find it.
 * The check that the installed protobuf is at least as new as protoc is left out. The generated code is a
   serialized description and three calls that every supported protobuf has, and a program that embeds Licorne
   should not need the newest protobuf. The tests of this folder show that a version works.
@@ -26,14 +28,24 @@ from ...model.errors import LicorneError
 
 __all__ = ["GenerationError", "generate", "main"]
 
-_SOURCE: Final = Path(__file__).with_name("si.proto")
-_MODULE_FOLDER: Final = "licorne/proxy/si"
+_FOLDER: Final = Path(__file__).parent
+_SOURCES: Final = ("si", "licorne_v1")
 _DEFAULT_POOL: Final = "DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile("
-_OWN_POOL: Final = (
-    "# A pool of its own: another copy of si.v1 in this process does no harm (see generator.py).\n"
-    "_pool = _descriptor_pool.DescriptorPool()\n"
-    "_pool.AddSerializedFile(google_dot_protobuf_dot_descriptor__pb2.DESCRIPTOR.serialized_pb)\n"
-    "DESCRIPTOR = _pool.AddSerializedFile("
+_OWN_POOLS: Final = {
+    "si": (
+        "# A pool of its own: another copy of si.v1 in this process does no harm (see generator.py).\n"
+        "_pool = _descriptor_pool.DescriptorPool()\n"
+        "_pool.AddSerializedFile(google_dot_protobuf_dot_descriptor__pb2.DESCRIPTOR.serialized_pb)\n"
+        "DESCRIPTOR = _pool.AddSerializedFile("
+    ),
+    "licorne_v1": "DESCRIPTOR = si__pb2.DESCRIPTOR.pool.AddSerializedFile(",
+}
+_IMPORTS: Final = (
+    ("import si_pb2 as ", "from . import si_pb2 as "),
+    (
+        "_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, '",
+        "_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'licorne.proxy.si.",
+    ),
 )
 _VERSION_TRACES: Final = (
     re.compile(r"^# Protobuf Python Version: .*\n", re.MULTILINE),
@@ -51,7 +63,7 @@ class GenerationError(LicorneError):
 
 
 def generate(folder: Path) -> None:
-    """Write `si_pb2.py` and `si_pb2.pyi` into a folder.
+    """Write the module and the types of each source into a folder.
 
     Args:
         folder: An existing folder; files of these names are replaced.
@@ -59,36 +71,46 @@ def generate(folder: Path) -> None:
     Raises:
         GenerationError: Nothing was written.
     """
+    written: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as scratch:
         _run_protoc(scratch)
-        written = Path(scratch, _MODULE_FOLDER)
-        code = _detached(written.joinpath("si_pb2.py").read_text(encoding="utf-8"))
-        types = _tightened(written.joinpath("si_pb2.pyi").read_text(encoding="utf-8"))
-    folder.joinpath("si_pb2.py").write_text(code, encoding="utf-8")
-    folder.joinpath("si_pb2.pyi").write_text(types, encoding="utf-8")
+        for name in _SOURCES:
+            code = Path(scratch, f"{name}_pb2.py").read_text(encoding="utf-8")
+            types = Path(scratch, f"{name}_pb2.pyi").read_text(encoding="utf-8")
+            written[f"{name}_pb2.py"] = _placed(_detached(code, name))
+            written[f"{name}_pb2.pyi"] = _placed(_tightened(types))
+    for name, text in written.items():
+        folder.joinpath(name).write_text(text, encoding="utf-8")
 
 
 def _run_protoc(folder: str) -> None:
-    """Let protoc write below a folder, as if the source lay at the path of the module."""
+    """Have protoc write into a folder."""
     command = [
         *(sys.executable, "-m", "grpc_tools.protoc"),
-        f"--proto_path={_MODULE_FOLDER}={_SOURCE.parent}",
+        f"--proto_path={_FOLDER}",
         f"--python_out={folder}",
         f"--pyi_out={folder}",
-        f"{_MODULE_FOLDER}/{_SOURCE.name}",
+        *(f"{name}.proto" for name in _SOURCES),
     ]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell, fixed
     if outcome.returncode:
-        raise GenerationError(f"protoc refused {_SOURCE}: {outcome.stderr.strip()}")
+        raise GenerationError(f"protoc refused the sources in {_FOLDER}: {outcome.stderr.strip()}")
 
 
-def _detached(code: str) -> str:
+def _detached(code: str, name: str) -> str:
     """Return the generated code with a pool of its own and without the version of protoc."""
     if code.count(_DEFAULT_POOL) != 1:
         raise GenerationError(f"protoc wrote no line {_DEFAULT_POOL!r}; see what this version writes instead")
     for trace in _VERSION_TRACES:
         code = trace.sub("", code)
-    return code.replace(_DEFAULT_POOL, _OWN_POOL)
+    return code.replace(_DEFAULT_POOL, _OWN_POOLS[name])
+
+
+def _placed(text: str) -> str:
+    """Return the generated code with the modules named by their place in the package."""
+    for bare, placed in _IMPORTS:
+        text = text.replace(bare, placed)
+    return text
 
 
 def _tightened(types: str) -> str:
@@ -99,8 +121,8 @@ def _tightened(types: str) -> str:
 
 
 def main() -> None:
-    """Write the generated code beside its source, where it is committed."""
-    generate(_SOURCE.parent)
+    """Write the generated code beside its sources, where it is committed."""
+    generate(_FOLDER)
 
 
 if __name__ == "__main__":

@@ -89,9 +89,11 @@ def checked_output(who: str) -> Iterator[None]:
         sys.stdout = plain
 
 
-def write_line(text: str) -> None:
+def write_line(text: str, *, flush: bool = False) -> None:
     """Write a line to standard output; unlike `typer.echo`, it uses the escapes of that output."""
     sys.stdout.write(f"{text}\n")
+    if flush:
+        sys.stdout.flush()
 
 
 def _is_file(output: TextIO) -> TypeGuard[io.TextIOWrapper]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from support.model.state_diagrams import application_states, manager_states, object_states
 
+from licorne.proxy.si import licorne_v1_pb2
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -63,7 +65,9 @@ def missing(document: Path, links: Iterable[str]) -> list[str]:
 
 
 def exists(name: str) -> bool:
-    """Return whether a dotted name is a module, or something in a module."""
+    """Return whether a dotted name is a module, or something in a module, or a package of messages."""
+    if name.startswith("licorne.v1"):
+        return name.rpartition(".")[2] in {"v1", *licorne_v1_pb2.DESCRIPTOR.services_by_name}
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         try:

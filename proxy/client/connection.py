@@ -1,0 +1,217 @@
+"""One stream of `licorne.v1` to a server: messages go out and come in, and calls get their answers."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, final
+
+import grpc
+
+from ... import __version__
+from ...actors.interrupts import start_thread
+from ...model.errors import LicorneError, RequestError
+from ..si import licorne_v1_pb2 as v1
+from ..si.merging import MERGED_MAX, merges_into
+from .errors import ConnectionLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["SENDING_MAX", "Connection", "refusal_error"]
+
+SENDING_MAX: Final = 256
+"""How many messages wait to be sent before the next call waits."""
+_NOTHING: Final = v1.ManagerMessage()
+"""Stands for a message that has not been taken from the queue yet."""
+_OPEN: Final = "/licorne.v1.Session/Open"
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.use_local_subchannel_pool", 1),  # Each connection is one of its own.
+)
+
+
+@final
+class Connection:
+    """A session with a server, from `hello` on.
+
+    Args:
+        address: `HOST:PORT` of the server.
+        credentials: For TLS; `None` for none.
+        metadata: Sent with the call, such as the token.
+        receive: Gets each message that is no answer, on the connection's own thread; it may wait.
+        on_lost: Called once when the session has ended, on that thread.
+        timeout: How many seconds the server may take to answer `hello`.
+
+    Raises:
+        ConnectionLostError: The server cannot be reached.
+        RequestError: It refuses the session.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        credentials: grpc.ChannelCredentials | None,
+        metadata: Sequence[tuple[str, str]],
+        receive: Callable[[v1.SchedulerMessage], None],
+        on_lost: Callable[[Connection], None],
+        timeout: float,
+    ) -> None:
+        self._address = address
+        self._receive = receive
+        self._on_lost = on_lost
+        self._sending: queue.Queue[v1.ManagerMessage | None] = queue.Queue(SENDING_MAX)
+        self._lock = threading.Lock()
+        self._calls: dict[int, Future[v1.Answer]] = {}
+        self._count = 0
+        self._lost: ConnectionLostError | None = None
+        if credentials is None:
+            self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        else:
+            self._channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
+        method = self._channel.stream_stream(
+            _OPEN,
+            request_serializer=v1.ManagerMessage.SerializeToString,
+            response_deserializer=v1.SchedulerMessage.FromString,
+        )
+        hello = self.call_later(v1.ManagerMessage(hello=v1.Hello(version=__version__)))
+        self._stream = method(self._requests(), metadata=tuple(metadata))
+        self._thread = start_thread(self._read, f"licorne-client-{address}")
+        try:
+            answer = hello.result(timeout)
+        except TimeoutError as error:
+            self.close()
+            raise ConnectionLostError(f"{address} did not answer within {timeout:g} s") from error
+        except BaseException:
+            self.close()
+            raise
+        self.is_stepped: Final = answer.stepped
+        """Whether the scheduler does nothing by itself."""
+
+    @property
+    def has_calls(self) -> bool:
+        """Return whether a call waits for its answer."""
+        return bool(self._calls)
+
+    def send(self, message: v1.ManagerMessage) -> None:
+        """Send a message that wants no answer; wait while too many are waiting to be sent.
+
+        Raises:
+            ConnectionLostError: The connection is lost.
+        """
+        while True:
+            if self._lost is not None:
+                raise self._lost
+            try:
+                self._sending.put(message, timeout=1.0)
+            except queue.Full:
+                continue
+            return
+
+    def call_later(self, message: v1.ManagerMessage) -> Future[v1.Answer]:
+        """Send a message that wants an answer, and return what gets it.
+
+        Raises:
+            ConnectionLostError: The connection is lost.
+        """
+        future: Future[v1.Answer] = Future()
+        with self._lock:
+            if self._lost is not None:
+                raise self._lost
+            self._count += 1
+            message.call = self._count
+            self._calls[message.call] = future
+        self.send(message)
+        return future
+
+    def close(self) -> None:
+        """End the session and its thread."""
+        self._stream.cancel()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def finish(self, timeout: float) -> None:
+        """Close this side, and wait for the server to send what is queued and to end the session."""
+        self._sending.put(None)
+        if self._thread is not None:
+            self._thread.join(timeout)
+        self.close()
+
+    def _requests(self) -> Iterator[v1.ManagerMessage]:
+        message = self._sending.get()
+        while message is not None:
+            message, following = self._merged(message)
+            yield message
+            message = following if following is not _NOTHING else self._sending.get()
+
+    def _merged(self, message: v1.ManagerMessage) -> tuple[v1.ManagerMessage, v1.ManagerMessage | None]:
+        """Return a message, merged with the asks or releases right behind it, and the next one."""
+        count = 1
+        while count < MERGED_MAX and not message.call and message.WhichOneof("body") == "update_allocation":
+            try:
+                following = self._sending.get_nowait()
+            except queue.Empty:
+                break
+            if following is None or not merges_into(following, message):
+                return message, following
+            message.MergeFrom(following)
+            count += 1
+        return message, _NOTHING
+
+    def _read(self) -> None:
+        """Receive messages until the session ends."""
+        reason = "the server has ended the session"
+        try:
+            for message in self._stream:
+                self._take(message)
+        except grpc.RpcError as error:
+            reason = _reason(error)
+        finally:
+            self._lose(reason)
+            self._channel.close()
+            self._on_lost(self)
+
+    def _take(self, message: v1.SchedulerMessage) -> None:
+        if not message.call:
+            self._receive(message)
+            return
+        with self._lock:
+            future = self._calls.pop(message.call, None)
+        if future is None:
+            return
+        if message.HasField("refusal"):
+            future.set_exception(refusal_error(message.refusal))
+        else:
+            future.set_result(message.answer)
+
+    def _lose(self, reason: str) -> None:
+        """Note that the connection is lost; calls that wait for an answer end."""
+        error = ConnectionLostError(f"no connection to the scheduler at {self._address}: {reason}")
+        with self._lock:
+            self._lost = error
+            waiting, self._calls = list(self._calls.values()), {}
+        for future in waiting:
+            future.set_exception(error)
+        try:  # The thread of gRPC that sends ends by this; room is made if there is none.
+            self._sending.put_nowait(None)
+        except queue.Full:
+            self._sending.get_nowait()
+            self._sending.put_nowait(None)
+
+
+def refusal_error(refusal: v1.Refusal) -> Exception:
+    """Return the error that the scheduler raised."""
+    if refusal.kind == v1.Refusal.INVARIANT:
+        return AssertionError(refusal.text)
+    return RequestError(refusal.text) if refusal.kind == v1.Refusal.REQUEST else LicorneError(refusal.text)
+
+
+def _reason(error: grpc.RpcError) -> str:
+    if isinstance(error, grpc.Call):
+        return f"{error.code().name}: {error.details()}"
+    return str(error)

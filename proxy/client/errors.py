@@ -1,0 +1,15 @@
+"""Errors of a client whose scheduler is in another process."""
+
+from __future__ import annotations
+
+from ...model.errors import RequestError
+
+__all__ = ["ConnectionLostError"]
+
+
+class ConnectionLostError(RequestError):
+    """There is no connection to the scheduler now; the text says to which address, and why.
+
+    The request has not been carried out, or it is not known whether it has been: what counts is what the
+    resource manager says when it has registered again.
+    """

@@ -1,0 +1,365 @@
+"""A scheduler in another process, with the API of `Scheduler`."""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Self, final
+
+from ...actors.interrupts import start_thread
+from ...model.errors import LicorneError, RequestError
+from ..scheduler.callback_failures import CallbackFailures
+from ..scheduler.callback_threads import CallbackThreads
+from ..si import licorne_v1_pb2 as v1
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from ..si.callbacks import check_callback
+from .callbacks import CallbackQueue, make_callback, predicate_answers, preemption_answers
+from .errors import ConnectionLostError
+from .questions import RemoteQuestions
+from .transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from ..scheduler.callback_failures import ErrorHook
+    from ..si.api import ResourceManagerCallback
+    from .connection import Connection
+
+__all__ = ["RemoteScheduler"]
+
+_BACKOFF_MIN_SECONDS: Final = 0.05
+_BACKOFF_MAX_SECONDS: Final = 5.0
+
+
+class _Registered:
+    """A resource manager (RM) that has registered, and what it said then."""
+
+    def __init__(self, request: v1.Registration, callback: ResourceManagerCallback) -> None:
+        self.request = request
+        self.callback = callback
+
+
+@final
+class RemoteScheduler(RemoteQuestions):
+    """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
+
+    Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
+    delay that grows to 5 s; then each RM is registered again, with the same request, and starts with nothing,
+    as the scheduler does. A callback with a method `reconnected()` is called then, to send its state: see
+    `licorne.Recovery`. Calls meanwhile raise `ConnectionLostError`.
+
+    If the scheduler is stepped (`licorne serve --engine direct`), callbacks come inside the calls, as in one
+    process, and a lost connection stays lost.
+
+    Args:
+        address: `HOST:PORT` of the server.
+        token: The bearer token, if the server wants one.
+        root_certificates: A PEM file with the authorities that vouch for the server; TLS is used then.
+        certificate: A PEM file with a client certificate, with its `key`; TLS is used then.
+        key: The PEM file of its key.
+        on_error: As for `Scheduler`: called with each callback that raises.
+        timeout: How many seconds a call may wait for its answer.
+
+    Raises:
+        ConnectionLostError: The server cannot be reached within the timeout.
+        RequestError: It refuses the connection.
+        LicorneError: A file cannot be read.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        root_certificates: Path | None = None,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        on_error: ErrorHook | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        self._transport = Transport(address, token, root_certificates, certificate, key)
+        self._timeout = timeout
+        self._failures = CallbackFailures(on_error)
+        self._callback_threads = CallbackThreads()
+        self._registered: dict[str, _Registered] = {}
+        self._stopped = threading.Event()
+        self._steps: queue.SimpleQueue[v1.SchedulerMessage | None] = queue.SimpleQueue()
+        """What a stepped scheduler has sent; `None` when the connection is lost."""
+        self._connection: Connection | None = None
+        self._stepping = threading.RLock()
+        connection = self._connect()
+        self.stepped = connection.is_stepped
+        self._callbacks = CallbackQueue("licorne-callbacks") if not self.stepped else None
+        self._predicates = CallbackQueue("licorne-predicates") if not self.stepped else None
+        self._connection = connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # -------------------------------------------------------------------------------- SchedulerAPI
+
+    def register(
+        self,
+        rm_id: str,
+        callback: ResourceManagerCallback,
+        *,
+        configuration: str = "",
+        extra_configuration: Mapping[str, str] | None = None,
+    ) -> None:
+        """Register a resource manager with its queue configuration, as YAML text, and its other settings.
+
+        Without a configuration it gets that of the server.
+
+        Raises:
+            RequestError: the registration is refused; the text says why, each error with its position.
+        """
+        request = si.RegisterResourceManagerRequest(
+            rmID=rm_id, policyGroup="queues", config=configuration, extraConfig=extra_configuration
+        )
+        self.register_resource_manager(request, callback)
+
+    def register_resource_manager(
+        self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
+    ) -> si.RegisterResourceManagerResponse:
+        """Register a resource manager with its queues; one that is registered already loses all it had.
+
+        Raises:
+            RequestError: the registration is refused, and nothing has changed.
+        """
+        check_callback(callback)
+        self._callback_threads.refuse("a registration")
+        judges = getattr(type(callback), "predicates", None) is not ResourceManager.predicates
+        registration = v1.Registration(request=request, predicates=judges)
+        before = self._registered.get(request.rmID)
+        self._registered[request.rmID] = _Registered(registration, callback)
+        try:
+            self._call(v1.ManagerMessage(register=registration))
+        except BaseException:
+            if before is None:
+                self._registered.pop(request.rmID, None)
+            else:
+                self._registered[request.rmID] = before
+            raise
+        return si.RegisterResourceManagerResponse()
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Replace the configuration of a resource manager while it runs; an empty one is the server's.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        self._callback_threads.refuse("an update of the configuration")
+        self._call(v1.ManagerMessage(update_configuration=request))
+        known = self._registered.get(request.rmID)
+        if known is not None:
+            known.request.request.config = request.config
+            known.request.request.extraConfig.clear()
+            known.request.request.extraConfig.update(request.extraConfig)
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Take new and changed nodes.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        self._update(request.rmID, "NodeRequest", v1.ManagerMessage(update_node=request))
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Take new and removed applications.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        self._update(request.rmID, "ApplicationRequest", v1.ManagerMessage(update_application=request))
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Take asks, existing allocations and releases.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        self._update(request.rmID, "AllocationRequest", v1.ManagerMessage(update_allocation=request))
+
+    def stop(self) -> None:
+        """Say that the RMs of this object shut down, deliver what is queued, and end the connection.
+
+        The scheduler itself goes on, with the RMs of others. Inside a callback it does not wait for
+        callbacks.
+        """
+        self._callback_threads.refuse("a stop")
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        connection = self._connection
+        if connection is not None:
+            with suppress(LicorneError):
+                if self._registered:
+                    self._ask(connection, v1.ManagerMessage(goodbye=v1.Goodbye()))
+                connection.finish(self._timeout)
+        for each in (self._callbacks, self._predicates):
+            if each is not None:
+                each.close()
+
+    # ---------------------------------------------------------------------------------- connection
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether there is a connection now."""
+        return self._connection is not None
+
+    def _connect(self) -> Connection:
+        return self._transport.connect(self._receive, self._lost, self._timeout)
+
+    def _known(self) -> Connection:
+        """Return the connection.
+
+        Raises:
+            RequestError: this object has been stopped, or there is no connection now.
+        """
+        if self._stopped.is_set():
+            raise RequestError("the scheduler has been stopped")
+        connection = self._connection
+        if connection is None:
+            raise ConnectionLostError(f"no connection to the scheduler at {self._transport.address}")
+        return connection
+
+    def _update(self, rm_id: str, request: str, message: v1.ManagerMessage) -> None:
+        connection = self._known()
+        if rm_id not in self._registered:
+            raise RequestError(f'received {request}, but RmID="{rm_id}" not registered')
+        if self.stepped:
+            self._callback_threads.refuse(f"the {request} to a stepped scheduler")
+            self._call(message)
+        else:
+            connection.send(message)
+
+    def _call(self, message: v1.ManagerMessage) -> v1.Answer:
+        """Make a call and wait for its answer; callbacks of a stepped scheduler are made meanwhile."""
+        return self._ask(self._known(), message)
+
+    def _ask(self, connection: Connection, message: v1.ManagerMessage) -> v1.Answer:
+        if not self.stepped:
+            try:
+                return connection.call_later(message).result(self._timeout)
+            except TimeoutError as error:
+                text = f"the scheduler at {self._transport.address} gave no answer within {self._timeout:g} s"
+                raise ConnectionLostError(text) from error
+        with self._stepping:
+            answer = connection.call_later(message)
+            answer.add_done_callback(lambda _: self._steps.put(None))
+            while not answer.done():
+                received = self._steps.get()
+                if received is not None:
+                    self._call_back(received)
+            return answer.result()
+
+    # ----------------------------------------------------------------------------------- callbacks
+
+    def _receive(self, message: v1.SchedulerMessage) -> None:
+        """Queue a message that is no answer; on the connection's thread."""
+        if self._callbacks is None or self._predicates is None:
+            self._steps.put(message)
+        elif message.WhichOneof("body") in {"predicates", "preemption_predicates"}:
+            self._predicates.put(lambda: self._call_back(message))
+        else:
+            self._callbacks.put(lambda: self._call_back(message), may_wait=self._may_wait)
+
+    def _may_wait(self) -> bool:
+        """Return whether no call waits for an answer that stands behind the callbacks on the connection."""
+        connection = self._connection
+        return connection is not None and not connection.has_calls
+
+    def _call_back(self, message: v1.SchedulerMessage) -> None:
+        """Make the callback of a message, and answer a question."""
+        if message.HasField("refusal"):
+            self._failures.note("", "request", RequestError(message.refusal.text))
+            return
+        registered = self._registered.get(message.rm_id)
+        if registered is None:
+            return
+        callback = registered.callback
+
+        def note(name: str, error: BaseException) -> None:
+            self._failures.note(message.rm_id, name, error)
+
+        answer: v1.ManagerMessage | None = None
+        body = message.WhichOneof("body")
+        if body == "predicates":
+            with self._callback_threads.predicate():
+                answers = predicate_answers(callback, message.predicates, note)
+            answer = v1.ManagerMessage(predicate_answers=answers)
+        elif body == "preemption_predicates":
+            with self._callback_threads.predicate():
+                found = preemption_answers(callback, message.preemption_predicates, note)
+            answer = v1.ManagerMessage(preemption_answers=found)
+        else:
+            try:
+                with self._callback_threads.callback(message.rm_id):
+                    make_callback(callback, message)
+            except BaseException as error:  # noqa: BLE001 - it is reported, and the next one is made
+                note(str(body), error)
+            if message.callback:
+                answer = v1.ManagerMessage(returned=v1.Returned(callback=message.callback))
+        if answer is not None:
+            with suppress(ConnectionLostError):
+                self._known().send(answer)
+
+    # ----------------------------------------------------------------------------------- reconnecting
+
+    def _lost(self, connection: Connection) -> None:
+        """Begin to connect again; on the thread of the connection that is lost."""
+        if self._connection is not connection:
+            return  # It never was the one in use.
+        self._connection = None
+        if self.stepped or self._stopped.is_set():
+            return
+        start_thread(self._reconnect, "licorne-reconnect")
+
+    def _reconnect(self) -> None:
+        """Try until there is a connection on which all RMs have registered again."""
+        delay = _BACKOFF_MIN_SECONDS
+        while not self._stopped.wait(delay * random.uniform(0.5, 1.0)):  # noqa: S311 - spreads clients out
+            delay = min(delay * 2, _BACKOFF_MAX_SECONDS)
+            with suppress(LicorneError):
+                connection = self._connect()
+                try:
+                    self._register_again(connection)
+                except LicorneError as error:
+                    self._failures.note("", "reconnect", error)
+                    connection.close()
+                    raise
+                return
+
+    def _register_again(self, connection: Connection) -> None:
+        for registered in list(self._registered.values()):
+            self._ask(connection, v1.ManagerMessage(register=registered.request))
+        self._connection = connection
+        for rm_id, registered in self._registered.items():
+            reconnected = getattr(registered.callback, "reconnected", None)
+            if reconnected is not None and self._callbacks is not None:
+                self._callbacks.put(self._guarded(rm_id, reconnected))
+
+    def _guarded(self, rm_id: str, step: Callable[[], Any]) -> Callable[[], None]:
+        """Return a step that reports what it raises."""
+
+        def run() -> None:
+            try:
+                with self._callback_threads.callback(rm_id):
+                    step()
+            except BaseException as error:  # noqa: BLE001 - it is reported
+                self._failures.note(rm_id, "reconnected", error)
+
+        return run

@@ -1,0 +1,152 @@
+"""`licorne serve`: the scheduler for resource managers outside of this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...model.errors import LicorneError
+from ..terminal.bad_input import ends_on, write_error
+from ..terminal.standard_output import write_line
+from .options import EngineOption, ThreadsOption
+
+if TYPE_CHECKING:
+    from ..server.addresses import Address
+    from ..server.server import ServerSettings
+
+__all__ = ["serve"]
+
+_SWITCH_SECONDS = 0.001
+
+
+def serve(
+    *,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="The queues of resource managers that send none."),
+    ] = None,
+    address: Annotated[
+        str, typer.Option("--address", metavar="HOST:PORT", help="Where to listen; port 0: one that is free.")
+    ] = "127.0.0.1:3333",
+    tls_cert: Annotated[
+        Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of the server (PEM).")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="The key of that certificate (PEM).")
+    ] = None,
+    client_ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-ca", metavar="FILE", help="Who vouches for clients (PEM); each needs a certificate."
+        ),
+    ] = None,
+    access: Annotated[
+        Path | None,
+        typer.Option("--access", metavar="FILE", help="Tokens and certificates that are let in (.yaml)."),
+    ] = None,
+    insecure_public: Annotated[
+        bool,
+        typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach."),
+    ] = False,
+    stop_after: Annotated[
+        str,
+        typer.Option(
+            "--stop-after", metavar="DURATION", help="How long a resource manager may be away, such as 5m."
+        ),
+    ] = "5m",
+    engine: EngineOption = "actors",
+    threads: ThreadsOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+) -> None:
+    """Serve resource managers over gRPC, until SIGTERM or Ctrl-C.
+
+    Prints the address when it listens. SIGHUP reads the configuration again; so does a change of the file.
+    """
+    with ends_on(LicorneError, "licorne serve"):
+        _check_installed()
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
+        from ..scheduler.engine_names import engine_named
+        from ..scheduler.scheduler import Scheduler
+        from ..server.running import serve_until_signal
+
+        settings = _settings(
+            config=config,
+            address=address,
+            tls=(tls_cert, tls_key, client_ca),
+            access=access,
+            insecure_public=insecure_public,
+            stop_after=stop_after,
+        )
+        scheduler = Scheduler(engine=engine_named(engine), threads=threads)
+
+        def on_listening(listening: Address) -> None:
+            shown = json.dumps({"address": str(listening), "tls": settings.credentials is not None})
+            write_line(shown if as_json else f"listening on {listening}", flush=True)
+
+        def report(text: str) -> None:
+            write_error(f"licorne serve: {text}")
+
+        # The event loop and the scheduler take turns in the interpreter: at its 5 ms each of them would wait.
+        sys.setswitchinterval(_SWITCH_SECONDS)
+
+        import asyncio
+
+        asyncio.run(serve_until_signal(scheduler, settings, on_listening=on_listening, report=report))
+
+
+def _check_installed() -> None:
+    """Refuse to go on without the packages of the extra.
+
+    Raises:
+        LicorneError: One is missing.
+    """
+    from importlib.util import find_spec
+
+    missing = [name for name in ("grpc", "grpc_health", "grpc_reflection") if find_spec(name) is None]
+    if missing:
+        raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[server]'")
+
+
+def _settings(
+    *,
+    config: Path | None,
+    address: str,
+    tls: tuple[Path | None, Path | None, Path | None],
+    access: Path | None,
+    insecure_public: bool,
+    stop_after: str,
+) -> ServerSettings:
+    """Return how to listen.
+
+    Raises:
+        LicorneError: An option cannot be used; the text quotes it.
+    """
+    from ...model.configuration.durations import parse_duration_ns
+    from ..server.access import AccessRules, read_access_rules
+    from ..server.addresses import read_address
+    from ..server.configuration_file import ConfigurationFile
+    from ..server.server import ServerSettings
+    from ..server.tls import server_credentials
+
+    where = read_address(address)
+    credentials = server_credentials(*tls)
+    if not where.is_loopback and credentials is None and not insecure_public:
+        raise LicorneError(
+            f"{where} can be reached from other machines: give --tls-cert and --tls-key, "
+            "or say --insecure-public if that is meant"
+        )
+    seconds = parse_duration_ns(stop_after) / 1e9
+    if seconds < 0:
+        raise LicorneError(f"--stop-after: a time that is not negative is wanted, not {stop_after!r}")
+    return ServerSettings(
+        address=where,
+        credentials=credentials,
+        access=AccessRules() if access is None else read_access_rules(access),
+        configuration=None if config is None else ConfigurationFile(config),
+        stop_after_seconds=seconds,
+    )

@@ -1,0 +1,64 @@
+"""The server's own queue configuration: a file that is read again when it changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ...model.configuration.reader import inspect
+from ...model.errors import LicorneError
+from ..files.input_files import read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["ConfigurationFile", "FileRefusedError"]
+
+
+class FileRefusedError(LicorneError):
+    """The file cannot be read, or is no valid configuration; each error is a line with its position."""
+
+
+@final
+class ConfigurationFile:
+    """The configuration of the RMs that send none.
+
+    Raises:
+        FileRefusedError: The file is refused; there is no earlier text.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen = self._stamp()
+        self.text = self._read()
+        """The last text that was valid."""
+
+    def has_changed(self) -> bool:
+        """Return whether the file is another one than when it was last looked at."""
+        before, self._seen = self._seen, self._stamp()
+        return before != self._seen
+
+    def reload(self) -> bool:
+        """Read the file again; return whether its text is another one.
+
+        Raises:
+            FileRefusedError: It is refused; the earlier text stays.
+        """
+        before, self.text = self.text, self._read()
+        return before != self.text
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def _read(self) -> str:
+        try:
+            text = read_text(self.path)
+        except LicorneError as error:
+            raise FileRefusedError(str(error)) from error
+        report = inspect(text, str(self.path))
+        if report.config is None:
+            raise FileRefusedError("\n".join(str(problem) for problem in report.errors))
+        return text

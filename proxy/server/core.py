@@ -1,0 +1,153 @@
+"""What the services of the server share: the scheduler, the connected RMs, and how a call is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+import grpc
+
+from ..si import si_pb2 as si
+from .remote_managers import RemoteManagers
+from .statuses import StatusError, status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
+
+    from ..scheduler.scheduler import Scheduler
+    from .access import AccessRules, Peer
+    from .configuration_file import ConfigurationFile
+    from .remote_managers import RemoteManager
+
+__all__ = ["ServerCore"]
+
+T = TypeVar("T")
+
+_THREADS: Final = 8
+"""How many registrations, pauses and stops may wait for the scheduler at once."""
+
+
+@final
+class ServerCore:
+    """The state of a running server; made on its event loop."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        access: AccessRules,
+        configuration: ConfigurationFile | None,
+        stop_after: float,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.scheduler = scheduler
+        self._access = access
+        self._configuration = configuration
+        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="licorne-server")
+        self.stepping: AbstractContextManager[object] = (
+            threading.RLock() if scheduler.stepped else nullcontext()
+        )
+        """Held while a message is carried out: a stepped scheduler is for one thread at a time."""
+        self.managers = RemoteManagers(scheduler, self.loop, self._executor, stop_after)
+
+    async def answering(
+        self, context: grpc.aio.ServicerContext[Any, Any], answer: Callable[[Peer], Awaitable[T]]
+    ) -> T:
+        """Answer a call of a peer that is let in; an error becomes the status of the call."""
+        try:
+            return await answer(self._peer(context))
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            code, text = status_of(error)
+        await context.abort(code, text)
+        raise AssertionError("a call that is aborted has ended: please report")
+
+    def _peer(self, context: grpc.aio.ServicerContext[Any, Any]) -> Peer:
+        """Return who makes a call.
+
+        Raises:
+            StatusError: The peer is not let in.
+        """
+        metadata = {
+            key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)
+        }
+        certificate = context.auth_context()
+        names = [
+            name.decode(errors="replace")
+            for part in ("x509_common_name", "x509_subject_alternative_name")
+            for name in certificate.get(part, ())
+        ]
+        return self._access.peer(metadata, names)
+
+    async def on_thread(self, step: Callable[[], T]) -> T:
+        """Run a step that may wait for the scheduler."""
+        return await self.loop.run_in_executor(self._executor, step)
+
+    def check_not_stepped(self) -> None:
+        """Refuse streams that a stepped scheduler cannot serve.
+
+        Raises:
+            StatusError: It is stepped.
+        """
+        if self.scheduler.stepped:
+            text = "this scheduler is stepped: licorne.v1 has the calls that step it, si.v1 has none"
+            raise StatusError(grpc.StatusCode.FAILED_PRECONDITION, text)
+
+    # ------------------------------------------------------------------------------- configurations
+
+    def register(self, request: si.RegisterResourceManagerRequest, manager: RemoteManager) -> None:
+        """Register an RM, on a thread that may wait; one that sends no configuration gets the server's.
+
+        Raises:
+            RequestError: The registration is refused.
+        """
+        self.managers.register(request, manager, self._default_configuration())
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest, manager: RemoteManager) -> None:
+        """Replace the configuration of an RM, on a thread that may wait; an empty one is the server's.
+
+        Raises:
+            RequestError: The configuration is refused.
+        """
+        completed = si.UpdateConfigurationRequest()
+        completed.CopyFrom(request)
+        if not request.config:
+            completed.config = self._default_configuration()
+        self.scheduler.update_configuration(completed)
+        manager.extra = dict(request.extraConfig)
+        manager.uses_file = not request.config
+
+    def reload(self) -> list[str]:
+        """Read the server's configuration again, on a thread that may wait.
+
+        Returns:
+            What could not be done, as lines; the RMs named there keep what they had.
+
+        Raises:
+            FileRefusedError: The file is refused, and nothing has changed.
+        """
+        failures: list[str] = []
+        if self._configuration is None or not self._configuration.reload():
+            return failures
+        for manager in self.managers.on_file():
+            request = si.UpdateConfigurationRequest(
+                rmID=manager.rm_id, config=self._configuration.text, extraConfig=manager.extra
+            )
+            try:
+                self.scheduler.update_configuration(request)
+            except Exception as error:  # noqa: BLE001 - the other RMs get it all the same
+                failures.append(f"RM {manager.rm_id!r} keeps its configuration: {status_of(error)[1]}")
+        return failures
+
+    def _default_configuration(self) -> str:
+        return "" if self._configuration is None else self._configuration.text
+
+    def close(self) -> None:
+        """End the threads; on the event loop, when no call is under way."""
+        self.managers.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,145 @@
+"""A server that runs: on a thread, for programs; or on the main thread until a signal comes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, Self, final
+
+from ...model.errors import LicorneError
+from .server import Server, ServerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from ..scheduler.scheduler import Scheduler
+    from .addresses import Address
+
+__all__ = ["ServerThread", "serve_until_signal"]
+
+_WATCH_SECONDS: Final = 1.0
+"""How often the configuration file is looked at."""
+
+
+@final
+class ServerThread:
+    """A server on a thread of its own, for a scheduler of this process; `with` starts and stops it.
+
+    It stops the scheduler, too.
+    """
+
+    def __init__(self, scheduler: Scheduler, settings: ServerSettings | None = None) -> None:
+        self._scheduler = scheduler
+        self._settings = settings or ServerSettings()
+        self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, Address]] = Future()
+        self._thread = threading.Thread(target=self._run, name="licorne-server", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.result()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        loop, stopping, _ = self._started.result()
+        loop.call_soon_threadsafe(stopping.set)
+        self._thread.join()
+
+    @property
+    def address(self) -> str:
+        """The address that it listens on."""
+        return str(self._started.result()[2])
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        stopping = asyncio.Event()
+        server = Server(self._scheduler, self._settings)
+        try:
+            address = await server.start()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the server was started
+            await server.stop()
+            self._started.set_exception(error)
+            return
+        self._started.set_result((asyncio.get_running_loop(), stopping, address))
+        await stopping.wait()
+        await server.stop()
+
+
+async def serve_until_signal(
+    scheduler: Scheduler,
+    settings: ServerSettings,
+    *,
+    on_listening: Callable[[Address], None],
+    report: Callable[[str], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT comes, then stop within 5 s; a second signal ends the process at once.
+
+    The configuration file is read again when it changes, and on SIGHUP.
+
+    Args:
+        scheduler: What is served; it is stopped, too.
+        settings: How to listen.
+        on_listening: Gets the address when the server listens.
+        report: Gets lines for the operator: reloads, and what could not be done.
+
+    Raises:
+        LicorneError: The address cannot be listened on.
+    """
+    server = Server(scheduler, settings)
+    try:
+        on_listening(await server.start())
+        await _until_signal(server, settings, report)
+    finally:
+        await server.stop()
+
+
+async def _until_signal(server: Server, settings: ServerSettings, report: Callable[[str], None]) -> None:
+    """Wait for the first signal that ends the server, and read the configuration again meanwhile."""
+    loop = asyncio.get_running_loop()
+    stopping, reloading = asyncio.Event(), asyncio.Event()
+
+    def stop() -> None:
+        stopping.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, reloading.set)
+    watching = asyncio.create_task(_watch(server, settings, reloading, report))
+    await stopping.wait()
+    report("stopping")
+    watching.cancel()
+
+
+async def _watch(
+    server: Server, settings: ServerSettings, reloading: asyncio.Event, report: Callable[[str], None]
+) -> None:
+    """Read the configuration again whenever its file changes, and on request."""
+    file = settings.configuration
+    while True:
+        try:
+            await asyncio.wait_for(reloading.wait(), _WATCH_SECONDS)
+        except TimeoutError:
+            if file is None or not file.has_changed():
+                continue
+        reloading.clear()
+        if file is None:
+            report("there is no configuration file to read again")
+            continue
+        try:
+            failures = await server.reload()
+        except LicorneError as error:
+            report(f"{file.path} is refused, what was there before stays:\n{error}")
+            continue
+        report("\n".join([f"{file.path} has been read again", *failures]))

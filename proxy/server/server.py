@@ -1,0 +1,147 @@
+"""The server: it listens, and serves resource managers until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, final
+
+import grpc
+from google.protobuf import descriptor_pool
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2
+
+from ...model.errors import LicorneError
+from ..si import licorne_v1_pb2 as v1
+from ..si import si_pb2 as si
+from .access import AccessRules
+from .addresses import Address
+from .core import ServerCore
+from .sessions import SERVICE as SESSION_SERVICE
+from .sessions import Sessions
+from .si_streams import SERVICE as SI_SERVICE
+from .si_streams import SiStreams
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import FileDescriptor
+
+    from ..scheduler.scheduler import Scheduler
+    from .configuration_file import ConfigurationFile
+
+__all__ = ["MESSAGE_BYTES_MAX", "Server", "ServerSettings"]
+
+MESSAGE_BYTES_MAX: Final = 16 << 20
+"""The largest message that is taken; a larger one ends its stream with RESOURCE_EXHAUSTED."""
+_STREAMS_MAX: Final = 1_000
+"""How many calls are under way at once; further ones are refused with RESOURCE_EXHAUSTED."""
+_DELIVERY_SECONDS: Final = 3.0
+"""How long a server that stops delivers what is queued for its RMs."""
+_GRACE_SECONDS: Final = 1.0
+"""How long streams may take to end after that."""
+
+_OPTIONS: Final = (
+    ("grpc.so_reuseport", 0),  # A second server on one port is an error, not a partner.
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_concurrent_streams", 100),
+    ("grpc.max_metadata_size", 16 << 10),
+    # A connection that is half open is found by pings, without an answer within 10 s it is closed.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 600_000),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """How a server listens, and whom it serves."""
+
+    address: Address = field(default_factory=lambda: Address("127.0.0.1", 0))
+    credentials: grpc.ServerCredentials | None = None
+    """For TLS; `None` for none."""
+    access: AccessRules = field(default_factory=AccessRules)
+    configuration: ConfigurationFile | None = None
+    """For RMs that send no configuration."""
+    stop_after_seconds: float = 300.0
+    """How long an RM may be away before it is stopped."""
+
+
+@final
+class Server:
+    """A server for one scheduler; all methods belong to one event loop."""
+
+    def __init__(self, scheduler: Scheduler, settings: ServerSettings) -> None:
+        self._scheduler = scheduler
+        self._settings = settings
+        self._core = ServerCore(
+            scheduler,
+            access=settings.access,
+            configuration=settings.configuration,
+            stop_after=settings.stop_after_seconds,
+        )
+        self._health = health.aio.HealthServicer()
+        self._server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=_STREAMS_MAX)
+
+    async def start(self) -> Address:
+        """Listen; return the address, with the port that was chosen.
+
+        Raises:
+            LicorneError: The address cannot be listened on.
+        """
+        server = self._server
+        server.add_generic_rpc_handlers((SiStreams(self._core).handler(), Sessions(self._core).handler()))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        services = [SI_SERVICE, SESSION_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME]
+        reflection.enable_server_reflection(services, server, pool=_pool())
+        port = self._listen()
+        await server.start()
+        for name in ("", SI_SERVICE, SESSION_SERVICE):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        return self._settings.address.with_port(port)
+
+    def _listen(self) -> int:
+        address, credentials = str(self._settings.address), self._settings.credentials
+        try:
+            if credentials is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise LicorneError(
+                f"cannot listen on {address}: is the port in use, the host one of this machine?"
+            ) from error
+
+    async def reload(self) -> list[str]:
+        """Read the configuration file again; return what could not be done, as lines.
+
+        Raises:
+            FileRefusedError: The file is refused, and nothing has changed.
+        """
+        return await self._core.on_thread(self._core.reload)
+
+    async def stop(self) -> None:
+        """Refuse new calls, stop the scheduler, deliver what is queued, and end all streams; within 5 s."""
+        await self._health.enter_graceful_shutdown()
+        stopped = self._core.loop.run_in_executor(None, self._scheduler.stop)
+        await asyncio.wait([stopped], timeout=_DELIVERY_SECONDS)
+        await self._server.stop(_GRACE_SECONDS)
+        self._core.close()
+
+
+def _pool() -> descriptor_pool.DescriptorPool:
+    """Return the descriptions of all services in one pool; ours are in one of their own."""
+    pool = descriptor_pool.DescriptorPool()
+    added: set[str] = set()
+
+    def add(file: FileDescriptor) -> None:
+        if file.name not in added:
+            added.add(file.name)
+            for needed in file.dependencies:
+                add(needed)
+            pool.AddSerializedFile(file.serialized_pb)
+
+    for module in (si, v1, health_pb2, reflection_pb2):
+        add(module.DESCRIPTOR)
+    return pool

@@ -1,0 +1,41 @@
+"""Errors of the scheduler as statuses of gRPC."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import grpc
+
+from ...model.errors import LicorneError, RequestError
+
+__all__ = ["NotRegisteredError", "StatusError", "status_of"]
+
+_DETAILS_MAX: Final = 4_000
+"""A status travels in headers, which peers bound to 8 KiB or so."""
+
+
+class StatusError(LicorneError):
+    """A call is refused with a status of gRPC."""
+
+    def __init__(self, code: grpc.StatusCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class NotRegisteredError(StatusError):
+    """The RM has not registered, or has to register again."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(grpc.StatusCode.FAILED_PRECONDITION, text)
+
+
+def status_of(error: BaseException) -> tuple[grpc.StatusCode, str]:
+    """Return the code and the text for an error; what is no refusal is a bug of ours."""
+    if isinstance(error, StatusError):
+        code = error.code
+    elif isinstance(error, RequestError):
+        code = grpc.StatusCode.INVALID_ARGUMENT
+    else:
+        code = grpc.StatusCode.INTERNAL
+    text = str(error) if isinstance(error, LicorneError) else f"a bug of Licorne, please report: {error!r}"
+    return code, text if len(text) <= _DETAILS_MAX else f"{text[:_DETAILS_MAX]} ..."

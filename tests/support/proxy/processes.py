@@ -1,0 +1,60 @@
+"""Real processes for tests: `licorne serve`, with the address that it prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["ServerProcess", "serving", "start_server"]
+
+_END_SECONDS = 20
+
+
+class ServerProcess:
+    """A running `licorne serve`."""
+
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.process = process
+        self.address = address
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self.address.rpartition(":")[2])
+
+
+def start_server(*arguments: str, errors: Path | None = None) -> ServerProcess:
+    """Start a server and wait until it listens; without an address it gets a free port.
+
+    Raises:
+        AssertionError: It ended before it listened.
+    """
+    command = [sys.executable, "-m", "licorne", "serve", "--json", *arguments]
+    if "--address" not in arguments:
+        command += ["--address", "127.0.0.1:0"]
+    sink = None if errors is None else errors.open("w", encoding="utf-8")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sink, text=True)  # noqa: S603 - our own command
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, f"the server ended with status {process.wait()}"
+    return ServerProcess(process, json.loads(line)["address"])
+
+
+@contextmanager
+def serving(*arguments: str, errors: Path | None = None) -> Iterator[ServerProcess]:
+    """Run a server in a process of its own; it is asked to end behind the block."""
+    server = start_server(*arguments, errors=errors)
+    try:
+        yield server
+    finally:
+        server.process.terminate()
+        server.process.wait(_END_SECONDS)
+        assert server.process.stdout is not None
+        server.process.stdout.close()
