@@ -15,8 +15,8 @@ from .partition_views import shown_partition
 from .preemption.quota import preempt_over_quota
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
-from .requests.execution_limits import limit_executions
 from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
+from .requests.older_asks import submit_with_terms
 from .requests.quarantining import forget_quarantined, quarantine_application, quarantine_node
 from .requests.reconfiguring import reconfigure
 from .requests.releases import release_allocation
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         AllocationSubmission,
         ApplicationRemoval,
         ApplicationSubmission,
-        ExecutionLimit,
+        AskTerms,
         NodeUpdate,
         Release,
     )
@@ -92,14 +92,15 @@ class Partition:
         self,
         submissions: Sequence[AllocationSubmission],
         releases: Sequence[Release],
-        limits: Sequence[ExecutionLimit] = (),
+        terms: Sequence[AskTerms] = (),
     ) -> None:
         """Add asks and allocations, answer the RM about rejected ones, then end what it says has ended."""
-        rejections = submit_allocations(self._state, submissions)
-        if limits:
-            limit_executions(self._state, limits, rejections)
+        if terms:
+            rejections = submit_with_terms(self._state, submissions, terms)
+        else:
+            rejections = list(submit_allocations(self._state, submissions).values())
         if rejections:
-            self.host.announce(AllocationsRejected(tuple(rejections.values())))
+            self.host.announce(AllocationsRejected(tuple(rejections)))
         for release in releases:
             release_allocation(self._state, release)
 

@@ -19,7 +19,9 @@ from ..values.messages import (
     AllocationRejection,
 )
 from ..values.object_state import ObjectState
+from ..values.part_keys import PART_MARK, ask_key_of
 from .foreign import submit_foreign
+from .withdrawals import withdraw_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,6 +220,15 @@ def _recover(state: PartitionState, entry: ApplicationEntry, ask: Ask, node_id: 
     answer = entry.application.allocations.recover(allocation, state.now_ns())
     apply(state, entry, answer)
     state.host.announce(AllocationPlaced(allocation))
+    if PART_MARK in ask.allocation_key:
+        _note_part(state, entry, ask.allocation_key)
+
+
+def _note_part(state: PartitionState, entry: ApplicationEntry, key: str) -> None:
+    """Count an allocation that the RM has named for its ask: if others of the ask wait, one less does."""
+    name = entry.application_id
+    state.parts.note(name, key)
+    withdraw_waiting(state, entry, state.parts.of(name, ask_key_of(key)), 1)
 
 
 def _charge(state: PartitionState, entry: ApplicationEntry, resource: Resource) -> None:

@@ -21,7 +21,7 @@ from ..state.charges import count_ended, drop_asks, leave_node
 from ..values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
 from ..values.object_state import ObjectState
 from ..values.users import User
-from .execution_limits import timeout_ns
+from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
 from .user_resolution import resolve
 

@@ -12,10 +12,13 @@ from ..values.messages import (
     AskRelease,
     Release,
     TerminationType,
+    UuidRelease,
 )
+from ..values.part_keys import part_key
 from .foreign import remove_foreign
 from .nodes import apply_swap_on_nodes, exchange_counts
 from .quarantining import end_quarantined
+from .withdrawals import withdraw_ask, withdraw_waiting
 
 if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
@@ -30,6 +33,9 @@ def release_allocation(state: PartitionState, release: Release) -> None:
     """End what the RM says has ended; what is not known has ended already."""
     if isinstance(release, AskRelease):
         _release_asks(state, release)
+        return
+    if isinstance(release, UuidRelease):
+        _release_by_uuid(state, release)
         return
     if not release.application_id:
         remove_foreign(state, release.allocation_key)
@@ -49,14 +55,40 @@ def release_allocation(state: PartitionState, release: Release) -> None:
 def _release_asks(state: PartitionState, release: AskRelease) -> None:
     """Withdraw asks that wait; the RM knows, and is not answered."""
     key = release.allocation_key
-    entry = state.entries.get(release.application_id or state.keys.owner_of(key))
+    name = release.application_id or state.keys.owner_of(key) or state.parts.owner_of(key)
+    entry = state.entries.get(name)
     if entry is None:
         return
-    asks = entry.application.asks
-    for one in [key] if key else [record.ask.allocation_key for record in asks.waiting()]:
-        record = asks.record(one)
-        if record is not None and not record.placed:
-            _remove_ask(state, entry, one)
+    if key:
+        keys = state.parts.of(name, key)
+    else:
+        keys = [record.ask.allocation_key for record in entry.application.asks.waiting()]
+    withdraw_waiting(state, entry, keys)
+
+
+def _release_by_uuid(state: PartitionState, release: UuidRelease) -> None:
+    """End the allocations that an RM of the older generation means."""
+    name, ask_key, uuid = release.application_id, release.allocation_key, release.uuid
+    entry = state.entries.get(name)
+    if not name:
+        keys = [ask_key or uuid]
+    elif uuid:
+        keys = [part_key(ask_key, uuid) if ask_key else state.parts.with_uuid(name, uuid)]
+    elif ask_key:
+        keys = state.parts.of(name, ask_key) or [ask_key]
+    elif entry is not None:
+        keys = [placed.allocation.ask.allocation_key for placed in entry.application.allocations.all()]
+    else:
+        keys = [""]
+    for key in keys:
+        meant = Release(
+            partition=release.partition,
+            application_id=name,
+            allocation_key=key,
+            termination=release.termination,
+            message=release.message,
+        )
+        release_allocation(state, meant)
 
 
 def _release_quarantined(state: PartitionState, release: Release) -> None:
@@ -79,7 +111,7 @@ def _release_one(state: PartitionState, entry: ApplicationEntry, release: Releas
         count_ended(state, entry, answer)
         apply(state, entry, answer)
     if release.termination is not TerminationType.TIMEOUT:
-        _remove_ask(state, entry, key)
+        withdraw_ask(state, entry, key)
     if ended:
         _echo(state, entry, (key,), release.termination)
 
@@ -95,14 +127,6 @@ def _cancel_swap_of(state: PartitionState, entry: ApplicationEntry, placeholder_
         for record in answer.asks:
             entry.add_pending(record.ask)
         apply(state, entry, answer)
-
-
-def _remove_ask(state: PartitionState, entry: ApplicationEntry, key: str) -> None:
-    if entry.application_id not in state.entries:
-        return
-    answer = entry.application.asks.remove(key, state.now_ns())
-    drop_asks(state, entry, answer)
-    apply(state, entry, answer)
 
 
 def _release_all(state: PartitionState, entry: ApplicationEntry, release: Release) -> None:
@@ -164,4 +188,4 @@ def _confirm_replacement(state: PartitionState, entry: ApplicationEntry, release
         apply_swap_on_nodes(state, placeholder, real)
         apply(state, entry, answer)
         state.host.announce(AllocationPlaced(real))
-    _remove_ask(state, entry, key)
+    withdraw_ask(state, entry, key)

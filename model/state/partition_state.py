@@ -20,6 +20,7 @@ from ..queues.tree import QueueTree
 from ..resources.combinations import prune
 from ..resources.resource import EMPTY, add, subtract
 from ..values.object_state import ObjectState
+from .ask_parts import AskParts
 from .expiries import Expiries
 from .host import ApplicationTimer
 from .key_claims import KeyClaims
@@ -80,6 +81,7 @@ class PartitionState:
         self.expiries = Expiries(host)
         self.foreign: dict[str, Allocation] = {}
         self.keys = KeyClaims(self._keys_used_among)
+        self.parts = AskParts(self._keys_used_among)
         self.placed = host.instrument(PlacedCounts)()
         self.reservations = 0
         self.changes = 0

@@ -30,7 +30,7 @@ __all__ = [
     "ApplicationSubmission",
     "ApplicationsAnswered",
     "AskRelease",
-    "ExecutionLimit",
+    "AskTerms",
     "NodeAction",
     "NodeUpdate",
     "NodesAnswered",
@@ -39,6 +39,7 @@ __all__ = [
     "Release",
     "SchedulingStateChanged",
     "TerminationType",
+    "UuidRelease",
     "full_partition_name",
     "short_partition_name",
 ]
@@ -184,6 +185,11 @@ class AllocationSubmission:
         self.allow_preempt_self = allow_preempt_self
         self.allow_preempt_other = allow_preempt_other
 
+    def with_key(self, allocation_key: str) -> AllocationSubmission:
+        """Return the same with another key."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return AllocationSubmission(**{**fields, "allocation_key": allocation_key})
+
     def __repr__(self) -> str:
         return f"AllocationSubmission({self.allocation_key} of {self.application_id}, {self.resource!r})"
 
@@ -197,16 +203,19 @@ class AllocationSubmission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionLimit:
-    """How long the allocation of an ask of the older generation may run; not positive: without limit.
+class AskTerms:
+    """What an ask of the older generation says besides what every ask says.
 
-    It is not part of the submission of the ask, so that asks without a limit have no field for it.
+    It is not part of the submission of the ask, so that asks of the current generation have no field for it.
     """
 
     partition: str
     application_id: str
     allocation_key: str
     timeout_ms: int
+    """How long each of its allocations may run; not positive: without limit."""
+    allocations: int = 1
+    """How many allocations are wanted, with those that run already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +237,17 @@ class AskRelease(Release):
     """
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UuidRelease(Release):
+    """The end of allocations, as an RM of the older generation says it.
+
+    The UUID names one allocation. Without it all of the ask with the key are meant, and those that wait are
+    withdrawn; without both all of the application, and asks that wait stay.
+    """
+
+    uuid: str
 
 
 # --------------------------------------------------------------------------------------- to the RM

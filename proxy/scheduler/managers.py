@@ -198,7 +198,7 @@ class Managers:
                     raise
 
         log = self.extra.log("core.rmproxy", rm_id)
-        predicates = predicates_of(callback, self._engine.blocking, self.callback_threads, note)
+        predicates = predicates_of(callback, self._engine.blocking, self.callback_threads, note, generation)
         if self._outbox is None:
             link = RmLink(
                 rm_id,

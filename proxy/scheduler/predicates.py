@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from ...model.values.part_keys import ask_key_of
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .callback_failures import is_fault, text_of
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ..si.api import ResourceManagerCallback
+    from ..si.older_answers import Generation
     from .callback_threads import CallbackThreads
 
 __all__ = ["CallbackPredicates", "predicates_of"]
@@ -28,8 +30,10 @@ class CallbackPredicates:
         blocking: Callable[[], AbstractContextManager[None]],
         callback_threads: CallbackThreads,
         note: Callable[[str, BaseException], None],
+        generation: Generation,
     ) -> None:
         self._callback = callback
+        self._generation = generation
         self._callback_threads = callback_threads
         self._note = note
         """Called with the name of a predicate that failed, and its error."""
@@ -38,6 +42,8 @@ class CallbackPredicates:
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Return the type and text of what the callback raises, `None` if it returns."""
+        if self._generation.is_older:
+            allocation_key = ask_key_of(allocation_key)
         args = si.PredicatesArgs(allocationKey=allocation_key, nodeID=node_id, allocate=allocate)
         with self._blocking(), self._callback_threads.predicate():
             try:
@@ -56,6 +62,9 @@ class CallbackPredicates:
         start_index: int,
     ) -> int | None:
         """Return the index that the callback answers, `None` if it refuses or fails."""
+        if self._generation.is_older:
+            allocation_key = ask_key_of(allocation_key)
+            victim_keys = tuple(ask_key_of(key) for key in victim_keys)
         args = si.PreemptionPredicatesArgs(
             allocationKey=allocation_key,
             nodeID=node_id,
@@ -76,6 +85,7 @@ def predicates_of(
     blocking: Callable[[], AbstractContextManager[None]],
     callback_threads: CallbackThreads,
     note: Callable[[str, BaseException], None],
+    generation: Generation,
 ) -> CallbackPredicates | None:
     """Return the predicates of a callback, `None` for one that agrees to everything.
 
@@ -84,4 +94,4 @@ def predicates_of(
     own = getattr(type(callback), "predicates", None)
     if own is ResourceManager.predicates:
         return None
-    return CallbackPredicates(callback, blocking, callback_threads, note)
+    return CallbackPredicates(callback, blocking, callback_threads, note, generation)

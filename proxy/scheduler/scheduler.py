@@ -16,7 +16,7 @@ from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
 from ..si import reading
 from ..si import si_pb2 as si
 from ..si.callbacks import check_callback
-from ..si.older_generation import execution_limits
+from ..si.older_generation import ask_terms
 from .callback_failures import CallbackFailures
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine
@@ -243,7 +243,7 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
         generation = manager.generation
         submissions = self._reader.allocation_submissions(request, generation)
         releases = reading.releases(request, generation)
-        limits = execution_limits(request) if request.asks else ()
+        terms = ask_terms(request) if request.asks else ()
         names = dict.fromkeys([entry.partition for entry in submissions])
         names.update(dict.fromkeys([entry.partition for entry in releases]))
         for name in names:
@@ -254,8 +254,8 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
                 refuse_allocations(manager, name, new)
                 continue
             gone = releases if single else tuple(entry for entry in releases if entry.partition == name)
-            bounds = tuple(entry for entry in limits if entry.partition == name)
-            self._tell(partition, "update_allocations", new, gone, bounds)
+            wanted = tuple(entry for entry in terms if entry.partition == name)
+            self._tell(partition, "update_allocations", new, gone, wanted)
 
     def stop(self) -> None:
         """End all scheduling and every thread; a second call waits for the same end.

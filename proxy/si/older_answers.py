@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from ...model.values.part_keys import ask_key_of, uuid_of
+
 if TYPE_CHECKING:
     from . import si_pb2 as si
 
@@ -27,14 +29,32 @@ class Generation:
 
 
 def add_older_names(response: si.AllocationResponse) -> None:
-    """Fill in an answer the fields that only the older generation reads."""
+    """Fill in an answer the fields that only the older generation reads, and name asks by their own keys."""
     for placed in response.new:
-        placed.UUID = placed.allocationKey
+        key = placed.allocationKey
+        placed.UUID, placed.allocationKey = uuid_of(key), ask_key_of(key)
     for released in response.released:
-        released.UUID = released.allocationKey
+        key = released.allocationKey
+        released.UUID, released.allocationKey = uuid_of(key), ask_key_of(key)
+    if response.releasedAsks:
+        _name_given_up(response)
     for rejected in response.rejectedAllocations:
+        rejected.allocationKey = ask_key_of(rejected.allocationKey)
         response.rejected.add(
             allocationKey=rejected.allocationKey,
             applicationID=rejected.applicationID,
             reason=rejected.reason,
         )
+
+
+def _name_given_up(response: si.AllocationResponse) -> None:
+    """Name each ask that was given up once, however many of its allocations were wanted."""
+    named = set()
+    every = list(response.releasedAsks)
+    del response.releasedAsks[:]
+    for given_up in every:
+        given_up.allocationKey = ask_key_of(given_up.allocationKey)
+        name = (given_up.applicationID, given_up.allocationKey)
+        if name not in named:
+            named.add(name)
+            response.releasedAsks.append(given_up)

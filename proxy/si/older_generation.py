@@ -1,12 +1,11 @@
-"""The older generation of `si.v1`: its asks are read, and fields that are not supported are refused by name.
+"""The older generation of `si.v1`, read as messages of the model.
 
-An ask of the older generation is read as a current one, with a limit how long its allocation may run
-(`execution_limits`). A request is refused before anything is done: to ignore a field would lose an ask, or
-release too much. The caller reads all parts of an allocation request first, its allocations and its releases:
-then a request is taken as a whole or not at all.
+An ask of the older generation is read as a current one, with terms of its own: for how many allocations it
+is, and how long they may run (`ask_terms`). An allocation has a second name there, the `UUID` that the
+scheduler gives; `licorne.model.values.part_keys` says which key of the model that is.
 
-An allocation has one name here. Where the older generation has a second one, the `UUID` that the scheduler
-gives, it is the `allocationKey` again: see `older_answers`.
+A request is refused before anything is done. The caller reads all parts of an allocation request first, its
+allocations and its releases: then a request is taken as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -15,13 +14,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from ...model.errors import RequestError
+from ...model.values.allocation import FOREIGN_TAG
 from ...model.values.messages import (
     AllocationSubmission,
     AskRelease,
-    ExecutionLimit,
+    AskTerms,
     TerminationType,
+    UuidRelease,
     full_partition_name,
 )
+from ...model.values.part_keys import PART_MARK, part_key
+from .termination_types import termination_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +32,15 @@ if TYPE_CHECKING:
     from ...model.resources.resource import Resource
     from . import si_pb2 as si
 
-__all__ = ["ask_releases", "execution_limits", "older_asks", "refuse_older_allocations", "refuse_older_nodes"]
+__all__ = [
+    "ask_releases",
+    "ask_terms",
+    "named_allocation",
+    "older_asks",
+    "refuse_older_nodes",
+    "uses_uuids",
+    "uuid_releases",
+]
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -40,7 +51,12 @@ def older_asks(
     """Read the asks of the older generation, in order.
 
     A placeholder without a task group is a plain ask, by the rules of that generation.
+
+    Raises:
+        RequestError: A key is like those by which the scheduler names the allocations of an ask.
     """
+    for ask in request.asks:
+        check_ask_key(ask.allocationKey, request.rmID)
     return [
         AllocationSubmission(
             allocation_key=ask.allocationKey,
@@ -60,16 +76,38 @@ def older_asks(
     ]
 
 
-def execution_limits(request: si.AllocationRequest) -> tuple[ExecutionLimit, ...]:
-    """Read how long the allocations of older asks may run; there is one for each such ask, and no other."""
+def ask_terms(request: si.AllocationRequest) -> tuple[AskTerms, ...]:
+    """Read what older asks say besides; there is one for each such ask, and no other."""
     return tuple(
-        ExecutionLimit(
+        AskTerms(
             partition=full_partition_name(ask.partitionName, request.rmID),
             application_id=ask.applicationID,
             allocation_key=ask.allocationKey,
             timeout_ms=ask.executionTimeoutMilliSeconds,
+            # An absent number reads as zero: then one allocation is meant.
+            allocations=ask.maxAllocations or 1,
         )
         for ask in request.asks
+    )
+
+
+def uses_uuids(request: si.AllocationRequest) -> bool:
+    """Return whether a release of the request names its allocation by a UUID."""
+    return any(release.UUID for release in request.releases.allocationsToRelease)
+
+
+def uuid_releases(request: si.AllocationRequest) -> tuple[UuidRelease, ...]:
+    """Read which allocations end, in order, as the older generation means it."""
+    return tuple(
+        UuidRelease(
+            partition=full_partition_name(release.partitionName, request.rmID),
+            application_id=release.applicationID,
+            allocation_key=release.allocationKey,
+            termination=termination_of(release, request.rmID),
+            message=release.message,
+            uuid=release.UUID,
+        )
+        for release in request.releases.allocationsToRelease
     )
 
 
@@ -98,29 +136,34 @@ def ask_releases(request: si.AllocationRequest) -> tuple[AskRelease, ...]:
     return tuple(read)
 
 
-def refuse_older_allocations(request: si.AllocationRequest) -> None:
-    """Check a request for fields that are not supported, except within its allocations.
+def named_allocation(message: si.Allocation, rm_id: str) -> str:
+    """Return the key of the model for an allocation that its RM names by a UUID.
 
     Raises:
-        RequestError: The request has such a field.
+        RequestError: It is an ask, which has no UUID; or its key is none that an RM may give.
     """
-    for ask in request.asks:
-        # An absent number reads as zero: then one allocation is meant.
-        if ask.maxAllocations not in {0, 1}:
-            refuse_older_field(
-                request.rmID,
-                f"asks.maxAllocations ({ask.maxAllocations} of ask {ask.allocationKey!r})",
-                "send an ask for each allocation",
-            )
-    if not request.HasField("releases"):
-        return
-    for release in request.releases.allocationsToRelease:
-        if release.UUID and release.allocationKey not in {"", release.UUID}:
-            refuse_older_field(
-                request.rmID,
-                f"releases.allocationsToRelease.UUID ({release.UUID!r} of {release.allocationKey!r})",
-                "name the allocation by its allocationKey",
-            )
+    if not message.nodeID:
+        raise RequestError(
+            f"resource manager {rm_id!r} sends the ask {message.allocationKey!r} with the UUID "
+            f"{message.UUID!r}: only an allocation with a nodeID has one"
+        )
+    check_ask_key(message.allocationKey, rm_id)
+    if FOREIGN_TAG in message.allocationTags:
+        return message.allocationKey or message.UUID
+    return part_key(message.allocationKey, message.UUID)
+
+
+def check_ask_key(key: str, rm_id: str) -> None:
+    """Check that a key of the older generation is not like those by which the scheduler names allocations.
+
+    Raises:
+        RequestError: It is.
+    """
+    if PART_MARK in key:
+        raise RequestError(
+            f"resource manager {rm_id!r} uses the allocation key {key!r}: in the older generation of si.v1 "
+            f"a key must not contain {PART_MARK!r}, by which this scheduler names the allocations of an ask"
+        )
 
 
 def refuse_older_nodes(request: si.NodeRequest) -> None:

@@ -21,17 +21,18 @@ from ...model.values.messages import (
     NodeUpdate,
     Registration,
     Release,
-    TerminationType,
     full_partition_name,
 )
 from .constants import NODE_PARTITION
 from .older_generation import (
     ask_releases,
+    named_allocation,
     older_asks,
-    refuse_older_allocations,
-    refuse_older_field,
     refuse_older_nodes,
+    uses_uuids,
+    uuid_releases,
 )
+from .termination_types import termination_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,6 @@ RESOURCE_SIZES_MAX: Final = 4096
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 _ACTIONS: Final = {action.value: action for action in NodeAction}
-_TERMINATIONS: Final = {termination.value: termination for termination in TerminationType}
 
 
 def registration(request: si.RegisterResourceManagerRequest) -> Registration:
@@ -71,30 +71,29 @@ def application_removals(request: si.ApplicationRequest) -> tuple[ApplicationRem
 
 
 def releases(request: si.AllocationRequest, generation: Generation) -> tuple[Release, ...]:
-    """Read what ends, in order; a reason that this version does not know counts as none given.
+    """Read what ends, in order.
 
-    A `UUID` is read as an `allocationKey`, since the scheduler gives the key as the `UUID`. Releases of asks
-    come last. A field of the older generation is noted in `generation`.
+    Releases of asks come last. A field of the older generation is noted in `generation`, and releases are
+    read in the generation that is noted there.
 
     Raises:
-        RequestError: The request has a field of the older generation that is not supported.
+        RequestError: A release has an unknown reason, or one of asks names neither an ask nor an application.
     """
-    refuse_older_allocations(request)
+    asks = ask_releases(request)
+    generation.is_older |= bool(asks) or uses_uuids(request)
+    if generation.is_older:
+        return uuid_releases(request) + asks
     rm_id = request.rmID
-    read = tuple(
+    return tuple(
         Release(
             partition=full_partition_name(release.partitionName, rm_id),
             application_id=release.applicationID,
-            allocation_key=release.allocationKey or release.UUID,
-            termination=_TERMINATIONS.get(release.terminationType, TerminationType.UNKNOWN_TERMINATION_TYPE),
+            allocation_key=release.allocationKey,
+            termination=termination_of(release, rm_id),
             message=release.message,
         )
         for release in request.releases.allocationsToRelease
     )
-    if not request.releases.allocationAsksToRelease:
-        return read
-    generation.is_older = True
-    return read + ask_releases(request)
 
 
 @final
@@ -164,21 +163,22 @@ class RequestReader:
     ) -> list[AllocationSubmission]:
         """Read asks and existing allocations, in order; one without resources has the empty resource.
 
-        Asks of the older generation come first; how long they may run is in `execution_limits`. A field of
-        that generation is noted in `generation`.
+        Asks of the older generation come first; what they say besides is in `ask_terms`. A field of that
+        generation is noted in `generation`.
 
         Raises:
-            RequestError: The request has a field of the older generation that is not supported.
+            RequestError: A key or UUID is none that the RM may give.
         """
-        refuse_older_allocations(request)
         rm_id = request.rmID
         # One request is mostly about one partition: its name is made full once, and shared.
         short_name, partition = None, ""
         submissions = older_asks(request, self.resource) if request.asks else []
         generation.is_older |= bool(submissions)
         for message in request.allocations:
+            key = message.allocationKey
             if message.UUID:
-                refuse_older_field(rm_id, f"allocations.UUID ({message.UUID!r})", "allocationKey is enough")
+                generation.is_older = True
+                key = named_allocation(message, rm_id)
             if message.partitionName != short_name:
                 short_name = message.partitionName
                 partition = full_partition_name(short_name, rm_id)
@@ -186,7 +186,7 @@ class RequestReader:
             policy = message.preemptionPolicy
             submissions.append(
                 AllocationSubmission(
-                    allocation_key=message.allocationKey,
+                    allocation_key=key,
                     application_id=message.applicationID,
                     partition=partition,
                     resource=self.resource(message.resourcePerAlloc),

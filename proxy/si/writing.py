@@ -20,6 +20,7 @@ from ...model.values.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
+from ...model.values.part_keys import ask_key_of
 from . import si_pb2 as si
 from .older_answers import add_older_names
 
@@ -76,7 +77,8 @@ def dispatch(  # noqa: C901 - one case an announcement
             if accepted or rejected:
                 callback.update_node(write_nodes_answered(announcement))
         case SchedulingStateChanged():
-            callback.update_container_scheduling_state(write_scheduling_state_changed(announcement))
+            request = write_scheduling_state_changed(announcement, older=older)
+            callback.update_container_scheduling_state(request)
         case _:
             assert_never(announcement)
 
@@ -203,12 +205,12 @@ def write_nodes_answered(announcement: NodesAnswered) -> si.NodeResponse:
 
 
 def write_scheduling_state_changed(
-    announcement: SchedulingStateChanged,
+    announcement: SchedulingStateChanged, *, older: bool = False
 ) -> si.UpdateContainerSchedulingStateRequest:
     """Write that an ask found no node, the one scheduling state that a scheduler sends."""
     return si.UpdateContainerSchedulingStateRequest(
         applicationID=announcement.application_id,
-        allocationKey=announcement.allocation_key,
+        allocationKey=ask_key_of(announcement.allocation_key) if older else announcement.allocation_key,
         state=si.UpdateContainerSchedulingStateRequest.FAILED,
         reason=shortened(announcement.reason),
     )

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from support.transcripts.transcript_witness import output_of
 
-from licorne import RequestError, ResourceManager, Scheduler
-from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulation import simulate
@@ -145,22 +143,6 @@ def test_only_who_asks_in_the_older_generation_is_answered_in_it() -> None:
     placed = [entry for row in replayed(text) for entry in row.get("allocationResponse", {}).get("new", [])]
 
     assert [("c", None), ("k", "k")] == [(entry["allocationKey"], entry.get("UUID")) for entry in placed]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_request_with_an_ask_that_is_refused_changes_nothing(engine: EngineName) -> None:
-    """Whatever else is in it."""
-    scheduler = Scheduler(engine=engine, stepped=True)
-    with scheduler:
-        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
-        request = si.AllocationRequest(rmID="rm")
-        request.asks.add(allocationKey="k", applicationID="app", maxAllocations=1)
-        request.asks.add(allocationKey="l", applicationID="app", maxAllocations=3)
-
-        with pytest.raises(RequestError, match=r"maxAllocations \(3 of ask 'l'\)"):
-            scheduler.update_allocation(request)
-
-        assert 0 == scheduler.deliver()
 
 
 def test_the_limit_goes_to_the_partition_of_the_ask() -> None:

@@ -15,6 +15,7 @@ from licorne.model.values.messages import (
     ApplicationChanged,
     AskRelease,
     Release,
+    SchedulingStateChanged,
     TerminationType,
 )
 from licorne.proxy.si import si_pb2 as si
@@ -40,12 +41,16 @@ class Ear(ResourceManager):
 
     def __init__(self) -> None:
         self.heard: list[si.AllocationResponse | si.ApplicationResponse] = []
+        self.hints: list[str] = []
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         self.heard.append(response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         self.heard.append(response)
+
+    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
+        self.hints.append(request.allocationKey)
 
 
 def answers_of(announcement: Announcement, *, older: bool = True) -> list[si.AllocationResponse]:
@@ -123,3 +128,59 @@ def test_an_ask_that_was_given_up_is_no_allocation() -> None:
         [entry.allocationKey for entry in current.released],
         len(current.releasedAsks),
     )
+
+
+PARTS = ("k", "k#allocation-2", "k#allocation:u")
+"""The keys of the model for three allocations of the ask `k`."""
+NAMES = [("k", "k"), ("k", "k#allocation-2"), ("k", "u")]
+"""What its resource manager knows them by: the key and the UUID."""
+
+
+def of_part(key: str) -> list[Announcement]:
+    """Return what may be said about an allocation, or an ask, with a key of the model."""
+    ask = Ask(allocation_key=key, application_id="app", resource=Resource({"vcore": 1}), created_at_ns=0)
+    release = Release(
+        partition="p", application_id="app", allocation_key=key, termination=TerminationType.TIMEOUT
+    )
+    return [AllocationPlaced(Allocation(ask, "n1", 0)), AllocationsReleased((release,))]
+
+
+def test_allocations_of_one_ask_have_its_key_and_a_uuid_each() -> None:
+    """When they are placed, and when they end."""
+    placed = [answers_of(of_part(key)[0])[0].new[0] for key in PARTS]
+    ended = [answers_of(of_part(key)[1])[0].released[0] for key in PARTS]
+
+    assert NAMES == [(entry.allocationKey, entry.UUID) for entry in placed]
+    assert NAMES == [(entry.allocationKey, entry.UUID) for entry in ended]
+
+
+def test_an_ask_that_was_given_up_is_named_once() -> None:
+    """However many of its allocations were still wanted."""
+    releases = tuple(
+        AskRelease(
+            partition="p", application_id="app", allocation_key=key, termination=TerminationType.TIMEOUT
+        )
+        for key in (*PARTS, "other")
+    )
+
+    (answer,) = answers_of(AllocationsReleased(releases))
+
+    assert ["k", "other"] == [entry.allocationKey for entry in answer.releasedAsks]
+
+
+def test_a_rejected_allocation_has_the_key_of_its_ask() -> None:
+    """In both lists."""
+    (answer,) = answers_of(AllocationsRejected((AllocationRejection("k#allocation:u", "app", "because"),)))
+
+    assert ["k"] == [entry.allocationKey for entry in answer.rejected]
+    assert ["k"] == [entry.allocationKey for entry in answer.rejectedAllocations]
+
+
+@pytest.mark.parametrize(("older", "key"), [(True, "k"), (False, "k#allocation-2")])
+def test_a_hint_for_an_autoscaler_names_the_ask(older: bool, key: str) -> None:  # noqa: FBT001 - a table
+    """A key of the current generation is the resource manager's own, whatever is in it."""
+    ear = Ear()
+
+    dispatch(SchedulingStateChanged("app", "k#allocation-2", "no room"), ear, older=older)
+
+    assert [key] == ear.hints

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -12,69 +12,21 @@ from licorne.model.resources.resource import Resource
 from licorne.model.values.messages import (
     AllocationSubmission,
     AskRelease,
-    ExecutionLimit,
+    AskTerms,
     Release,
     TerminationType,
+    UuidRelease,
 )
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.older_answers import Generation
-from licorne.proxy.si.older_generation import execution_limits
+from licorne.proxy.si.older_generation import ask_terms
 from licorne.proxy.si.reading import RequestReader, releases
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-IN_ALLOCATION_REQUESTS: Final = {
-    "asks.maxAllocations (2 of ask 'a2')": si.AllocationRequest(
-        asks=[si.AllocationAsk(allocationKey="a1"), si.AllocationAsk(allocationKey="a2", maxAllocations=2)]
-    ),
-    "asks.maxAllocations (-1 of ask 'a1')": si.AllocationRequest(
-        asks=[si.AllocationAsk(allocationKey="a1", maxAllocations=-1)]
-    ),
-    "releases.allocationsToRelease.UUID ('u2' of 'k2')": si.AllocationRequest(
-        releases=si.AllocationReleasesRequest(
-            allocationsToRelease=[
-                si.AllocationRelease(allocationKey="k"),
-                si.AllocationRelease(allocationKey="k2", UUID="u2"),
-            ]
-        )
-    ),
-}
 
 IN_NODE_REQUESTS: Final = {
     "nodes.existingAllocations (of node 'n2')": si.NodeInfo(
         nodeID="n2", existingAllocations=[si.Allocation()]
     ),
 }
-
-
-def _submissions(request: si.AllocationRequest) -> list[AllocationSubmission]:
-    return RequestReader().allocation_submissions(request, Generation())
-
-
-def _releases(request: si.AllocationRequest) -> tuple[Release, ...]:
-    return releases(request, Generation())
-
-
-@pytest.mark.parametrize("read", [_submissions, _releases])
-@pytest.mark.parametrize("field", IN_ALLOCATION_REQUESTS)
-def test_an_allocation_request_of_the_older_generation_is_refused_whichever_part_is_read(
-    read: Callable[[si.AllocationRequest], object], field: str
-) -> None:
-    """The error names the resource manager, the field and its first value."""
-    request = si.AllocationRequest(rmID="rm", allocations=[si.Allocation(allocationKey="fine")])
-    request.MergeFrom(IN_ALLOCATION_REQUESTS[field])
-
-    with pytest.raises(RequestError, match=re.escape(f"resource manager 'rm' uses {field}: a field of")):
-        read(request)
-
-
-def test_an_allocation_with_a_name_of_the_scheduler_is_refused() -> None:
-    """The older generation's second name of an allocation is not overlooked."""
-    allocations = [si.Allocation(allocationKey="k"), si.Allocation(allocationKey="l", UUID="u")]
-
-    with pytest.raises(RequestError, match=re.escape("allocations.UUID ('u')")):
-        RequestReader().allocation_submissions(si.AllocationRequest(allocations=allocations), Generation())
 
 
 @pytest.mark.parametrize("field", IN_NODE_REQUESTS)
@@ -123,18 +75,20 @@ def test_an_ask_of_the_older_generation_is_read_whole() -> None:
     )
     assert [expected] == RequestReader().allocation_submissions(_older(ask), Generation())
     assert (
-        ExecutionLimit(partition="[rm]gpu", application_id="app", allocation_key="k", timeout_ms=5_000),
-    ) == execution_limits(_older(ask))
+        AskTerms(partition="[rm]gpu", application_id="app", allocation_key="k", timeout_ms=5_000),
+    ) == ask_terms(_older(ask))
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_an_older_ask_is_for_one_allocation(count: int) -> None:
-    """Also one that does not say how many: on the wire that is zero."""
+@pytest.mark.parametrize(("count", "wanted"), [(0, 1), (1, 1), (7, 7), (-1, -1)])
+def test_an_older_ask_says_how_many_allocations_it_is_for(count: int, wanted: int) -> None:
+    """One that does not say how many is for one: on the wire that is zero."""
     request = _older(si.AllocationAsk(allocationKey="k", maxAllocations=count))
 
     (submission,) = RequestReader().allocation_submissions(request, Generation())
+    (terms,) = ask_terms(request)
 
     assert ("k", "[rm]default", 0) == (submission.allocation_key, submission.partition, len(submission.tags))
+    assert wanted == terms.allocations
 
 
 def test_every_older_ask_says_how_long_its_allocation_may_run() -> None:
@@ -144,7 +98,7 @@ def test_every_older_ask_says_how_long_its_allocation_may_run() -> None:
         si.AllocationAsk(allocationKey="l", executionTimeoutMilliSeconds=-1),
     )
 
-    assert [0, -1] == [limit.timeout_ms for limit in execution_limits(request)]
+    assert [0, -1] == [terms.timeout_ms for terms in ask_terms(request)]
 
 
 def test_an_older_placeholder_without_a_task_group_is_a_plain_ask() -> None:
@@ -166,22 +120,91 @@ def test_asks_of_both_generations_come_in_one_request() -> None:
     assert ["old", "new"] == keys
 
 
+def test_a_uuid_is_read_beside_the_key() -> None:
+    """It shows the generation of its resource manager, in which the other releases are meant, too."""
+    request, generation = si.AllocationRequest(rmID="rm"), Generation()
+    request.releases.allocationsToRelease.add(allocationKey="k", applicationID="app")
+    request.releases.allocationsToRelease.add(allocationKey="k", UUID="u", terminationType=si.TIMEOUT)
+
+    first, second = releases(request, generation)
+
+    expected = UuidRelease(
+        partition="[rm]default",
+        application_id="",
+        allocation_key="k",
+        termination=TerminationType.TIMEOUT,
+        uuid="u",
+    )
+    assert (UuidRelease, expected, True) == (type(first), second, generation.is_older)
+
+
+@pytest.mark.parametrize(("is_older", "kind"), [(False, Release), (True, UuidRelease)])
+def test_a_release_without_a_uuid_is_meant_in_the_generation_of_its_sender(
+    is_older: bool,  # noqa: FBT001 - a table
+    kind: type[Release],
+) -> None:
+    """An empty key means all asks as well in the current one, and allocations alone in the older one."""
+    request, generation = si.AllocationRequest(rmID="rm"), Generation()
+    generation.is_older = is_older
+    request.releases.allocationsToRelease.add(applicationID="app")
+
+    (read,) = releases(request, generation)
+
+    assert (kind, "", is_older) == (type(read), read.allocation_key, generation.is_older)
+
+
 @pytest.mark.parametrize(
-    "release",
+    ("key", "uuid", "expected"),
     [
-        si.AllocationRelease(UUID="k"),
-        si.AllocationRelease(UUID="k", allocationKey="k"),
-        si.AllocationRelease(allocationKey="k"),
+        ("k", "", "k"),
+        ("k", "k", "k"),
+        ("k", "k#allocation-2", "k#allocation-2"),
+        ("k", "u", "k#allocation:u"),
+        ("", "u", "u"),
     ],
 )
-def test_a_release_names_its_allocation_by_key_or_by_uuid(release: si.AllocationRelease) -> None:
-    """The key is given as the UUID."""
-    request = si.AllocationRequest(rmID="rm")
-    request.releases.allocationsToRelease.append(release)
+def test_an_existing_allocation_keeps_its_uuid(key: str, uuid: str, expected: str) -> None:
+    """By it the allocation is released later."""
+    message = si.Allocation(allocationKey=key, UUID=uuid, nodeID="n")
+    generation = Generation()
 
-    (read,) = releases(request, Generation())
+    (read,) = RequestReader().allocation_submissions(si.AllocationRequest(allocations=[message]), generation)
+
+    assert (expected, bool(uuid)) == (read.allocation_key, generation.is_older)
+
+
+def test_a_foreign_allocation_is_known_by_its_key() -> None:
+    """Nobody is answered about it."""
+    message = si.Allocation(allocationKey="k", UUID="u", nodeID="n", allocationTags={"foreign": "static"})
+
+    (read,) = RequestReader().allocation_submissions(
+        si.AllocationRequest(allocations=[message]), Generation()
+    )
 
     assert "k" == read.allocation_key
+
+
+def test_an_ask_has_no_uuid() -> None:
+    """The request is refused; the ask and what it says are named."""
+    request = si.AllocationRequest(rmID="rm", allocations=[si.Allocation(allocationKey="k", UUID="u")])
+
+    with pytest.raises(RequestError, match="'rm' sends the ask 'k' with the UUID 'u': only an allocation"):
+        RequestReader().allocation_submissions(request, Generation())
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        si.AllocationRequest(rmID="rm", asks=[si.AllocationAsk(allocationKey="k#allocation-2")]),
+        si.AllocationRequest(
+            rmID="rm", allocations=[si.Allocation(allocationKey="k#allocation-2", UUID="u", nodeID="n")]
+        ),
+    ],
+)
+def test_a_key_like_those_that_the_scheduler_gives_is_refused(request_: si.AllocationRequest) -> None:
+    """Two allocations would have one name."""
+    with pytest.raises(RequestError, match="uses the allocation key 'k#allocation-2': in the older"):
+        RequestReader().allocation_submissions(request_, Generation())
 
 
 def test_releases_of_asks_are_read_after_those_of_allocations() -> None:

@@ -10,6 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from licorne.model.errors import RequestError
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import (
     AllocationSubmission,
@@ -299,18 +300,24 @@ def test_every_termination_type_is_known(termination: TerminationType) -> None:
     assert release.termination is termination
 
 
-def test_values_of_a_later_version_count_as_not_given() -> None:
-    """An enum number from the future is read as unknown, and the rest of its message is kept."""
-    release = si.AllocationRelease.FromString(b"\x20\x63\x32\x01k")
+def test_an_action_of_a_later_version_is_read_with_its_number() -> None:
+    """The node is answered with it; no action at all is another matter."""
     node = si.NodeInfo.FromString(b"\x0a\x01n\x10\x63")
 
-    assert [(r.termination, r.allocation_key) for r in _released(release)] == [
-        (TerminationType.UNKNOWN_TERMINATION_TYPE, "k")
-    ]
     assert [(n.action, n.unknown_action, n.node_id) for n in _nodes(node, si.NodeInfo())["[rm]default"]] == [
         (NodeAction.UNKNOWN_ACTION_FROM_RM, 0x63, "n"),
         (NodeAction.UNKNOWN_ACTION_FROM_RM, 0, ""),
     ]
+
+
+@pytest.mark.parametrize("name", [b"\x32\x01k", b"\x1a\x01k"])
+def test_a_termination_type_of_a_later_version_is_refused(name: bytes) -> None:
+    """What ends depends on it: the request is refused whole, in either generation, with its number."""
+    release = si.AllocationRelease.FromString(b"\x12\x03app\x20\x63" + name)
+
+    why = "releases 'k' of application 'app' with the terminationType 99; known"
+    with pytest.raises(RequestError, match=why):
+        _released(release)
 
 
 def test_messages_of_another_copy_of_the_interface_are_as_good() -> None:

@@ -40,7 +40,7 @@ from licorne.model.values.messages import (
     ApplicationRemoval,
     ApplicationsAnswered,
     ApplicationSubmission,
-    ExecutionLimit,
+    AskTerms,
     NodeAction,
     NodesAnswered,
     NodeUpdate,
@@ -213,10 +213,12 @@ class Harness:
         created_at_seconds: int | None = None,
         tags: Mapping[str, str] | None = None,
         limit_seconds: int | None = None,
+        allocations: int | None = None,
     ) -> tuple[AllocationRejection, ...]:
         """Send asks in one message, with `node_id` allocations that exist; return what was rejected.
 
-        With `limit_seconds` they are asks of the older generation, which may run so long; 0 is for ever.
+        With `limit_seconds` they are asks of the older generation, which may run so long; 0 is for ever. So
+        they are with `allocations`: each is for so many.
         """
         all_tags = dict(tags or {})
         if required_node:
@@ -240,18 +242,19 @@ class Harness:
             )
             for key in allocation_keys
         ]
-        limits = [
-            ExecutionLimit(
+        terms = [
+            AskTerms(
                 partition=PARTITION,
                 application_id=application_id,
                 allocation_key=key,
-                timeout_ms=limit_seconds * 1000,
+                timeout_ms=(limit_seconds or 0) * 1000,
+                allocations=1 if allocations is None else allocations,
             )
             for key in allocation_keys
-            if limit_seconds is not None
+            if (limit_seconds, allocations) != (None, None)
         ]
         heard = len(self.announcements)
-        self.partition.update_allocations(submissions, [], limits)
+        self.partition.update_allocations(submissions, [], terms)
         self.validate()
         answers = [entry for entry in self.announcements[heard:] if isinstance(entry, AllocationsRejected)]
         return tuple(rejection for answer in answers for rejection in answer.rejections)

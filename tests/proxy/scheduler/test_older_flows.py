@@ -1,0 +1,388 @@
+"""The flows of the older generation of `si.v1`, message by message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from support.proxy.wire_manager import WireManager, amount
+
+from licorne import RequestError
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from licorne.proxy.scheduler.scheduler import EngineName
+
+ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES)
+
+SECOND_NS: Final = 1_000_000_000
+
+
+def a_node(name: str = "n1", vcore: int = 10, **more: object) -> dict[str, Any]:
+    return {"nodeID": name, "action": "CREATE", "schedulableResource": amount(vcore), **more}
+
+
+def an_ask(key: str, count: int = 1, vcore: int = 2, **more: object) -> dict[str, Any]:
+    return {
+        "allocationKey": key,
+        "applicationID": "app",
+        "resourceAsk": amount(vcore),
+        "maxAllocations": count,
+        **more,
+    }
+
+
+def started(
+    engine: EngineName, *nodes: dict[str, Any], refused: Collection[str] = (), **application: Any
+) -> WireManager:
+    """Return a resource manager with a node and an application; what it heard of them is forgotten."""
+    rm = WireManager(engine, refused=refused)
+    rm.say_nodes(*(nodes or (a_node(),)))
+    rm.say_applications("app", **application)
+    rm.forget()
+    return rm
+
+
+# ------------------------------------------------------------------------------------ registration
+
+
+def test_a_resource_manager_registers_and_reports_nodes_and_applications(engine: EngineName) -> None:
+    """Each is accepted or rejected; a node that exists may not be created again."""
+    with WireManager(engine) as rm:
+        rm.say_nodes(a_node(), a_node("n2"))
+        rm.say_nodes(a_node())
+        rm.say_applications("app")
+        rm.say_applications("app")
+
+        accepted, rejected = rm.nodes
+        assert ["n1", "n2"] == [entry.nodeID for entry in accepted.accepted]
+        assert ["n1"] == [entry.nodeID for entry in rejected.rejected]
+        assert [("accepted", "app"), ("rejected", "app")] == [
+            (field, entry.applicationID)
+            for told in rm.applications
+            for field, entries in (("accepted", told.accepted), ("rejected", told.rejected))
+            for entry in entries
+        ]
+
+
+# --------------------------------------------------------------------------- asks and their allocations
+
+
+def test_an_ask_for_several_allocations_gets_them_under_its_key(engine: EngineName) -> None:
+    """Each has a UUID of its own, given by the scheduler, and counts in queue and application."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 3)])
+
+        assert [("k", "k"), ("k", "k#allocation-2"), ("k", "k#allocation-3")] == rm.placed
+        assert {"vcore": 6} == rm.node()["allocated"] == rm.application()["usedResource"]
+        assert {"vcore": 6} == rm.queue()["allocatedResource"]
+
+
+def test_the_same_key_updates_the_ask(engine: EngineName) -> None:
+    """More allocations are placed; fewer end nothing that runs."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 1)])
+        rm.say_allocations(asks=[an_ask("k", 3)])
+        rm.say_allocations(asks=[an_ask("k", 1)])
+        rm.say_allocations(asks=[an_ask("k", 3)])
+
+        assert [("k", "k"), ("k", "k#allocation-2"), ("k", "k#allocation-3")] == rm.placed
+        assert [] == rm.released
+
+
+def test_some_allocations_of_an_ask_are_released(engine: EngineName) -> None:
+    """Each by its UUID, which the scheduler sends back with the key as the confirmation."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 4)])
+
+        rm.release({"UUID": "k#allocation-2"}, {"UUID": "k", "allocationKey": "k"})
+
+        assert [
+            ("k", "k#allocation-2", "STOPPED_BY_RM"),
+            ("k", "k", "STOPPED_BY_RM"),
+        ] == rm.released
+        assert {"vcore": 4} == rm.node()["allocated"]
+
+
+def test_what_waits_is_released_as_an_ask(engine: EngineName) -> None:
+    """What runs of it goes on; there is no answer."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 3, vcore=4), an_ask("l", 2, vcore=9)])
+        rm.forget()
+
+        rm.release(asks=[{"allocationKey": "k"}])
+        one = rm.application()["pendingResource"]
+        rm.release(asks=[{}])
+
+        assert ({"vcore": 18}, None, []) == (one, rm.application().get("pendingResource"), rm.allocations)
+        assert {"vcore": 8} == rm.node()["allocated"]
+
+
+def test_allocations_and_asks_are_released_in_one_message(engine: EngineName) -> None:
+    """Without a name all allocations of the application, then the asks that are named."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 3, vcore=4), an_ask("l", vcore=9)])
+        rm.forget()
+
+        rm.release({}, asks=[{"allocationKey": "k"}])
+
+        assert [("k", "k"), ("k", "k#allocation-2")] == [(key, uuid) for key, uuid, _ in rm.released]
+        assert [("l", "l")] == rm.placed
+
+
+def test_an_ask_that_cannot_be_is_rejected(engine: EngineName) -> None:
+    """With its key, once; the others of the message are placed."""
+    with started(engine) as rm:
+        rm.say_allocations(
+            asks=[
+                an_ask("unknown", 2, applicationID="no"),
+                an_ask("negative", -2),
+                an_ask("huge", 2_000_000_000),
+                an_ask("k", 2),
+            ]
+        )
+
+        assert [
+            ("unknown", "failed to find application no"),
+            ("negative", "ask negative has maxAllocations -2: it may be from 1 to 10000, and 0 means 1"),
+            ("huge", "ask huge has maxAllocations 2000000000: it may be from 1 to 10000, and 0 means 1"),
+        ] == rm.rejected
+        assert [("k", "k"), ("k", "k#allocation-2")] == rm.placed
+
+
+def test_an_allocation_expires_and_is_confirmed(engine: EngineName) -> None:
+    """Its time begins when it is placed; the resource manager sends the release back."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 2, executionTimeoutMilliSeconds=5000)])
+        rm.scheduler.advance_to(rm.scheduler.now_ns() + 5 * SECOND_NS)
+        rm.confirm()
+
+        assert [("k", "k", "TIMEOUT"), ("k", "k#allocation-2", "TIMEOUT")] == rm.released
+        assert "allocated" not in rm.node()
+
+
+def test_asks_that_are_given_up_are_released_as_asks(engine: EngineName) -> None:
+    """A gang whose time is over: what runs is to be ended, what waits is named once."""
+    with started(engine, placeholderAsk=amount(20), executionTimeoutMilliSeconds=5000) as rm:
+        placeholders = {"placeholder": True, "taskGroupName": "tasks"}
+        rm.say_allocations(asks=[an_ask("p", 5, vcore=4, **placeholders)])
+
+        rm.scheduler.advance_to(rm.scheduler.now_ns() + 5 * SECOND_NS)
+
+        assert [("p", "p", "TIMEOUT"), ("p", "p#allocation-2", "TIMEOUT")] == rm.released
+        assert ["p"] == rm.given_up
+
+
+def test_an_application_is_removed_with_all_it_has(engine: EngineName) -> None:
+    """Each allocation is reported by its UUID."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 6)])
+        rm.forget()
+
+        rm.say_applications(removed=["app"])
+
+        assert [
+            ("k", uuid, "STOPPED_BY_RM") for uuid in sorted(f"k#allocation-{n}" for n in range(2, 6))
+        ] == [entry for entry in sorted(rm.released) if entry[1] != "k"]
+        assert "allocated" not in rm.node()
+
+
+def test_the_allocations_of_a_removed_node_are_reported_by_uuid(engine: EngineName) -> None:
+    """Those on other nodes stay."""
+    with started(engine, a_node("n1", 4), a_node("n2", 4)) as rm:
+        rm.say_allocations(asks=[an_ask("k", 2, vcore=4)])
+        rm.forget()
+
+        rm.say_nodes({"nodeID": "n2", "action": "DECOMISSION"})
+
+        ((key, uuid, why),) = rm.released
+        assert ("k", "STOPPED_BY_RM", True) == (key, why, uuid in {"k", "k#allocation-2"})
+
+
+# ------------------------------------------------------------------------------------- questions
+
+
+def test_predicates_are_asked_about_the_ask(engine: EngineName) -> None:
+    """With its own key for each of its allocations."""
+    with started(engine, a_node("n1"), a_node("n2"), refused={"n1"}) as rm:
+        rm.say_allocations(asks=[an_ask("k", 2)])
+
+        assert {"k"} == {args.allocationKey for args in rm.asked}
+        assert {"n2"} == {entry.nodeID for told in rm.allocations for entry in told.new}
+
+
+def test_victims_are_named_by_their_asks(engine: EngineName) -> None:
+    """In the question; the release then has the UUID."""
+    queues = "[{name: q}, {name: rich, resources: {guaranteed: {vcore: 10m}}}]"
+    with WireManager(engine, queues) as rm:
+        rm.say_nodes(a_node())
+        rm.say_applications("app")
+        rm.say_applications("claims", queueName="root.rich")
+        policy = {"allowPreemptSelf": True, "allowPreemptOther": True}
+        rm.say_allocations(asks=[an_ask("k", 2, vcore=5, preemptionPolicy=policy)])
+        rm.forget()
+
+        rm.say_allocations(
+            asks=[an_ask("wants", 2, vcore=4, applicationID="claims", preemptionPolicy=policy)]
+        )
+        rm.scheduler.advance_to(rm.scheduler.now_ns() + 60 * SECOND_NS)
+        rm.scheduler.run_until_idle()
+
+        assert {("wants", ("k",)), ("wants", ("k", "k"))} >= {
+            (args.allocationKey, tuple(args.preemptAllocationKeys)) for args in rm.asked_to_preempt
+        }
+        assert rm.asked_to_preempt
+        assert {("k", "PREEMPTED_BY_SCHEDULER")} == {(key, why) for key, _, why in rm.released}
+
+
+def test_a_hint_for_an_autoscaler_has_the_key_of_the_ask(engine: EngineName) -> None:
+    """It may come again for each allocation that waits."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 2, vcore=8)])
+        rm.scheduler.inspect_outstanding()
+        rm.scheduler.deliver()
+
+        assert ["k"] == [hint.allocationKey for hint in rm.hints]
+
+
+# ------------------------------------------------------------------------------------- occupied nodes
+
+
+def test_what_others_use_of_a_node_takes_the_place_of_the_amount_before(engine: EngineName) -> None:
+    """It is shown on the node alone, and there is no answer to it."""
+    with started(engine, a_node(occupiedResource=amount(4))) as rm:
+        first = rm.node()
+        rm.say_nodes({"nodeID": "n1", "action": "UPDATE", "occupiedResource": amount(7)})
+
+        second = rm.node()
+        assert [({"vcore": 4}, {"vcore": 6}), ({"vcore": 7}, {"vcore": 3})] == [
+            (node["occupied"], node["available"]) for node in (first, second)
+        ]
+        assert not {"allocated", "foreignAllocations", "allocations"} & {k for k, v in second.items() if v}
+        assert "allocatedResource" not in rm.queue()
+        assert ([], []) == (rm.allocations, rm.nodes)
+
+
+def test_nothing_is_placed_on_what_others_use(engine: EngineName) -> None:
+    """Until they use less."""
+    with started(engine, a_node(occupiedResource=amount(9))) as rm:
+        rm.say_allocations(asks=[an_ask("k", 2)])
+        before = list(rm.placed)
+        rm.say_nodes({"nodeID": "n1", "action": "UPDATE", "occupiedResource": {}})
+
+        assert ([], [("k", "k"), ("k", "k#allocation-2")]) == (before, rm.placed)
+
+
+# -------------------------------------------------------------------------------------- generations
+
+
+def test_who_speaks_the_current_generation_is_answered_in_it(engine: EngineName) -> None:
+    """Whatever is in its keys; nothing that it does not know is in its answers."""
+    with started(engine) as rm:
+        allocation = {"applicationID": "app", "resourcePerAlloc": amount(2)}
+        rm.say_allocations(allocations=[{"allocationKey": "k#allocation-2", **allocation}])
+        rm.say_allocations(allocations=[{"allocationKey": "no", "applicationID": "no"}])
+        rm.release({"allocationKey": "k#allocation-2"})
+
+        assert [("k#allocation-2", "")] == rm.placed
+        assert [("k#allocation-2", "", "STOPPED_BY_RM")] == rm.released
+        assert ([], ["no"]) == (
+            rm.rejected,
+            [entry.allocationKey for told in rm.allocations for entry in told.rejectedAllocations],
+        )
+
+
+def test_both_generations_are_spoken_to_one_scheduler(engine: EngineName) -> None:
+    """What one resource manager says changes nothing for another one."""
+    with started(engine) as rm:
+        other = WireManager("direct")
+        rm.scheduler.register(
+            "other", other, configuration="partitions: [{name: default, queues: [{name: root}]}]"
+        )
+        rm.say_allocations(asks=[an_ask("k", 2)])
+        node = si.NodeRequest(rmID="other")
+        rm.scheduler.update_node(node)
+        request = si.AllocationRequest(rmID="other", allocations=[si.Allocation(allocationKey="k")])
+        rm.scheduler.update_allocation(request)
+        rm.scheduler.run_until_idle()
+
+        assert [("k", "k"), ("k", "k#allocation-2")] == rm.placed
+        assert ([], ["k"]) == (
+            other.rejected,
+            [entry.allocationKey for told in other.allocations for entry in told.rejectedAllocations],
+        )
+        other.scheduler.stop()
+
+
+def test_a_resource_manager_that_registers_again_may_speak_another_generation(engine: EngineName) -> None:
+    """It has nothing left of before."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("k", 2)])
+        queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+        rm.scheduler.register("rm", rm, configuration=queues)
+        rm.say_nodes(a_node())
+        rm.say_applications("app")
+        rm.forget()
+
+        allocation = {"allocationKey": "k", "applicationID": "app", "resourcePerAlloc": amount(2)}
+        rm.say_allocations(allocations=[allocation])
+
+        assert [("k", "")] == rm.placed
+
+
+# ----------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            {"asks": [{"allocationKey": "k#allocation-2", "applicationID": "app"}]},
+            "uses the allocation key 'k#allocation-2'",
+        ),
+        (
+            {"allocations": [{"allocationKey": "k", "applicationID": "app", "UUID": "u"}]},
+            "sends the ask 'k' with the UUID 'u'",
+        ),
+        (
+            {"releases": {"allocationAsksToRelease": [{"message": "all"}]}},
+            "with neither allocationKey nor applicationID",
+        ),
+        (
+            {"releases": {"allocationsToRelease": [{"UUID": "runs", "terminationType": 77}]}},
+            "releases 'runs' of application '' with the terminationType 77",
+        ),
+    ],
+)
+def test_a_message_that_is_refused_changes_nothing(
+    engine: EngineName, body: dict[str, Any], why: str
+) -> None:
+    """Neither what is before the fault in it, nor what is after."""
+    with started(engine) as rm:
+        rm.say_allocations(asks=[an_ask("runs"), an_ask("waits", vcore=9)])
+        rm.forget()
+        fine: dict[str, Any] = {
+            "asks": [an_ask("more", 3)],
+            "releases": {"allocationsToRelease": [{"applicationID": "app", "UUID": "runs"}]},
+        }
+        together = {
+            "asks": [*fine["asks"], *body.get("asks", [])],
+            "allocations": body.get("allocations", []),
+            "releases": {**fine["releases"]},
+        }
+        for field, entries in body.get("releases", {}).items():
+            together["releases"][field] = [*together["releases"].get(field, []), *entries]
+
+        with pytest.raises(RequestError, match=why):
+            rm.say_allocations(**together)
+
+        rm.scheduler.run_until_idle()
+        assert ([], {"vcore": 2}, {"vcore": 9}) == (
+            rm.allocations,
+            rm.application()["usedResource"],
+            rm.application()["pendingResource"],
+        )
