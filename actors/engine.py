@@ -11,7 +11,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol, final
 
 from ..model.errors import RequestError
-from ..model.partition import Partition
 from .dispatcher import Dispatcher
 from .errors import ActorEndedError
 from .handles import adopt, message_function, reference_of
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from ..model.applications.application import Application
     from ..model.cluster import Cluster
     from ..model.nodes.node import Node
+    from ..model.partition import Partition
     from ..model.state.host import PartitionHost
     from .log import Log
 
@@ -199,7 +199,7 @@ class ActorsEngine:
             RequestError: the partition has ended.
         """
         ref = reference_of(partition)
-        run = message_function(Partition, method)
+        run = message_function(partition, method)
         try:
             if isinstance(ref, PartitionRef):
                 if may_wait:

@@ -8,6 +8,7 @@ never changes (`node_id`, `application_id`, `name`, ...), which is copied. For e
 
 from __future__ import annotations
 
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
@@ -129,10 +130,10 @@ def _ask(
     return ask
 
 
-def _make(entity_class: type) -> tuple[type[EntityActor], type[_Handle]]:
-    actor_class = type(f"{entity_class.__name__}Actor", (EntityActor,), {"rank": RANKS[entity_class]})
-    parts = {name: _make_handle(part, f"entity.{name}", (), {}) for name, part in PARTS[entity_class].items()}
-    handle_class = _make_handle(entity_class, "entity", IDENTITY[entity_class], parts)
+def _make(entity_class: type, known: type) -> tuple[type[EntityActor], type[_Handle]]:
+    actor_class = type(f"{entity_class.__name__}Actor", (EntityActor,), {"rank": RANKS[known]})
+    parts = {name: _make_handle(part, f"entity.{name}", (), {}) for name, part in PARTS[known].items()}
+    handle_class = _make_handle(entity_class, "entity", IDENTITY[known], parts)
     return cast("type[EntityActor]", actor_class), handle_class
 
 
@@ -151,15 +152,23 @@ def _make_handle(
     return cast("type[_Handle]", type(f"{kind.__name__}Handle", (_Handle,), members))
 
 
-_CLASSES: Final = {entity_class: _make(entity_class) for entity_class in RANKS}
+@cache
+def _classes_for(entity_class: type) -> tuple[type, type[EntityActor], type[_Handle]]:
+    """Return the entity class that a class is or extends, and the actor and handle for the class itself."""
+    known = next(known for known in RANKS if issubclass(entity_class, known))
+    return known, *_make(entity_class, known)
 
 
 def adopt(entity: Entity, dispatcher: Dispatcher, actor_class: type[EntityActor] | None = None) -> Entity:
-    """Start an actor that owns the entity; return a handle, which has the entity's marked methods."""
-    made, handle_class = _CLASSES[type(entity)]
+    """Start an actor that owns the entity; return a handle, which has the entity's marked methods.
+
+    The methods of a class that extends an entity class are its own ones.
+    """
+    entity_class: type = type(entity)
+    known, made, handle_class = _classes_for(entity_class)
     ref = dispatcher.start(actor_class or made, entity)
     handle = handle_class(ref)
-    for name in IDENTITY[type(entity)]:
+    for name in IDENTITY[known]:
         setattr(handle, name, getattr(entity, name))
     for name, part_class in handle_class._parts.items():  # noqa: SLF001 - made here
         setattr(handle, name, part_class(ref))
@@ -172,7 +181,7 @@ def reference_of(handle: object) -> PooledRef[Any]:
     return handle._ref  # noqa: SLF001 - the only access to it
 
 
-def message_function(entity_class: type, name: str) -> Callable[..., Any]:
-    """Return the function that runs a marked method when it is sent to an actor as a message."""
-    _, handle_class = _CLASSES[entity_class]
-    return handle_class._functions[name]  # noqa: SLF001 - made here
+def message_function(handle: object, name: str) -> Callable[..., Any]:
+    """Return the function that runs a marked method when it is sent to the handle's actor as a message."""
+    assert isinstance(handle, _Handle), f"{handle!r} is no handle: please report"
+    return handle._functions[name]  # noqa: SLF001 - made here

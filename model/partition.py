@@ -53,9 +53,11 @@ if TYPE_CHECKING:
 __all__ = ["Partition", "PartitionReports"]
 
 
-@final
 class Partition:
-    """One partition of one RM. `name` is its full name, `[rm]default`, and never changes."""
+    """One partition of one RM. `name` is its full name, `[rm]default`, and never changes.
+
+    A class that extends it may watch what it is asked, and changes nothing of what it does.
+    """
 
     def __init__(self, name: str, rm_id: str, config: PartitionConfig, host: PartitionHost) -> None:
         self.name = name

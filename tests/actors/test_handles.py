@@ -117,6 +117,29 @@ def test_a_handle_has_all_marked_methods_and_no_others(entity_class: type, stepp
     assert set(IDENTITY[entity_class]) <= public
 
 
+class WatchedPartition(Partition):
+    """A partition that notes when it is asked to set its timers."""
+
+    def __init__(self) -> None:
+        super().__init__(PARTITION, "rm", a_configuration(), a_partition().host)
+        self.seen: list[str] = []
+
+    def schedule_wakeups(self) -> None:
+        self.seen.append("wakeups")
+
+
+def test_the_handle_of_a_class_that_extends_an_entity_has_its_own_methods(stepped: Dispatcher) -> None:
+    """Asked or sent, the method of the extending class runs; the rest is as in the entity's class."""
+    partition = WatchedPartition()
+    handle = adopt(partition, stepped)
+    handle.schedule_wakeups()
+    reference_of(handle).send(message_function(handle, "schedule_wakeups"))
+
+    assert None is handle.next_retry_ns()
+    assert ["wakeups", "wakeups"] == partition.seen
+    assert RANKS[Partition] == reference_of(handle).actor_class.rank
+
+
 @each_class
 def test_a_handle_has_the_parts_of_its_entity(entity_class: type, stepped: Dispatcher) -> None:
     """Their marked methods and no others ask the same actor."""
@@ -210,9 +233,10 @@ def nonsense(_: EntityActor) -> None:
 def test_messages_by_tell_are_handled_later_in_order(stepped: Dispatcher) -> None:
     """The second reservation finds the node reserved."""
     node = a_node()
-    ref = reference_of(adopt(node, stepped))
-    ref.send(message_function(Node, "try_reserve"), "first", TEN, required=False)
-    ref.send(message_function(Node, "try_reserve"), "second", TEN, required=False)
+    handle = adopt(node, stepped)
+    ref = reference_of(handle)
+    ref.send(message_function(handle, "try_reserve"), "first", TEN, required=False)
+    ref.send(message_function(handle, "try_reserve"), "second", TEN, required=False)
     assert () == node.facts().reservations
     stepped.run_pending()
 
@@ -222,7 +246,7 @@ def test_messages_by_tell_are_handled_later_in_order(stepped: Dispatcher) -> Non
 def test_earlier_messages_by_tell_are_handled_before_an_ask(stepped: Dispatcher) -> None:
     """The asker finds the messages of others in the mailbox and does not overtake them."""
     handle = adopt(a_node(), stepped)
-    reference_of(handle).send(message_function(Node, "try_reserve"), "told", TEN, required=False)
+    reference_of(handle).send(message_function(handle, "try_reserve"), "told", TEN, required=False)
 
     assert ("told",) == handle.facts().reservations
 
