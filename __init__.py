@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, RequestError
     from licorne.proxy.client.errors import ConnectionLostError
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
+    from licorne.proxy.recording.recording import Recording
     from licorne.proxy.scheduler.callback_failures import CallbackFailure
     from licorne.proxy.scheduler.scheduler import Scheduler
     from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
@@ -23,6 +24,7 @@ __all__ = [
     "CallbackFailure",
     "ConnectionLostError",
     "LicorneError",
+    "Recording",
     "RemoteScheduler",
     "RequestError",
     "ResourceManager",
@@ -36,6 +38,7 @@ _PLACES = {
     "CallbackFailure": "licorne.proxy.scheduler.callback_failures",
     "ConnectionLostError": "licorne.proxy.client.errors",
     "LicorneError": "licorne.model.errors",
+    "Recording": "licorne.proxy.recording.recording",
     "RemoteScheduler": "licorne.proxy.client.remote_scheduler",
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",

@@ -46,6 +46,10 @@ class VirtualClock:
         """Return when the next timer is due, `None` if there is none."""
         return self._due.next_due_ns()
 
+    def set_to(self, time_ns: int) -> None:
+        """Set the time, also back; no timer fires."""
+        self._now_ns = time_ns
+
     def advance_to(self, time_ns: int) -> bool:
         """Move to the next timer that is due by that time and fire it, or else move to that time.
 

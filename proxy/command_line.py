@@ -38,21 +38,22 @@ application = typer.Typer(
 
 @application.command()
 def replay(
-    transcript: Annotated[Path, typer.Argument(help="The transcript (.jsonl), `-` for standard input.")],
+    transcript: Annotated[
+        Path,
+        typer.Argument(help="The transcript (.jsonl), `-` for standard input, or the folder of a recording."),
+    ],
     *,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
     users: UsersOption = None,
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
-    from .files.input_files import read_standard_input, read_text
+    from .commands.replaying import replay_input
     from .resolvers.user_file import read_users
-    from .transcripts.replay import replay as run_replay
 
     with ends_on(LicorneError, "licorne replay"):
-        text = read_standard_input() if str(transcript) == "-" else read_text(transcript)
         resolver = None if users is None else read_users(users)
-        run_replay(text, str(transcript), engine_named(engine), write_line, resolver, threads=threads)
+        replay_input(transcript, engine_named(engine), write_line, resolver, threads=threads)
 
 
 @application.command(

@@ -33,6 +33,10 @@ class Incarnations:
         """Send timers to a partition from now on."""
         self._partitions[incarnation] = partition
 
+    def find(self, incarnation: str) -> Partition | None:
+        """Return a partition by the name that is used once, `None` if it has ended."""
+        return self._partitions.get(incarnation)
+
     def leave(self, partition: Partition) -> list[str]:
         """Send a partition no more timers, and return its names."""
         names = [name for name, known in list(self._partitions.items()) if known is partition]

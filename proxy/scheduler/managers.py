@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, final
 from ...actors.rm_link import RmLink
 from ...lockcheck import excludes
 from ...model.errors import RequestError
-from ...model.partition import Partition
 from ...model.state.host import PartitionHost, RetryAsks
 from ...model.values.messages import short_partition_name
 from ...model.values.refusals import PlacementHalt, RefusalReason
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
     from ...actors.real_clock import RealClock
     from ...actors.virtual_clock import VirtualClock
     from ...model.configuration.schema import PartitionConfig
+    from ...model.partition import Partition
     from ...model.state.host import Predicates, TimerAction, TimerKey
     from ...model.values.messages import Announcement
+    from ..recording.observer import Observer
     from ..resolvers.partition_resolvers import PartitionResolver
     from ..resolvers.resolver import UserResolver
     from ..si.api import ResourceManagerCallback
@@ -58,6 +59,7 @@ class Manager:
     predicates: Predicates | None
     generation: Generation
     """The generation of `si.v1` that it uses; set by the thread that asks, read by the one that answers."""
+    observer: Observer
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     resolvers: Mapping[str, PartitionResolver] = field(default_factory=dict)
 
@@ -68,7 +70,7 @@ class Manager:
 
     def announce_now(self, announcement: Announcement) -> None:
         """Deliver an announcement to the RM that comes from no partition."""
-        self.announce(announcement)
+        self.observer.answer(self.rm_id, announcement, self.announce, older=self.generation.is_older)
         self.flush()
 
     def close(self) -> None:
@@ -128,13 +130,16 @@ class Managers:
         *,
         clock: VirtualClock | RealClock,
         incarnations: Incarnations,
+        observer: Observer,
         reservations_on: bool,
     ) -> None:
         self._engine = engine
         self._failures = failures
         self.extra = extra
         self._outbox = outbox
-        self._reservations_on = reservations_on
+        self.reservations_on = reservations_on
+        self.observer = observer
+        """Makes the partitions."""
         self._table: Mapping[str, Manager] = {}
         self._clock = clock
         self._incarnations = incarnations
@@ -207,9 +212,14 @@ class Managers:
                 after=None if before is None else before.link,
                 log=log,
             )
-            return Manager(rm_id, callback, life, link, link.announce, link.flush, predicates, generation)
+            return Manager(
+                *(rm_id, callback, life, link, link.announce, link.flush),
+                *(predicates, generation, self.observer),
+            )
         announcer = self._outbox.announcer(deliver, log)
-        return Manager(rm_id, callback, life, None, announcer, _nothing, predicates, generation)
+        return Manager(
+            *(rm_id, callback, life, None, announcer, _nothing, predicates, generation, self.observer)
+        )
 
     def enter(self, manager: Manager) -> None:
         """Put a manager into the table, in place of the one with its id."""
@@ -258,22 +268,37 @@ class Managers:
             adopt_node=self._engine.adopt_node,
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,
-            reservations_on=self._reservations_on,
+            reservations_on=self.reservations_on,
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )
         partition = self._engine.adopt_partition(
-            Partition(name, rm_id, config, self._engine.adapt_host(host))
+            self.observer.make_partition(
+                incarnation=incarnation,
+                name=name,
+                rm_id=rm_id,
+                config=config,
+                host=self._engine.adapt_host(host),
+                generation=manager.generation,
+            )
         )
         self._incarnations.enter(incarnation, partition)
         return partition
 
-    def forget_timers(self, partition: Partition) -> None:
-        """Cancel the timers of a partition for good: one that is set from now on does nothing when due."""
-        for incarnation in self._incarnations.leave(partition):
+    def forget_timers(self, partition: Partition) -> list[str]:
+        """Cancel the timers of a partition for good, also those that it will set; return its names."""
+        incarnations = self._incarnations.leave(partition)
+        for incarnation in incarnations:
             self._clock.forget(incarnation)
+        return incarnations
+
+    def partition(self, incarnation: str) -> Partition | None:
+        """Return a partition by the name that is used once, `None` if it has ended."""
+        return self._incarnations.find(incarnation)
 
     @excludes()
     def retire(self, partition: Partition) -> None:
         """Stop a partition that is no longer in the table; late requests are refused, since it has ended."""
-        self.forget_timers(partition)
+        incarnations = self.forget_timers(partition)
         self._engine.retire(partition)
+        for incarnation in incarnations:
+            self.observer.retired(incarnation)

@@ -85,7 +85,13 @@ class Registrations:
                 joining = self._managers.join(rm_id, callback)
                 joining.life.advance(ManagerEvent.REGISTER)  # It is not in the table yet.
                 change = self._change(settings, joining)
-                with _refusing("registration of RM"):
+                recorded = self._managers.observer.change(
+                    "register",
+                    rm_id,
+                    registration.configuration,
+                    has_predicates=joining.predicates is not None,
+                )
+                with _refusing("registration of RM"), recorded:
                     done = self._cluster.register(registration, change)
         except BaseException:
             self._abandon(change, joining)
@@ -109,7 +115,13 @@ class Registrations:
                 if manager is not None:
                     manager.check_serves("UpdateConfigurationRequest")
                 change = self._change(settings, manager)
-                with _refusing("update of configuration"):
+                recorded = self._managers.observer.change(
+                    "configuration",
+                    rm_id,
+                    configuration,
+                    has_predicates=manager is not None and manager.predicates is not None,
+                )
+                with _refusing("update of configuration"), recorded:
                     done = self._cluster.update_configuration(rm_id, configuration, change)
         except BaseException:
             self._abandon(change, None)
@@ -174,9 +186,10 @@ class Registrations:
 
     def _finish(self, change: _Transaction, done: Reconfigured, leaver: Manager | None) -> None:
         """End what a change has replaced, and log its warnings."""
-        for partition in done.ended:
+        ended = done.ended if self._managers.observer.ends_partitions else ()
+        for partition in ended:
             self._attempt(partition.shut_down)
-        for partition in done.ended:
+        for partition in ended:
             self._attempt(partial(self._managers.retire, partition))
         if leaver is not None:
             self._attempt(leaver.close)  # Not under the lock: its callback may be waiting for it.

@@ -25,6 +25,7 @@ from .incarnations import Incarnations
 from .manager_life import LifeSide
 from .managers import Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
+from .observing import observer_for
 from .outbox import Outbox
 from .questions import QuestionSide, ask_each, quarantined
 from .registrations import Registrations
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ...model.partition import Partition
     from ...model.state.quarantine import Quarantined
     from ...model.values.documents import Document
+    from ..recording.recording import Recording
     from ..resolvers.resolver import UserResolver
     from ..si.api import ResourceManagerCallback
     from .callback_failures import ErrorHook
@@ -73,9 +75,12 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
         check_direction: refuse asks between actors that go up or sideways; for tests.
         on_error: called with each callback that raises, and each predicate that fails rather than refuses.
             Without it the first one of each kind is logged by `logging`, so that it is seen.
+        record: where all that happens is recorded as a transcript, see `docs/transcripts.md`: a folder, below
+            which the scheduler makes one of its own, or a `licorne.Recording`; not with the engine `threads`.
 
     Raises:
-        LicorneError: the engine is unknown, or cannot have so many threads or share partitions.
+        LicorneError: the engine is unknown, or cannot have so many threads or share partitions; or nothing
+            can be recorded with it, or in this folder.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
         ldap_folder: Path = LDAP_FOLDER,
         check_direction: bool = False,
         on_error: ErrorHook | None = None,
+        record: Recording | Path | str | None = None,
     ) -> None:
         self.stepped = stepped or engine == "direct"
         self._extra = ExtraConfigurations()
@@ -107,6 +113,16 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
         self._clock: VirtualClock | RealClock = (
             VirtualClock(fire) if self.stepped else RealClock(fire, self._extra.log("core.scheduler"))
         )
+        reservations_on = flag_of(os.environ.get("DISABLE_RESERVATION", "")) is not True
+        self._observer = observer_for(
+            record,
+            engine,
+            self._engine,
+            now_ns=self._clock.now_ns,
+            log=self._log,
+            stepped=self.stepped,
+            reservations_on=reservations_on,
+        )
         self._managers = Managers(
             self._engine,
             self._outbox,
@@ -114,7 +130,8 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
             CallbackFailures(on_error),
             clock=self._clock,
             incarnations=incarnations,
-            reservations_on=flag_of(os.environ.get("DISABLE_RESERVATION", "")) is not True,
+            observer=self._observer,
+            reservations_on=reservations_on,
         )
         self._reader = reading.RequestReader()
         self._stopped = False
@@ -128,6 +145,11 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
             log=self._log,
         )
         self._stopping = Stopping(self._halt, self._managers.close, on_thread=not self.stepped)
+
+    @property
+    def recorded_in(self) -> Path | None:
+        """The folder of this scheduler's recording, `None` if nothing is recorded."""
+        return self._observer.folder
 
     def __enter__(self) -> Self:
         return self
@@ -274,6 +296,7 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
         """End all scheduling and the clock."""
         self._registrations.wait()
         self._engine.close()
+        self._observer.close()
         if isinstance(self._clock, RealClock):
             self._clock.close()
 

@@ -8,14 +8,15 @@ gave one number to two fields, so no resource manager reads anything twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from ...model.values.part_keys import ask_key_of, uuid_of
 
 if TYPE_CHECKING:
+    from ...model.values.messages import Announcement
     from . import si_pb2 as si
 
-__all__ = ["Generation", "add_older_names"]
+__all__ = ["Generation", "InGeneration", "add_older_names"]
 
 
 @final
@@ -26,6 +27,13 @@ class Generation:
 
     def __init__(self) -> None:
         self.is_older = False
+
+
+class InGeneration(NamedTuple):
+    """An announcement whose generation was settled when it was made, not when it is delivered."""
+
+    announcement: Announcement
+    is_older: bool
 
 
 def add_older_names(response: si.AllocationResponse) -> None:

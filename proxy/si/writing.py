@@ -22,7 +22,7 @@ from ...model.values.messages import (
 )
 from ...model.values.part_keys import ask_key_of
 from . import si_pb2 as si
-from .older_answers import add_older_names
+from .older_answers import InGeneration, add_older_names
 
 if TYPE_CHECKING:
     from ...model.resources.resource import Resource
@@ -50,8 +50,11 @@ _TERMINATIONS: Final = {
 }
 
 
-def dispatch(  # noqa: C901 - one case an announcement
-    announcement: Announcement, callback: ResourceManagerCallback, *, older: bool = False
+def dispatch(  # noqa: C901, PLR0912 - one case an announcement
+    announcement: Announcement | InGeneration,
+    callback: ResourceManagerCallback,
+    *,
+    older: bool = False,
 ) -> None:
     """Call a resource manager back; an answer without entries is not sent.
 
@@ -79,11 +82,13 @@ def dispatch(  # noqa: C901 - one case an announcement
         case SchedulingStateChanged():
             request = write_scheduling_state_changed(announcement, older=older)
             callback.update_container_scheduling_state(request)
+        case InGeneration(settled, is_older):
+            dispatch(settled, callback, older=is_older)
         case _:
             assert_never(announcement)
 
 
-def callback_for(announcement: Announcement) -> str:
+def callback_for(announcement: Announcement | InGeneration) -> str:
     """Return the name of the callback that an announcement is for."""
     match announcement:
         case ApplicationChanged() | ApplicationsAnswered():
@@ -94,6 +99,8 @@ def callback_for(announcement: Announcement) -> str:
             return "update_container_scheduling_state"
         case AllocationPlaced() | AllocationsReleased() | AllocationsRejected():
             return "update_allocation"
+        case InGeneration(settled, _):
+            return callback_for(settled)
         case _:
             assert_never(announcement)
 

@@ -135,6 +135,10 @@ class TranscriptPlayer:
             case "confirm":
                 self._rules.is_confirming = line.confirms()
 
+    def confirm_nothing(self) -> None:
+        """Confirm no releases by itself: the confirmations are lines."""
+        self._rules.is_confirming = False
+
     def releases_to_confirm(self) -> int:
         """Return how many releases are to be confirmed."""
         return len(self._rules.confirmations)

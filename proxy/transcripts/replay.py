@@ -1,20 +1,24 @@
 """Replay a transcript: the requests of a resource manager, line by line, and what the scheduler does.
 
 The format is in `docs/transcripts.md`. The whole transcript is read before the first line takes effect,
-so that a malformed one changes nothing.
+so that a malformed one changes nothing; a recording is read as it is replayed, since it may be very large.
 """
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
 from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
+from ..recording.replaying import ReplayDifferenceError
+from ..resolvers.resolver import UserResolutionError
 from ..scheduler.scheduler import Scheduler
 from .player import PlayedManager, TranscriptPlayer
+from .recorded_player import RecordedPlayer
 from .transcript import read_transcript
 
 if TYPE_CHECKING:
@@ -29,13 +33,13 @@ if TYPE_CHECKING:
     from .player import TranscriptRules
     from .transcript import Line
 
-__all__ = ["Replay", "replay"]
+__all__ = ["Replay", "replay", "replay_recording"]
 
 _SECOND_NS: Final = 1_000_000_000
 
 
 @final
-class _RecordingManager(PlayedManager):
+class _WritingManager(PlayedManager):
     """An RM that writes all its callbacks to the output, and confirms releases if the transcript says so."""
 
     def __init__(self, rm_id: str, rules: TranscriptRules, write: Callable[[str, Json], None]) -> None:
@@ -81,14 +85,26 @@ class Replay:
         """The numbers of lines that were answered with an error."""
         self._player = TranscriptPlayer(
             self.scheduler,
-            lambda rm_id, rules: _RecordingManager(rm_id, rules, self._write),
+            self._join,
             configuration=configuration,
         )
+        self._registered: dict[str, int] = {}
+        """The line in which each resource manager has registered last."""
+        self._recorded: RecordedPlayer | None = None
+        """Plays the lines that have a time; made by the first line of a recording."""
 
     def run(self, lines: Iterable[Line]) -> None:
-        """Replay the lines; everything that a line causes is written before the next one is read."""
+        """Replay the lines; everything that a line causes is written before the next one is read.
+
+        Raises:
+            ReplayDifferenceError: a recording cannot be replayed any further.
+        """
         for line in lines:
             self._line = line.number
+            if line.recorded is not None:
+                self._play_recorded(line)
+                self.scheduler.deliver()
+                continue
             try:
                 self._play(line)
             except LicorneError as error:
@@ -98,6 +114,23 @@ class Replay:
 
     def _write(self, key: str, body: Json) -> None:
         self._write_line(json.dumps({"line": self._line, key: body}, sort_keys=True, ensure_ascii=False))
+
+    def _join(self, rm_id: str, rules: TranscriptRules) -> PlayedManager:
+        """Make a resource manager that registers with the line that is played."""
+        self._registered[rm_id] = self._line
+        return _WritingManager(rm_id, rules, partial(self._write_callback, rm_id, self._line))
+
+    def _write_callback(self, rm_id: str, registered: int, key: str, body: Json) -> None:
+        """Write a callback; that of a recording has with it who gets it, and by which registration."""
+        if self._recorded is None:
+            self._write(key, body)
+            return
+        output = {"line": self._line, "rmID": rm_id, "registeredAt": registered, key: body}
+        self._write_line(json.dumps(output, sort_keys=True, ensure_ascii=False))
+
+    def _write_answer(self, rm_id: str, key: str, body: Json) -> None:
+        """Write a callback that came from no partition."""
+        self._write_callback(rm_id, self._registered.get(rm_id, 0), key, body)
 
     def _run_until_idle(self) -> None:
         """Deliver, and send the answers of the RM one by one until nothing follows any more."""
@@ -114,10 +147,27 @@ class Replay:
                 self._advance(line)
             case "snapshot":
                 self._write("snapshot", self.scheduler.snapshot())
+            case "recording":
+                self._begin_recording(line)
             case _:
                 self._player.play(line)
                 if line.verb == "register":
                     self._write("registered", {})
+
+    def _begin_recording(self, line: Line) -> None:
+        """Have nothing happen by itself from now on; the further files of a recording begin likewise."""
+        if self._recorded is None:
+            self._player.confirm_nothing()
+            self._recorded = RecordedPlayer(self.scheduler, self._player, line.header(), self._write_answer)
+
+    def _play_recorded(self, line: Line) -> None:
+        """Play a line that has a time."""
+        if self._recorded is None or line.recorded is None:
+            raise ReplayDifferenceError(
+                f"{line.source}:{line.number}: a line with `at` is part of a recording, "
+                "which begins with the line `recording`"
+            )
+        self._recorded.play(line, line.recorded)
 
     def _schedule(self, line: Line) -> None:
         cycles = line.cycles()
@@ -175,4 +225,40 @@ def replay(
     """
     lines = read_transcript(text, source)
     with Scheduler(engine=engine, stepped=True, threads=threads, resolver=resolver) as scheduler:
+        Replay(scheduler, write_line).run(lines)
+
+
+@final
+class _NoLookUps:
+    """The resolver of a replay: the recording has the groups that were found."""
+
+    def groups_of(self, user: str) -> tuple[str, ...]:
+        """Refuse to look up a user.
+
+        Raises:
+            UserResolutionError: always.
+        """
+        raise UserResolutionError(f"user {user!r}: the replay of a recording looks up no groups")
+
+
+def replay_recording(
+    lines: Iterable[Line],
+    engine: EngineName,
+    write_line: Callable[[str], None],
+    resolver: UserResolver | None = None,
+) -> None:
+    """Replay a recording and write the output, line by line.
+
+    Args:
+        lines: the lines of all files, in order.
+        engine: The name of the engine, `direct` or `actors`.
+        write_line: Takes the output.
+        resolver: Finds the groups of users in lines that were not recorded.
+
+    Raises:
+        TranscriptError: a line is malformed; those before have been replayed.
+        ReplayDifferenceError: the scheduler does something else than what was recorded.
+        LicorneError: the engine cannot replay recordings.
+    """
+    with Scheduler(engine=engine, stepped=True, resolver=resolver or _NoLookUps()) as scheduler:
         Replay(scheduler, write_line).run(lines)

@@ -9,14 +9,24 @@ from google.protobuf.message import Message
 
 from ...model.configuration.durations import parse_duration_ns
 from ...model.errors import LicorneError
+from ...model.state.host import TimerAction
 from ..files.json_text import JsonError, parse_json
 from ..si import si_pb2 as si
 from .json_messages import MessageError, read_message
+from .recorded_lines import (
+    RECORDED_KEYS,
+    RECORDED_VERBS,
+    Header,
+    read_header,
+    read_recorded,
+    read_recorded_verb,
+)
 
 if TYPE_CHECKING:
-    from ...model.values.documents import Json
+    from ...model.values.documents import Document, Json
+    from .recorded_lines import Recorded
 
-__all__ = ["Line", "PredicateTable", "TranscriptError", "read_transcript"]
+__all__ = ["Line", "PredicateTable", "TranscriptError", "read_line", "read_transcript"]
 
 MessageType = TypeVar("MessageType", bound=Message)
 
@@ -27,7 +37,7 @@ _MESSAGES: Final[dict[str, type[Message]]] = {
     "application": si.ApplicationRequest,
     "allocation": si.AllocationRequest,
 }
-_OTHERS: Final = ("schedule", "advance", "confirm", "predicates", "snapshot")
+_OTHERS: Final = ("schedule", "advance", "confirm", "predicates", "snapshot", "recording")
 
 
 class TranscriptError(LicorneError):
@@ -54,6 +64,8 @@ class Line:
     number: int
     verb: str
     body: object
+    recorded: Recorded | None = None
+    """When and where it happened, in a recording."""
 
     def message(self, kind: type[MessageType]) -> MessageType:
         """Return the request of a line whose verb is a request."""
@@ -74,6 +86,16 @@ class Line:
         """Return whether `confirm` is automatic."""
         return self.body is True
 
+    def timer(self) -> TimerAction:
+        """Return what is due by `timer`."""
+        assert isinstance(self.body, TimerAction), "checked when it was read"
+        return self.body
+
+    def header(self) -> Header:
+        """Return what `recording` says."""
+        assert isinstance(self.body, Header), "checked when it was read"
+        return self.body
+
     def predicate_table(self) -> PredicateTable:
         """Return the table of `predicates`."""
         assert isinstance(self.body, PredicateTable), "checked when it was read"
@@ -89,27 +111,54 @@ def read_transcript(text: str, source: str) -> list[Line]:
     lines = []
     for number, row in enumerate(text.split("\n"), start=1):
         if row.strip() and not row.startswith("#"):
-            lines.append(_read_line(row, source, number))
+            lines.append(read_line(row, source, number))
     return lines
 
 
-def _read_line(row: str, source: str, number: int) -> Line:
+def read_line(row: str, source: str, number: int) -> Line:
+    """Read one line that is neither blank nor a comment.
+
+    Raises:
+        TranscriptError: it is malformed.
+    """
     where = f"{source}:{number}"
     try:
         document = parse_json(row)
     except JsonError as error:
         place = where if error.column is None else f"{where}:{error.column}"
         raise TranscriptError(f"{place}: no JSON: {error}") from error
+    if isinstance(document, dict) and "at" in document:
+        return _read_recorded_line(document, source, number)
     if not isinstance(document, dict) or len(document) != 1:
         raise TranscriptError(f"{where}: a line is an object with one key, its verb: {row[:80]!r}")
     verb, body = next(iter(document.items()))
+    return Line(source, number, verb, _read_body(verb, body, where))
+
+
+def _read_recorded_line(document: Document, source: str, number: int) -> Line:
+    """Read a line with a time."""
+    where = f"{source}:{number}"
+    verbs = [key for key in document if key not in RECORDED_KEYS]
+    if len(verbs) != 1:
+        raise TranscriptError(f"{where}: a line has one verb, not {', '.join(verbs) or 'none'}")
+    verb = verbs[0]
+    try:
+        recorded = read_recorded(document)
+        if verb in RECORDED_VERBS:
+            return Line(source, number, verb, read_recorded_verb(verb, document[verb]), recorded)
+    except LicorneError as error:
+        raise TranscriptError(f"{where}: {verb}: {error}") from error
+    return Line(source, number, verb, _read_body(verb, document[verb], where), recorded)
+
+
+def _read_body(verb: str, body: Json, where: str) -> object:
     if verb in _MESSAGES:
-        return Line(source, number, verb, _read_message(_MESSAGES[verb], body, f"{where}: {verb}"))
+        return _read_message(_MESSAGES[verb], body, f"{where}: {verb}")
     if verb not in _OTHERS:
         raise TranscriptError(
             f"{where}: unknown verb {verb!r}, there are {', '.join((*_MESSAGES, *_OTHERS))}"
         )
-    return Line(source, number, verb, _read_other(verb, body, f"{where}: {verb}"))
+    return _read_other(verb, body, f"{where}: {verb}")
 
 
 def _read_message(kind: type[Message], body: Json, where: str) -> Message:
@@ -130,6 +179,11 @@ def _read_other(verb: str, body: Json, where: str) -> object:
         return body == "auto"
     if verb == "predicates":
         return _read_predicates(body, where)
+    if verb == "recording":
+        try:
+            return read_header(body)
+        except LicorneError as error:
+            raise TranscriptError(f"{where}: {error}") from error
     if body is not True:
         raise TranscriptError(f"{where}: not true: {body!r}")
     return None

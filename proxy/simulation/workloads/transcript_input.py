@@ -44,6 +44,8 @@ def read_timed_transcript(path: Path) -> Transcript:
     steps: list[Step] = []
     now_ns = 0
     for line in read_transcript(read_text(path), str(path)):
+        if line.recorded is not None or line.verb == "recording":
+            raise InputError(path, "a recording cannot be simulated: replay it")
         if line.verb == "advance":
             now_ns += line.duration_ns()
         elif line.verb != "snapshot":

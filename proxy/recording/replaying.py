@@ -1,0 +1,122 @@
+"""The watcher of a replay: partitions are answered by the line that is replayed, in place of a manager."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from ...model.errors import LicorneError
+from ...model.partition import Partition
+from ...model.values.refusals import PlacementHalt, RefusalReason
+from .observer import Unobserved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...model.configuration.schema import PartitionConfig
+    from ...model.state.host import PartitionHost
+    from ..si.older_answers import Generation
+
+__all__ = ["MadePartition", "ReplayDifferenceError", "ReplayedAnswers"]
+
+
+class ReplayDifferenceError(LicorneError):
+    """The replay does something else than what was recorded."""
+
+
+class MadePartition(NamedTuple):
+    """A partition that a registration or reload has made."""
+
+    incarnation: str
+    generation: Generation
+
+
+@final
+class ReplayedAnswers(Unobserved):
+    """Makes the partitions of a replay, and answers them what the recorded ones were answered."""
+
+    ends_partitions = False
+
+    def __init__(self) -> None:
+        self.has_predicates = False
+        """Whether the partitions that are made ask predicates."""
+        self.made: dict[str, MadePartition] = {}
+        """The partitions that were made and are not numbered yet, by full name."""
+        self._answers: deque[str | int | None] = deque()
+        self._halt: PlacementHalt | None = None
+
+    def begin_turn(self, answers: Iterable[str | int | None], *, is_halted: bool) -> None:
+        """Answer this from now on."""
+        self._answers = deque(answers)
+        self._halt = PlacementHalt(reason=RefusalReason.CONGESTED) if is_halted else None
+
+    def end_turn(self) -> None:
+        """Make sure that all was asked.
+
+        Raises:
+            ReplayDifferenceError: it was not.
+        """
+        if self._answers:
+            raise ReplayDifferenceError(
+                f"{len(self._answers)} of the recorded answers of predicates were not asked for: "
+                f"the next one is {self._answers[0]!r}"
+            )
+
+    # ------------------------------------------------------------------------------ the predicates
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:  # noqa: ARG002 - its name counts
+        """Return the next recorded answer.
+
+        Raises:
+            ReplayDifferenceError: there is none.
+        """
+        answer = self._next(allocation_key, node_id)
+        if isinstance(answer, int):
+            raise ReplayDifferenceError(
+                f"{answer} was recorded for {allocation_key!r} on {node_id!r}: no reason"
+            )
+        return answer
+
+    def preemption_index(
+        self,
+        allocation_key: str,
+        node_id: str,
+        victim_keys: tuple[str, ...],  # noqa: ARG002 - the place of the answer says all
+        start_index: int,  # noqa: ARG002 - likewise
+    ) -> int | None:
+        """Return the next recorded answer.
+
+        Raises:
+            ReplayDifferenceError: there is none.
+        """
+        answer = self._next(allocation_key, node_id)
+        if isinstance(answer, str):
+            raise ReplayDifferenceError(
+                f"{answer!r} was recorded for {allocation_key!r} on {node_id!r}: no index"
+            )
+        return answer
+
+    def _next(self, allocation_key: str, node_id: str) -> str | int | None:
+        if not self._answers:
+            raise ReplayDifferenceError(
+                f"no answer was recorded to whether {allocation_key!r} may run on {node_id!r}"
+            )
+        return self._answers.popleft()
+
+    def make_partition(
+        self,
+        *,
+        incarnation: str,
+        name: str,
+        rm_id: str,
+        config: PartitionConfig,
+        host: PartitionHost,
+        generation: Generation,
+    ) -> Partition:
+        """Make a partition that asks the recording."""
+        self.made[name] = MadePartition(incarnation, generation)
+        predicates = self if self.has_predicates else None
+        return Partition(
+            name, rm_id, config, replace(host, predicates=predicates, placement_halt=lambda: self._halt)
+        )

@@ -1,0 +1,207 @@
+"""What the lines of a recording have besides a request: time, partition, and what it was answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ...model.applications.effects import TimerKind
+from ...model.errors import LicorneError
+from ...model.state.host import (
+    ApplicationTimer,
+    Expiry,
+    Inspection,
+    QueueCleaning,
+    QuotaCheck,
+    RetryAsks,
+)
+from ...model.state.quarantine import BrokenKind
+from ...model.values.users import LookUpFailure
+from ..recording.answers import read_answer
+from ..recording.files import FORMAT_VERSION
+from ..recording.recorded_partition import STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...model.state.host import TimerAction
+    from ...model.values.documents import Document, Json
+    from ...model.values.users import LookedUp
+
+__all__ = [
+    "RECORDED_KEYS",
+    "RECORDED_VERBS",
+    "Header",
+    "QuarantineLine",
+    "Recorded",
+    "read_header",
+    "read_recorded",
+    "read_recorded_verb",
+]
+
+T = TypeVar("T")
+
+RECORDED_KEYS: Final = frozenset(
+    {"answers", "at", "failed", "groups", "halted", "older", "partition", "partitions", "predicates"}
+)
+"""The keys that a line with a time may have besides its verb. `predicates` alone is a verb."""
+RECORDED_VERBS: Final = ("timer", "step", "quarantine", "retire", "answer", "manager")
+"""The verbs of lines that have a time; no other line may have them."""
+
+_TIMERS: Final[dict[str, TimerAction]] = {
+    type(action).__name__: action
+    for action in (QueueCleaning(), RetryAsks(), Inspection(), QuotaCheck(), Expiry())
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What a line says besides its verb."""
+
+    at_ns: int
+    partition: int | None = None
+    answers: tuple[str | int | None, ...] = ()
+    is_halted: bool = False
+    is_older: bool = False
+    has_failed: bool = False
+    has_predicates: bool = False
+    groups: Mapping[str, LookedUp] = field(default_factory=dict)
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+    def number(self) -> int:
+        """Return the number of the partition.
+
+        Raises:
+            LicorneError: the line has none.
+        """
+        if self.partition is None:
+            raise LicorneError("a line with `at` and this verb wants a `partition`")
+        return self.partition
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The body of `recording`, the first line of each file."""
+
+    file: int
+    """Its number; the first one is 1."""
+    reservations: bool
+    """Whether the scheduler reserved nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineLine:
+    """The body of `quarantine`."""
+
+    kind: BrokenKind
+    name: str
+    reason: str
+
+
+def read_recorded(document: Document) -> Recorded:
+    """Read what a line says besides its verb.
+
+    Raises:
+        LicorneError: a value is of the wrong kind; the text names it.
+    """
+    answers = _of(document, "answers", list, default=[])
+    try:
+        read_answers = tuple(map(read_answer, answers))
+    except ValueError as error:
+        raise LicorneError(f"answers: {error}") from error
+    numbers = _of(document, "partitions", dict, default={})
+    return Recorded(
+        at_ns=_number(document["at"], "at"),
+        partition=_number(document["partition"], "partition") if "partition" in document else None,
+        answers=read_answers,
+        is_halted=_of(document, "halted", bool, default=False),
+        is_older=_of(document, "older", bool, default=False),
+        has_failed="failed" in document,
+        has_predicates=_of(document, "predicates", bool, default=False),
+        groups={
+            user: _groups(user, found) for user, found in _of(document, "groups", dict, default={}).items()
+        },
+        partitions={name: _number(number, f"partitions[{name}]") for name, number in numbers.items()},
+    )
+
+
+def read_header(body: Json) -> Header:
+    """Read the body of `recording`.
+
+    Raises:
+        LicorneError: a value is of the wrong kind, or the format is another one.
+    """
+    if not isinstance(body, dict):
+        raise LicorneError(f"an object is wanted, not {body!r}")
+    if body.get("version") != FORMAT_VERSION:
+        raise LicorneError(f"version {body.get('version')!r}: this program reads {FORMAT_VERSION}")
+    return Header(_number(body.get("file"), "file"), _of(body, "reservations", bool, default=True))
+
+
+def read_recorded_verb(verb: str, body: Json) -> object:
+    """Read the body of a verb that only lines with a time have.
+
+    Raises:
+        LicorneError: the body is of the wrong kind; the text names it.
+    """
+    match verb:
+        case "timer":
+            return _read_timer(body)
+        case "step":
+            if body not in STEPS:
+                raise LicorneError(f"{body!r} is none of {', '.join(STEPS)}")
+            return body
+        case "quarantine":
+            return _read_quarantine(body)
+        case "retire":
+            if body is not True:
+                raise LicorneError(f"not true: {body!r}")
+            return body
+        case _:
+            if not isinstance(body, dict) or not isinstance(body.get("rmID"), str):
+                raise LicorneError(f"an object with the rmID of a resource manager is wanted: {body!r}")
+            return body
+
+
+def _read_timer(body: Json) -> TimerAction:
+    if isinstance(body, str) and body in _TIMERS:
+        return _TIMERS[body]
+    if not isinstance(body, dict) or set(body) != {"applicationID", "serial", "kind", "generation"}:
+        raise LicorneError(f"no timer: {body!r}; there are {', '.join(_TIMERS)}, and those of applications")
+    kinds = {kind.value: kind for kind in TimerKind}
+    if body["kind"] not in kinds:
+        raise LicorneError(f"kind: {body['kind']!r} is none of {', '.join(kinds)}")
+    return ApplicationTimer(
+        application_id=str(body["applicationID"]),
+        serial=_number(body["serial"], "serial"),
+        kind=kinds[str(body["kind"])],
+        generation=_number(body["generation"], "generation"),
+    )
+
+
+def _read_quarantine(body: Json) -> QuarantineLine:
+    kinds = {kind.value: kind for kind in BrokenKind}
+    if not isinstance(body, dict) or set(body) != {"kind", "name", "reason"} or body["kind"] not in kinds:
+        raise LicorneError(f"a kind ({', '.join(kinds)}), a name and a reason are wanted: {body!r}")
+    return QuarantineLine(kinds[str(body["kind"])], str(body["name"]), str(body["reason"]))
+
+
+def _groups(user: str, found: Json) -> LookedUp:
+    if isinstance(found, list):
+        return tuple(map(str, found))
+    if isinstance(found, dict) and set(found) == {"failed"}:
+        return LookUpFailure(str(found["failed"]))
+    raise LicorneError(f"groups[{user}]: a list, or why the look-up `failed`, is wanted: {found!r}")
+
+
+def _number(value: Json, place: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise LicorneError(f"{place}: a whole number is wanted, not {value!r}")
+    return value
+
+
+def _of(document: Document, key: str, kind: type[T], *, default: T) -> T:
+    value = document.get(key, default)
+    if not isinstance(value, kind):
+        raise LicorneError(f"{key}: {value!r} is no {kind.__name__}")
+    return value

@@ -1,0 +1,105 @@
+"""Recorded schedulers for tests: what their resource managers heard, and what a replay says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from google.protobuf.json_format import MessageToDict
+from support.proxy.listening import Listener
+
+from licorne.proxy.transcripts.recorded_input import read_recording, recording_files, rows_of_files
+from licorne.proxy.transcripts.replay import replay_recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from google.protobuf.message import Message
+
+    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.si import si_pb2 as si
+
+__all__ = ["Hearing", "JudgingHearing", "callbacks_in", "recorded_lines", "replayed"]
+
+
+class Hearing(Listener):
+    """Keeps each callback as the line that a replay writes for it, without the number of the line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.callbacks: list[str] = []
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        self._keep("nodeResponse", response)
+        super().update_node(response)
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self._keep("applicationResponse", response)
+        super().update_application(response)
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self._keep("allocationResponse", response)
+        super().update_allocation(response)
+
+    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
+        self._keep("schedulingState", request)
+        super().update_container_scheduling_state(request)
+
+    def _keep(self, key: str, message: Message) -> None:
+        body = MessageToDict(message, preserving_proto_field_name=True)
+        self.callbacks.append(json.dumps({key: body}, sort_keys=True))
+
+
+class JudgingHearing(Hearing):
+    """Refuses one of four nodes for an ask, another one each time it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.questions = 0
+        self._lock = threading.Lock()
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        with self._lock:
+            self.questions += 1
+            number = self.questions
+        if crc32(f"{args.allocationKey} {args.nodeID} {number}".encode()) % 4 == 0:
+            raise ValueError(f"question {number} is refused")
+
+    def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse:
+        from licorne.proxy.si import si_pb2
+
+        with self._lock:
+            self.questions += 1
+            number = self.questions
+        return si_pb2.PreemptionPredicatesResponse(success=number % 3 > 0, index=args.startIndex)
+
+
+def replayed(folder: Path, engine: EngineName = "direct") -> list[dict[str, Any]]:
+    """Replay the recording of a folder; return the documents of its output."""
+    output: list[str] = []
+    replay_recording(read_recording(rows_of_files(recording_files(folder)), _no_note), engine, output.append)
+    return [json.loads(row) for row in output]
+
+
+def _no_note(text: str) -> None:
+    raise AssertionError(f"nothing is left out here: {text}")
+
+
+def callbacks_in(documents: list[dict[str, Any]], rm_id: str | None = None) -> list[str]:
+    """Return the callbacks of one manager, or of all, in the output of a replay, as `Hearing` has them."""
+    return [
+        json.dumps(
+            {key: body for key, body in document.items() if key not in ("line", "rmID", "registeredAt")},
+            sort_keys=True,
+        )
+        for document in documents
+        if rm_id is None or document.get("rmID") == rm_id
+    ]
+
+
+def recorded_lines(folder: Path) -> list[dict[str, Any]]:
+    """Return the lines of all files of a recording."""
+    files = recording_files(folder)
+    return [json.loads(row) for path in files for row in path.read_text(encoding="utf-8").splitlines()]
