@@ -143,10 +143,13 @@ def _settings(
     seconds = parse_duration_ns(stop_after) / 1e9
     if seconds < 0:
         raise LicorneError(f"--stop-after: a time that is not negative is wanted, not {stop_after!r}")
+    rules = AccessRules() if access is None else read_access_rules(access)
+    if rules.has_certificates and tls[2] is None:
+        raise LicorneError(f"{access}: its certificates need --client-ca: nobody else vouches for them")
     return ServerSettings(
         address=where,
         credentials=credentials,
-        access=AccessRules() if access is None else read_access_rules(access),
+        access=rules,
         configuration=None if config is None else ConfigurationFile(config),
         stop_after_seconds=seconds,
     )

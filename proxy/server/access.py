@@ -4,7 +4,7 @@ The rules come from a YAML file:
 
 ```yaml
 tokens:
-  - token: 5f2d3c...       # a bearer token, of 16 characters at least
+  - token: 5f2d3c...       # a bearer token: 16 visible ASCII characters at least
     rm: cluster-a          # the one RM that its holder may speak for; without it any
 certificates:
   - name: shim.cluster-a   # the common name, or a DNS name, of a client certificate
@@ -15,22 +15,36 @@ certificates:
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final, final
 
 import grpc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ...model.configuration.problems import ConfigurationError
 from ..files.located_yaml import read_located_yaml
 from .statuses import StatusError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from ...model.configuration.problems import Problem, RuleFinding
+    from ..files.located_yaml import LocatedYaml
 
 __all__ = ["ANYBODY", "AccessRules", "Peer", "read_access_rules"]
 
-_TOKEN_LENGTH_MIN: Final = 16
+_TOKEN: Final = re.compile(r"[!-~]{16,}")
+"""A token travels in a header, which has visible characters of ASCII alone."""
+_MESSAGES: Final = {
+    "extra_forbidden": "a value of this name is not known here",
+    "missing": "this value is missing",
+    "model_type": "a mapping with names and values is wanted",
+}
+_QUOTED: Final = re.compile(r"'.{16,}'", re.DOTALL)
+_STEP: Final = re.compile(r"[^.\[\]]+")
+_KNOWN_STEP: Final = re.compile(r"tokens|certificates|token|name|rm|document|[0-9]{1,4}")
 
 
 @final
@@ -62,7 +76,7 @@ _Name = Annotated[str, Field(min_length=1)]
 class _Token(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
-    token: Annotated[str, Field(min_length=_TOKEN_LENGTH_MIN)]
+    token: str
     rm: _Name | None = None
 
 
@@ -93,9 +107,9 @@ class AccessRules:
         self._certificates = {name: Peer(rm_id) for name, rm_id in (certificates or {}).items()}
 
     @property
-    def has_tokens(self) -> bool:
-        """Return whether there are bearer tokens."""
-        return bool(self._tokens)
+    def has_certificates(self) -> bool:
+        """Return whether there are rules for client certificates."""
+        return bool(self._certificates)
 
     def peer(self, metadata: Mapping[str, str], names: Sequence[str]) -> Peer:
         """Return the peer of a call.
@@ -135,14 +149,53 @@ def read_access_rules(path: Path) -> AccessRules:
         InputError: The file cannot be read.
         ConfigurationError: It has no such rules; the error has all problems, with their places, and no token.
     """
-    located = read_located_yaml(path)
     try:
-        rules = _Rules.model_validate(located.value)
-    except ValidationError as error:
-        found = [located.finding(each["loc"], each["msg"]) for each in error.errors(include_input=False)]
-        raise located.error(found) from None  # The cause would show the tokens.
-    if not rules.tokens and not rules.certificates:
-        raise located.error([located.finding([], "neither tokens nor certificates: no peer would be let in")])
+        located = read_located_yaml(path)
+        rules = _rules_of(located)
+        findings = [*_findings(located, rules)]
+        if findings:
+            raise located.error(findings)
+    except ConfigurationError as error:
+        raise ConfigurationError(tuple(_without_token(each) for each in error.problems)) from None
     return AccessRules(
         [(each.token, each.rm) for each in rules.tokens], {each.name: each.rm for each in rules.certificates}
     )
+
+
+def _rules_of(located: LocatedYaml) -> _Rules:
+    """Return the rules of a file.
+
+    Raises:
+        ConfigurationError: It has no such rules.
+    """
+    try:
+        return _Rules.model_validate(located.value)
+    except ValidationError as error:
+        found = [
+            located.finding(each["loc"], _MESSAGES.get(each["type"], each["msg"]))
+            for each in error.errors(include_input=False)
+        ]
+        raise located.error(found) from None  # The cause would show the tokens.
+
+
+def _findings(located: LocatedYaml, rules: _Rules) -> Iterator[RuleFinding]:
+    """Yield what is wrong with rules that have the right form."""
+    if not rules.tokens and not rules.certificates:
+        yield located.finding([], "neither tokens nor certificates: no peer would be let in")
+    first: dict[tuple[str, str], int] = {}
+    for index, token in enumerate(rules.tokens):
+        way = ("tokens", index, "token")
+        if not _TOKEN.fullmatch(token.token):
+            yield located.finding(way, "a token has 16 visible ASCII characters at least, and no spaces")
+        if first.setdefault(("token", token.token), index) != index:
+            yield located.finding(way, f"tokens[{first['token', token.token]}] is the same token")
+    for index, certificate in enumerate(rules.certificates):
+        if first.setdefault(("name", certificate.name), index) != index:
+            text = f"certificates[{first['name', certificate.name]}] is for the same name"
+            yield located.finding(("certificates", index, "name"), text)
+
+
+def _without_token(problem: Problem) -> Problem:
+    """Return a problem that quotes nothing that may be a token, not even one in the place of a key."""
+    path = _STEP.sub(lambda step: step[0] if _KNOWN_STEP.fullmatch(step[0]) else "?", problem.path)
+    return replace(problem, path=path, text=_QUOTED.sub("'?'", problem.text))

@@ -81,6 +81,7 @@ class ServerCore:
             name.decode(errors="replace")
             for part in ("x509_common_name", "x509_subject_alternative_name")
             for name in certificate.get(part, ())
+            if name  # A certificate without a common name has an empty one.
         ]
         return self._access.peer(metadata, names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING
 
 import grpc
@@ -24,7 +25,7 @@ def server_credentials(
     With client authorities each client must have a certificate of one of them.
 
     Raises:
-        LicorneError: A file is missing, cannot be read, or has no PEM.
+        LicorneError: A file is missing, cannot be read, has no PEM, or not what it is to have.
     """
     if certificate is None and key is None:
         if client_authorities is not None:
@@ -32,11 +33,36 @@ def server_credentials(
         return None
     if certificate is None or key is None:
         raise LicorneError("--tls-cert and --tls-key belong together: only one of them is given")
-    return grpc.ssl_server_credentials(
-        [(_pem(key), _pem(certificate))],
-        root_certificates=None if client_authorities is None else _pem(client_authorities),
-        require_client_auth=client_authorities is not None,
-    )
+    pair = (_pem(key), _pem(certificate))
+    roots = None if client_authorities is None else _pem(client_authorities)
+    _check(certificate, key, client_authorities)
+    return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=roots is not None)
+
+
+def _check(certificate: Path, key: Path, client_authorities: Path | None) -> None:
+    """Check what gRPC would only refuse when it listens, without a word about the file.
+
+    Raises:
+        LicorneError: A file has no certificate, or the key is not that of the certificate, or has a password.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(
+            certificate, key, password=""
+        )  # Without one OpenSSL would ask on the terminal.
+    except ssl.SSLError as error:
+        text = "a certificate and its key without a password are wanted"
+        raise LicorneError(f"{certificate}, {key}: {text}: {_reason(error)}") from error
+    if client_authorities is not None:
+        try:
+            context.load_verify_locations(client_authorities)
+        except ssl.SSLError as error:
+            raise LicorneError(f"{client_authorities}: certificates are wanted: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what OpenSSL says, without the place in its source."""
+    return str(error).partition(" (_ssl.c")[0]
 
 
 def _pem(path: Path) -> bytes:
