@@ -139,7 +139,11 @@ def _submit(state: PartitionState, submission: AllocationSubmission) -> str | No
 
 
 def submission_refusal(
-    state: PartitionState, submission: AllocationSubmission, *, is_application_new: bool = False
+    state: PartitionState,
+    submission: AllocationSubmission,
+    *,
+    is_application_new: bool = False,
+    is_node_new: bool = False,
 ) -> str | None:
     """Return why a submission is rejected, `None` if it is accepted.
 
@@ -147,6 +151,7 @@ def submission_refusal(
         state: The partition.
         submission: What the RM asks for.
         is_application_new: Its application would be added just before it.
+        is_node_new: Its node would be created just before it.
     """
     key = submission.allocation_key
     if state.state is ObjectState.STOPPED:
@@ -160,7 +165,7 @@ def submission_refusal(
     refusal = None if is_application_new else _application_refusal(state, submission.application_id, key)
     if refusal is not None:
         return refusal
-    if submission.node_id and state.nodes.get(submission.node_id) is None:
+    if submission.node_id and not is_node_new and state.nodes.get(submission.node_id) is None:
         return f"failed to find node {submission.node_id}"
     owner = state.keys.owner_of(key)
     if owner not in ("", submission.application_id):

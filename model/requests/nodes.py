@@ -21,6 +21,7 @@ from ..values.messages import (
     TerminationType,
 )
 from ..values.object_state import ObjectState
+from .existing import existing_refusal, recover_existing
 from .quarantining import uncount_quarantined
 
 if TYPE_CHECKING:
@@ -77,16 +78,28 @@ def update_refusal(update: NodeUpdate) -> str | None:
         return f"nothing is done with node {name!r}: {why}; known are {_KNOWN}"
     if not name:
         return f"nothing is done for the action {update.action.name}: the node id is empty"
+    misplaced = _misplaced(update)
+    if misplaced is not None:
+        return misplaced
     if update.action is NodeAction.UPDATE or update.action in CREATIONS:
         return _negative(f"the capacity of node {name}", update.resource) or _negative(
             f"what others use of node {name}", update.occupied
         )
-    if update.occupied is not None:
-        return (
-            f"nothing is done with node {name}: its occupiedResource comes with the actions CREATE, "
-            f"CREATE_DRAIN and UPDATE, not with {update.action.name}"
-        )
     return None
+
+
+def _misplaced(update: NodeUpdate) -> str | None:
+    """Return which field of an update is not for its action, `None` if all are."""
+    if update.existing and update.action not in CREATIONS:
+        field, actions = "existingAllocations", "CREATE and CREATE_DRAIN"
+    elif update.occupied is not None and update.action not in {*CREATIONS, NodeAction.UPDATE}:
+        field, actions = "occupiedResource", "CREATE, CREATE_DRAIN and UPDATE"
+    else:
+        return None
+    return (
+        f"nothing is done with node {update.node_id}: {field} is for the actions {actions}, "
+        f"not for {update.action.name}"
+    )
 
 
 def _negative(what: str, resource: Resource | None) -> str | None:
@@ -107,6 +120,9 @@ def _create(state: PartitionState, update: NodeUpdate) -> str | None:
             "node name must be unique"
         )
     schedulable = update.action is NodeAction.CREATE
+    reason = existing_refusal(state, update)
+    if reason is not None:
+        return reason
     node = Node(name, update.attributes, update.resource or EMPTY, schedulable=schedulable)
     capacity = node.facts().capacity
     handle = state.host.adopt_node(node)
@@ -115,6 +131,8 @@ def _create(state: PartitionState, update: NodeUpdate) -> str | None:
     state.change_capacity(EMPTY, capacity)
     if update.occupied is not None:
         state.nodes.give(entry, handle.set_used_by_others(update.occupied))
+    if update.existing:
+        recover_existing(state, update)
     return None
 
 

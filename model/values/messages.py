@@ -107,6 +107,8 @@ class NodeUpdate:
     """The number of an action that this version does not know; `action` is `UNKNOWN_ACTION_FROM_RM` then."""
     occupied: Resource | None = None
     """What others use of it; foreign allocations come in addition."""
+    existing: tuple[AllocationSubmission, ...] = ()
+    """What runs on it already when it is created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

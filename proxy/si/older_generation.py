@@ -11,7 +11,7 @@ allocations and its releases: then a request is taken as a whole or not at all.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from ...model.errors import RequestError
 from ...model.values.allocation import FOREIGN_TAG
@@ -37,7 +37,6 @@ __all__ = [
     "ask_terms",
     "named_allocation",
     "older_asks",
-    "refuse_older_nodes",
     "uses_uuids",
     "uuid_releases",
 ]
@@ -136,13 +135,13 @@ def ask_releases(request: si.AllocationRequest) -> tuple[AskRelease, ...]:
     return tuple(read)
 
 
-def named_allocation(message: si.Allocation, rm_id: str) -> str:
-    """Return the key of the model for an allocation that its RM names by a UUID.
+def named_allocation(message: si.Allocation, rm_id: str, *, node_id: str) -> str:
+    """Return the key of the model for an allocation of the older generation, on the node that is given.
 
     Raises:
         RequestError: It is an ask, which has no UUID; or its key is none that an RM may give.
     """
-    if not message.nodeID:
+    if not node_id:
         raise RequestError(
             f"resource manager {rm_id!r} sends the ask {message.allocationKey!r} with the UUID "
             f"{message.UUID!r}: only an allocation with a nodeID has one"
@@ -164,30 +163,3 @@ def check_ask_key(key: str, rm_id: str) -> None:
             f"resource manager {rm_id!r} uses the allocation key {key!r}: in the older generation of si.v1 "
             f"a key must not contain {PART_MARK!r}, by which this scheduler names the allocations of an ask"
         )
-
-
-def refuse_older_nodes(request: si.NodeRequest) -> None:
-    """Check a request for fields of the older generation.
-
-    Raises:
-        RequestError: The request has such a field.
-    """
-    for node in request.nodes:
-        if node.existingAllocations:
-            refuse_older_field(
-                request.rmID,
-                f"nodes.existingAllocations (of node {node.nodeID!r})",
-                "send them as allocations with nodeID, after their applications",
-            )
-
-
-def refuse_older_field(rm_id: str, field: str, instead: str) -> NoReturn:
-    """Refuse a request because of one field.
-
-    Raises:
-        RequestError: Always; the field and what to send instead are named.
-    """
-    raise RequestError(
-        f"resource manager {rm_id!r} uses {field}: a field of the older generation of si.v1, "
-        f"which this scheduler does not act upon; {instead}"
-    )

@@ -1,8 +1,8 @@
 """Read the requests of resource managers: from `si.v1` to the messages of the model.
 
-Partition names become full names on the way. Fields of the older generation that are not supported are
-refused, see `older_generation`; nothing is returned of a request that has such a field. Nothing in a result
-refers to the request: the caller may reuse it.
+Partition names become full names on the way. What the older generation says otherwise is read in
+`older_generation`; a request that is refused there has no result. Nothing in a result refers to the request:
+the caller may reuse it.
 
 Fields are read by name only, so messages of another program's copy of `si.v1` are read like our own.
 """
@@ -28,7 +28,6 @@ from .older_generation import (
     ask_releases,
     named_allocation,
     older_asks,
-    refuse_older_nodes,
     uses_uuids,
     uuid_releases,
 )
@@ -120,14 +119,14 @@ class RequestReader:
         A field of the older generation is noted in `generation`.
 
         Raises:
-            RequestError: The request has a field of the older generation that is not supported.
+            RequestError: The key or UUID of an existing allocation is none that the RM may give.
         """
-        refuse_older_nodes(request)
         updates: dict[str, list[NodeUpdate]] = {}
         for node in request.nodes:
             partition = full_partition_name(node.attributes.get(NODE_PARTITION, ""), request.rmID)
             occupied = self.resource(node.occupiedResource) if node.HasField("occupiedResource") else None
-            generation.is_older |= occupied is not None
+            existing = self._existing(node, partition, request.rmID) if node.existingAllocations else ()
+            generation.is_older |= occupied is not None or bool(existing)
             update = NodeUpdate(
                 node_id=node.nodeID,
                 action=_ACTIONS.get(node.action, NodeAction.UNKNOWN_ACTION_FROM_RM),
@@ -137,9 +136,23 @@ class RequestReader:
                 else None,
                 unknown_action=0 if node.action in _ACTIONS else node.action,
                 occupied=occupied,
+                existing=existing,
             )
             updates.setdefault(partition, []).append(update)
         return {partition: tuple(nodes) for partition, nodes in updates.items()}
+
+    def _existing(self, node: si.NodeInfo, partition: str, rm_id: str) -> tuple[AllocationSubmission, ...]:
+        """Read what runs on a node; where an allocation names no node or partition, it means that one."""
+        return tuple(
+            self._allocation_submission(
+                message,
+                named_allocation(message, rm_id, node_id=message.nodeID or node.nodeID),
+                full_partition_name(message.partitionName, rm_id) if message.partitionName else partition,
+                node_id=message.nodeID or node.nodeID,
+                placeholder=message.placeholder and bool(message.taskGroupName),
+            )
+            for message in node.existingAllocations
+        )
 
     def application_submissions(self, request: si.ApplicationRequest) -> tuple[ApplicationSubmission, ...]:
         """Read the applications that begin, in order."""
@@ -178,29 +191,36 @@ class RequestReader:
             key = message.allocationKey
             if message.UUID:
                 generation.is_older = True
-                key = named_allocation(message, rm_id)
+                key = named_allocation(message, rm_id, node_id=message.nodeID)
             if message.partitionName != short_name:
                 short_name = message.partitionName
                 partition = full_partition_name(short_name, rm_id)
-            tags = message.allocationTags
-            policy = message.preemptionPolicy
             submissions.append(
-                AllocationSubmission(
-                    allocation_key=key,
-                    application_id=message.applicationID,
-                    partition=partition,
-                    resource=self.resource(message.resourcePerAlloc),
-                    priority=message.priority,
-                    tags=_texts(tags) if tags else _NO_TEXTS,
-                    node_id=message.nodeID,
-                    task_group_name=message.taskGroupName,
-                    placeholder=message.placeholder,
-                    originator=message.originator,
-                    allow_preempt_self=policy.allowPreemptSelf,
-                    allow_preempt_other=policy.allowPreemptOther,
+                self._allocation_submission(
+                    message, key, partition, node_id=message.nodeID, placeholder=message.placeholder
                 )
             )
         return submissions
+
+    def _allocation_submission(
+        self, message: si.Allocation, key: str, partition: str, *, node_id: str, placeholder: bool
+    ) -> AllocationSubmission:
+        tags = message.allocationTags
+        policy = message.preemptionPolicy
+        return AllocationSubmission(
+            allocation_key=key,
+            application_id=message.applicationID,
+            partition=partition,
+            resource=self.resource(message.resourcePerAlloc),
+            priority=message.priority,
+            tags=_texts(tags) if tags else _NO_TEXTS,
+            node_id=node_id,
+            task_group_name=message.taskGroupName,
+            placeholder=placeholder,
+            originator=message.originator,
+            allow_preempt_self=policy.allowPreemptSelf,
+            allow_preempt_other=policy.allowPreemptOther,
+        )
 
     def resource(self, message: si.Resource) -> Resource:
         """Read a resource; equal ones give the same object for as long as the reader keeps it."""

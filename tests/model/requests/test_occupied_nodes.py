@@ -128,8 +128,8 @@ def test_an_amount_with_another_action_is_rejected() -> None:
     report(h, FOUR, NodeAction.DRAIN_NODE)
 
     why = (
-        "nothing is done with node one: its occupiedResource comes with the actions CREATE, CREATE_DRAIN "
-        "and UPDATE, not with DRAIN_NODE"
+        "nothing is done with node one: occupiedResource is for the actions CREATE, CREATE_DRAIN and UPDATE, "
+        "not for DRAIN_NODE"
     )
     assert [NodesAnswered((), (Rejection("one", why),))] == h.announcements
     assert h.node("one").schedulable

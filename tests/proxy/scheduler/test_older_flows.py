@@ -249,6 +249,85 @@ def test_a_hint_for_an_autoscaler_has_the_key_of_the_ask(engine: EngineName) -> 
         assert ["k"] == [hint.allocationKey for hint in rm.hints]
 
 
+# ----------------------------------------------------------------------------------------- recovery
+
+
+def an_existing(key: str, uuid: str, vcore: int = 2, **more: object) -> dict[str, Any]:
+    names = {"allocationKey": key, "UUID": uuid, "applicationID": "app"}
+    return {**names, "resourcePerAlloc": amount(vcore), **more}
+
+
+def test_a_restart_loses_and_doubles_nothing(engine: EngineName) -> None:
+    """Applications first, then nodes with what runs on them, then asks: the books are those of before."""
+    with started(engine, a_node(), a_node("n2", 4)) as rm:
+        rm.say_allocations(asks=[an_ask("k", 5), an_ask("l", 2, vcore=1)])
+        placed = [entry for told in rm.allocations for entry in told.new]
+
+        def books() -> list[object]:
+            documents = [rm.node(), rm.node("n2")]
+            sums = [(node["nodeID"], node.get("allocated"), node.get("available")) for node in documents]
+            application, queue = rm.application(), rm.queue()
+            return [*sums, application["usedResource"], queue["allocatedResource"]]
+
+        before = books()
+        queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+        rm.scheduler.register("rm", rm, configuration=queues)
+        rm.say_applications("app")
+        rm.forget()
+        for name, vcore in (("n1", 10), ("n2", 4)):
+            here = [
+                an_existing(entry.allocationKey, entry.UUID, entry.resourcePerAlloc.resources["vcore"].value)
+                for entry in placed
+                if entry.nodeID == name
+            ]
+            rm.say_nodes(a_node(name, vcore, existingAllocations=here))
+        rm.say_allocations(asks=[an_ask("k", 5), an_ask("l", 2, vcore=1)])
+
+        assert before == books()
+        assert sorted((entry.allocationKey, entry.UUID) for entry in placed) == sorted(rm.placed)
+        assert ["n1", "n2"] == [entry.nodeID for told in rm.nodes for entry in told.accepted]
+
+
+def test_the_uuids_of_an_earlier_scheduler_are_kept(engine: EngineName) -> None:
+    """In answers and in releases; what is missing of the ask is placed in addition."""
+    with started(engine) as rm:
+        rm.say_nodes(a_node("n2", existingAllocations=[an_existing("k", "u"), an_existing("k", "v")]))
+        rm.say_allocations(asks=[an_ask("k", 3)])
+        rm.release({"UUID": "u"}, {"UUID": "v", "allocationKey": "k"})
+
+        assert [("k", "u"), ("k", "v"), ("k", "k#allocation-2")] == rm.placed
+        assert [("k", "u", "STOPPED_BY_RM"), ("k", "v", "STOPPED_BY_RM")] == rm.released
+
+
+def test_an_existing_allocation_may_be_reported_by_itself(engine: EngineName) -> None:
+    """With the messages of the current generation, and with its UUID."""
+    with started(engine) as rm:
+        rm.say_allocations(allocations=[an_existing("k", "u", nodeID="n1")])
+        rm.release({"UUID": "u"})
+
+        assert ([("k", "u")], [("k", "u", "STOPPED_BY_RM")]) == (rm.placed, rm.released)
+
+
+def test_a_node_whose_allocations_are_not_known_is_rejected(engine: EngineName) -> None:
+    """Applications come first; the node may be sent again then."""
+    with started(engine) as rm:
+        node = a_node(
+            "n2", existingAllocations=[an_existing("k", "u"), an_existing("l", "v", applicationID="late")]
+        )
+        rm.say_nodes(node)
+        rm.say_applications("late")
+        rm.say_nodes(node)
+
+        rejected, accepted = rm.nodes
+        why = (
+            "failure while adding new node n2: its existing allocation l#allocation:v is refused: "
+            "failed to find application late"
+        )
+        assert [why] == [entry.reason for entry in rejected.rejected]
+        assert ["n2"] == [entry.nodeID for entry in accepted.accepted]
+        assert [("k", "u"), ("l", "v")] == rm.placed
+
+
 # ------------------------------------------------------------------------------------- occupied nodes
 
 

@@ -1,9 +1,6 @@
-"""Asks of the older generation are read; its other fields that are not supported are refused by name."""
+"""The older generation is read; what may be said in neither generation is refused by name."""
 
 from __future__ import annotations
-
-import re
-from typing import Final
 
 import pytest
 
@@ -21,21 +18,6 @@ from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.older_generation import ask_terms
 from licorne.proxy.si.reading import RequestReader, releases
-
-IN_NODE_REQUESTS: Final = {
-    "nodes.existingAllocations (of node 'n2')": si.NodeInfo(
-        nodeID="n2", existingAllocations=[si.Allocation()]
-    ),
-}
-
-
-@pytest.mark.parametrize("field", IN_NODE_REQUESTS)
-def test_a_node_request_of_the_older_generation_is_refused(field: str) -> None:
-    """The error names the resource manager, the field and the node."""
-    request = si.NodeRequest(rmID="rm", nodes=[si.NodeInfo(nodeID="n1"), IN_NODE_REQUESTS[field]])
-
-    with pytest.raises(RequestError, match=re.escape(f"resource manager 'rm' uses {field}: a field of")):
-        RequestReader().node_updates(request, Generation())
 
 
 def _older(*asks: si.AllocationAsk) -> si.AllocationRequest:
@@ -231,3 +213,28 @@ def test_a_release_of_asks_names_an_ask_or_an_application() -> None:
 
     with pytest.raises(RequestError, match="with neither allocationKey nor applicationID"):
         releases(request, Generation())
+
+
+def test_existing_allocations_are_read_with_their_node() -> None:
+    """Where they name no node or partition they mean its own; they are of the older generation."""
+    node = si.NodeInfo(nodeID="n", action="CREATE", attributes={"si/node-partition": "gpu"})
+    node.existingAllocations.add(allocationKey="k", applicationID="app", UUID="u", placeholder=True)
+    node.existingAllocations.add(allocationKey="l", nodeID="m", partitionName="other", taskGroupName="tg")
+    generation = Generation()
+
+    ((update,),) = RequestReader().node_updates(si.NodeRequest(rmID="rm", nodes=[node]), generation).values()
+
+    first, second = update.existing
+    assert ("k#allocation:u", "[rm]gpu", "n") == (first.allocation_key, first.partition, first.node_id)
+    assert ("l", "[rm]other", "m") == (second.allocation_key, second.partition, second.node_id)
+    assert (True, False) == (generation.is_older, first.placeholder)
+
+
+def test_a_placeholder_that_exists_has_its_task_group() -> None:
+    """Without one it would be a plain allocation."""
+    node = si.NodeInfo(nodeID="n")
+    node.existingAllocations.add(allocationKey="k", placeholder=True, taskGroupName="tg")
+
+    ((update,),) = RequestReader().node_updates(si.NodeRequest(nodes=[node]), Generation()).values()
+
+    assert (True, "tg") == (update.existing[0].placeholder, update.existing[0].task_group_name)
