@@ -41,6 +41,8 @@ def start_server(*arguments: str, errors: Path | None = None) -> ServerProcess:
         command += ["--address", "127.0.0.1:0"]
     sink = None if errors is None else errors.open("w", encoding="utf-8")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sink, text=True)  # noqa: S603 - our own command
+    if sink is not None:
+        sink.close()
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, f"the server ended with status {process.wait()}"
