@@ -48,7 +48,7 @@ def predicate_answers(
     questions: v1.PredicateQuestions,
     note: Callable[[str, BaseException], None],
 ) -> v1.PredicateAnswers:
-    """Ask an RM's predicate about the nodes of each question, up to the first node that it agrees to.
+    """Ask an RM's predicate about each node of each question.
 
     Args:
         callback: The RM.
@@ -56,21 +56,22 @@ def predicate_answers(
         note: Gets a predicate that failed rather than refused, by name, and its error.
     """
     answers = v1.PredicateAnswers(batch=questions.batch)
+    reasons: dict[str, int] = {}
+    lists = [tuple(each.node_ids) for each in questions.node_lists]
     for question in questions.questions:
         answer = answers.answers.add()
-        for index, node_id in enumerate(question.node_ids):
+        for position, node_id in enumerate(lists[question.node_list]):
             args = si.PredicatesArgs(
                 allocationKey=question.allocation_key, nodeID=node_id, allocate=question.allocate
             )
-            answer.judged = index + 1
             try:
                 callback.predicates(args)
             except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
                 if is_fault(error):
                     note("predicates", error)
-                answer.refused.add(node=index, reason=text_of(error))
-            else:
-                break
+                answer.refused.append(position)
+                answer.reasons.append(reasons.setdefault(text_of(error), len(reasons)))
+    answers.reasons.extend(reasons)
     return answers
 
 

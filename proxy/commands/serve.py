@@ -59,6 +59,10 @@ def serve(
             "--stop-after", metavar="DURATION", help="How long a resource manager may be away, such as 5m."
         ),
     ] = "5m",
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="DIR", help="Record all that happens, in a new folder below."),
+    ] = None,
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
@@ -82,7 +86,7 @@ def serve(
             insecure_public=insecure_public,
             stop_after=stop_after,
         )
-        scheduler = Scheduler(engine=engine_named(engine), threads=threads)
+        scheduler = Scheduler(engine=engine_named(engine), threads=threads, record=record)
 
         def on_listening(listening: Address) -> None:
             shown = json.dumps({"address": str(listening), "tls": settings.credentials is not None})
@@ -91,6 +95,8 @@ def serve(
         def report(text: str) -> None:
             write_error(f"licorne serve: {text}")
 
+        if scheduler.recorded_in is not None:
+            report(f"recording in {scheduler.recorded_in}")
         # The event loop and the scheduler take turns in the interpreter: at its 5 ms each of them would wait.
         sys.setswitchinterval(_SWITCH_SECONDS)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import Sequence
 
 __all__ = ["INBOX_MAX", "OUTGOING_MAX", "Inbox", "Outgoing"]
 
@@ -127,6 +128,13 @@ class Outgoing(Generic[T]):
                 self._filled.clear()
                 self._taker_waits = True
             await self._filled.wait()
+
+    def put_back(self, items: Sequence[T]) -> None:
+        """Put items back that were taken and not sent: they come first again."""
+        if items:
+            with self._changed:
+                self._waiting.extendleft(reversed(items))
+                self._wake()
 
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         """Have `put` wait while the buffer is full, or not."""

@@ -6,11 +6,12 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 
 import grpc
 
 from ..si import si_pb2 as si
+from .later_answers import QuestionSender
 from .remote_managers import RemoteManagers
 from .statuses import StatusError, status_of
 
@@ -18,17 +19,28 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractContextManager
 
+    from google.protobuf.message import Message
+
     from ..scheduler.scheduler import Scheduler
     from .access import AccessRules, Peer
     from .configuration_file import ConfigurationFile
     from .remote_managers import RemoteManager
 
-__all__ = ["ServerCore"]
+__all__ = ["Companion", "ServerCore"]
 
 T = TypeVar("T")
 
 _THREADS: Final = 8
 """How many registrations, pauses and stops may wait for the scheduler at once."""
+
+
+class Companion(QuestionSender, Protocol):
+    """A session beside the streams of `si.v1`."""
+
+    has_predicates: bool
+
+    def call_back(self, rm_id: str, name: str, message: Message) -> None:
+        """Send a callback that the streams do not have."""
 
 
 @final
@@ -52,6 +64,8 @@ class ServerCore:
             threading.RLock() if scheduler.stepped else nullcontext()
         )
         """Held while a message is carried out: a stepped scheduler is for one thread at a time."""
+        self.companions: dict[str, Companion] = {}
+        """The sessions of RMs that use the streams of `si.v1`, by RM; belongs to the event loop."""
         self.managers = RemoteManagers(scheduler, self.loop, self._executor, stop_after)
 
     async def answering(

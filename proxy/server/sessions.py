@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
 
 import grpc
@@ -18,26 +17,24 @@ from ...model.errors import LicorneError, RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si.merging import MERGED_MAX, merges_into
 from .buffers import Inbox, Outgoing
+from .later_answers import LaterAnswers, batch_of
 from .messages import parsed
-from .remote_managers import RemoteManager
 from .session_calls import SessionCalls
+from .session_managers import DeferringManager, SessionManager, SteppedManager
 from .statuses import NotRegisteredError, StatusError, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from google.protobuf.message import Message
 
-    from ..si import si_pb2 as si
     from .access import Peer
     from .core import ServerCore
+    from .remote_managers import RemoteManager
 
 __all__ = ["SERVICE", "Sessions"]
 
 SERVICE: Final = "licorne.v1.Session"
-
-_ANSWER_SECONDS: Final = 2.0
-"""How long a partition waits for an RM's answer about nodes; then it counts as refused."""
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -57,47 +54,6 @@ class _SessionEnd(NamedTuple):
     status: StatusError
 
 
-class _SessionManager(RemoteManager):
-    """An RM that has registered in a session."""
-
-    def __init__(self, session: _Session, rm_id: str, extra: dict[str, str], *, uses_file: bool) -> None:
-        super().__init__(rm_id, extra, uses_file=uses_file)
-        self._session = session
-
-    def send(self, callback: str, message: Message) -> None:
-        self._session.call_back(self.rm_id, callback, message)
-
-    def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
-        self._session.outgoing.set_bounded(bounded)
-
-    def end(self, reason: str) -> None:
-        self._session.drop(self, reason)
-
-    def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        self.send("send_event", v1.Events(events=events))
-
-
-@final
-class _PredicateManager(_SessionManager):
-    """An RM that answers questions about nodes."""
-
-    def predicates(self, args: si.PredicatesArgs) -> None:
-        question = v1.PredicateQuestion(
-            allocation_key=args.allocationKey, allocate=args.allocate, node_ids=[args.nodeID]
-        )
-        answers = self._session.ask(self.rm_id, "predicates", v1.PredicateQuestions(questions=[question]))
-        for answer in answers.predicate_answers.answers:
-            for refusal in answer.refused:
-                raise LicorneError(refusal.reason)
-
-    def preemption_predicates(
-        self, args: si.PreemptionPredicatesArgs
-    ) -> si.PreemptionPredicatesResponse | None:
-        questions = v1.PreemptionQuestions(questions=[args])
-        answers = self._session.ask(self.rm_id, "preemption_predicates", questions)
-        return next(iter(answers.preemption_answers.answers), None)
-
-
 @final
 class _Session:
     """One stream. The event loop reads and writes; the session's thread calls the scheduler."""
@@ -107,10 +63,16 @@ class _Session:
         self._peer = peer
         self.outgoing: Outgoing[v1.SchedulerMessage | _Callback | _SessionEnd] = Outgoing(core.loop)
         self._inbox: Inbox[v1.ManagerMessage] = Inbox(core.loop)
-        self._managers: dict[str, RemoteManager] = {}
+        self._managers: dict[str, SessionManager] = {}
+        self._companion_of = ""
+        """The RM that uses the streams of `si.v1`, and this session besides."""
+        self.has_predicates = False
+        """Whether it answers questions about nodes here."""
         self._calls = SessionCalls(core.scheduler, peer)
-        self._questions: dict[int, Future[v1.ManagerMessage]] = {}
-        """The questions that wait for the RM's answer, by the number of their batch."""
+        self._answers = LaterAnswers(
+            lambda rm_id, name, message: self.outgoing.put_nowait(_Callback(rm_id, name, message, 0)),
+            lambda error: self._end(StatusError(*status_of(error))),
+        )
         self._callbacks = 0
         """How many callbacks a stepped scheduler has made."""
         self._said_goodbye = False
@@ -126,6 +88,8 @@ class _Session:
             text = f"the first message is hello, not {hello.WhichOneof('body') or 'an empty one'}"
             raise StatusError(grpc.StatusCode.FAILED_PRECONDITION, text)
         stepped = self._core.scheduler.stepped
+        if hello.hello.companion_of:
+            self._accompany(hello.hello)
         self.answer(hello.call, v1.Answer(stepped=stepped))
         threading.Thread(target=self._work, name="licorne-session", daemon=True).start()
         reading = asyncio.create_task(self._read(context))
@@ -139,10 +103,23 @@ class _Session:
             reading.cancel()
             self._inbox.close()
             self.outgoing.close()
-            for future in list(self._questions.values()):
-                future.cancel()
+            self._answers.close()
+            if self._core.companions.get(self._companion_of) is self:
+                del self._core.companions[self._companion_of]
             for manager in self._managers.values():
                 self._core.managers.connection_lost(manager, reason)
+
+    def _accompany(self, hello: v1.Hello) -> None:
+        """Take the predicates, hints and events of an RM that is about to register by `si.v1`.
+
+        Raises:
+            StatusError: The peer may not speak for it.
+        """
+        self._peer.check_may_speak_for(hello.companion_of)
+        self._core.check_not_stepped()
+        self._companion_of = hello.companion_of
+        self.has_predicates = hello.predicates
+        self._core.companions[hello.companion_of] = self
 
     async def _read_one(self, context: _Context) -> v1.ManagerMessage | None:
         """Return the next message, `None` when the client has closed its side."""
@@ -152,7 +129,7 @@ class _Session:
     async def _read(self, context: _Context) -> None:
         try:
             while (message := await self._read_one(context)) is not None:
-                if not self._take_answer(message):
+                if self._core.scheduler.stepped or not self._answers.take(message):
                     await self._inbox.put(message)
         except StatusError as error:
             self.outgoing.put_nowait(_SessionEnd(error))
@@ -187,50 +164,46 @@ class _Session:
         self.outgoing.put(_Callback(rm_id, name, message, number))
         self._work_until(lambda received: received.returned.callback == number)
 
-    def ask(
+    def ask_later(
+        self,
+        rm_id: str,
+        name: str,
+        questions: v1.PredicateQuestions | v1.PreemptionQuestions,
+        on_answer: Callable[[v1.ManagerMessage | None], None],
+    ) -> None:
+        """Send a batch of questions; see `QuestionSender`."""
+        self._answers.ask(rm_id, name, questions, on_answer)
+
+    def ask_now(
         self, rm_id: str, name: str, questions: v1.PredicateQuestions | v1.PreemptionQuestions
     ) -> v1.ManagerMessage:
-        """Ask an RM a batch of questions, and wait for the message with the answers.
+        """Ask an RM of a stepped scheduler a batch of questions, and wait for the message with the answers.
 
         Raises:
-            LicorneError: It gave no answer in time, or its connection is lost.
+            LicorneError: Its connection is lost.
         """
         self._callbacks += 1
         number = questions.batch = self._callbacks
-        if self._core.scheduler.stepped:
-            self.outgoing.put(_Callback(rm_id, name, questions, number))
-            found = self._work_until(lambda received: _batch(received) == number)
-            if found is None:
-                raise LicorneError("the connection of the resource manager is lost")
-            return found
-        future: Future[v1.ManagerMessage] = Future()
-        self._questions[number] = future
-        try:
-            if not self.outgoing.put(_Callback(rm_id, name, questions, number)):
-                raise LicorneError("the connection of the resource manager is lost")
-            return future.result(_ANSWER_SECONDS)
-        except TimeoutError as error:
-            text = f"the resource manager gave no answer within {_ANSWER_SECONDS:g} s"
-            raise LicorneError(text) from error
-        finally:
-            del self._questions[number]
+        self.outgoing.put(_Callback(rm_id, name, questions, number))
+        found = self._work_until(lambda received: batch_of(received) == number)
+        if found is None:
+            raise LicorneError("the connection of the resource manager is lost")
+        return found
 
-    def _take_answer(self, message: v1.ManagerMessage) -> bool:
-        """Return whether a message answers a question; its asker gets it, unless it waits no more."""
-        number = _batch(message)
-        if not number or self._core.scheduler.stepped:
-            return False
-        future = self._questions.get(number)
-        if future is not None and not future.done():
-            future.set_result(message)
-        return True
+    def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
+        """Have callbacks wait while too many messages are waiting, or not."""
+        self.outgoing.set_bounded(bounded)
 
-    def drop(self, manager: RemoteManager, reason: str) -> None:
+    def drop(self, manager: SessionManager, reason: str) -> None:
         """Forget an RM that is connected elsewhere now; a session without RMs ends."""
         if self._managers.get(manager.rm_id) is manager:
             del self._managers[manager.rm_id]
         if not self._managers:
-            self.outgoing.put_nowait(_SessionEnd(StatusError(grpc.StatusCode.ABORTED, reason)))
+            self._end(StatusError(grpc.StatusCode.ABORTED, reason))
+
+    def _end(self, status: StatusError) -> None:
+        """End the session with a status, behind what waits to be written."""
+        self.outgoing.put_nowait(_SessionEnd(status))
 
     # -------------------------------------------------------------------- on the session's thread
 
@@ -305,6 +278,8 @@ class _Session:
             StatusError: It may not be named, or has not registered in this session.
         """
         self._peer.check_may_speak_for(rm_id)
+        if rm_id and rm_id == self._companion_of:
+            return self._core.managers.current(rm_id)
         manager = self._managers.get(rm_id)
         if manager is None:
             raise NotRegisteredError(f"RM {rm_id!r} has not registered in this session")
@@ -313,7 +288,9 @@ class _Session:
     def _register(self, registration: v1.Registration) -> None:
         request = registration.request
         self._peer.check_may_speak_for(request.rmID)
-        kind = _PredicateManager if registration.predicates else _SessionManager
+        kind = SessionManager
+        if registration.predicates:
+            kind = SteppedManager if self._core.scheduler.stepped else DeferringManager
         manager = kind(self, request.rmID, dict(request.extraConfig), uses_file=not request.config)
         before = self._managers.get(request.rmID)
         self._managers[request.rmID] = manager
@@ -359,11 +336,6 @@ def _merged(
             last, count = item, 1
     if last is not None:
         yield last
-
-
-def _batch(message: v1.ManagerMessage) -> int:
-    """Return the number of the batch that a message answers, 0 if it answers none."""
-    return message.predicate_answers.batch or message.preemption_answers.batch
 
 
 def _wrapped(item: v1.SchedulerMessage | _Callback) -> v1.SchedulerMessage:

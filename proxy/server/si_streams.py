@@ -12,25 +12,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import grpc
 
+from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from .buffers import Inbox, Outgoing
+from .later_answers import AnswersLater
 from .messages import merged, parsed
 from .remote_managers import RemoteManager
-from .statuses import StatusError, status_of
+from .statuses import NotRegisteredError, StatusError, status_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from google.protobuf.message import Message
 
     from .access import Peer
-    from .core import ServerCore
+    from .core import Companion, ServerCore
 
 __all__ = ["SERVICE", "SiStreams"]
 
@@ -75,9 +78,10 @@ class _Stream:
 
     kind: _Kind
     half_closed: bool = False
+    replaced: bool = False
+    writing: asyncio.Task[None] | None = None
 
 
-@final
 class _StreamManager(RemoteManager):
     """An RM that is connected by the streams of `si.v1`. What is not marked runs on the event loop."""
 
@@ -87,19 +91,27 @@ class _StreamManager(RemoteManager):
         super().__init__(rm_id, extra, uses_file=uses_file)
         self._loop = loop
         self._core = core
+        self.companion = core.companions.get(rm_id)
         self.outgoing: dict[str, Outgoing[Message | _StreamEnd]] = {
             kind.callback: Outgoing(loop) for kind in _KINDS
         }
+        self.gone = ""
+        """Why it has to register again; empty as long as it need not."""
         self.streams: dict[str, _Stream] = {}
         """The open stream of each kind."""
         self.inbox: Inbox[tuple[_Stream, _Request]] = Inbox(loop)
         threading.Thread(target=self._work, name=f"licorne-requests-{rm_id}", daemon=True).start()
 
     def send(self, callback: str, message: Message) -> None:
-        """Send a callback's message, on the RM's link; hints have no stream."""
+        """Send a callback's message, on the RM's link; hints and events have no stream."""
         outgoing = self.outgoing.get(callback)
         if outgoing is not None:
             outgoing.put(message)
+        elif self.companion is not None:
+            self.companion.call_back(self.rm_id, callback, message)
+
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
+        self.send("send_event", v1.Events(events=events))
 
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         for outgoing in self.outgoing.values():
@@ -125,9 +137,9 @@ class _StreamManager(RemoteManager):
         """Add a stream; an older one of its kind ends."""
         before = self.streams.get(stream.kind.callback)
         self.streams[stream.kind.callback] = stream
-        if before is not None:
-            status = StatusError(grpc.StatusCode.ABORTED, "a newer stream of the RM has replaced this one")
-            self.outgoing[stream.kind.callback].put_nowait(_StreamEnd(before, status))
+        if before is not None and before.writing is not None:
+            before.replaced = True
+            before.writing.cancel()  # One stream at a time takes what is to be written.
 
     def detach(self, stream: _Stream, reason: str) -> None:
         """Remove a stream that has ended; with the last one the connection is lost."""
@@ -138,6 +150,7 @@ class _StreamManager(RemoteManager):
 
     def lose(self, reason: str) -> None:
         """Drop what cannot be sent any more, and pause the RM."""
+        self.gone = self.gone or reason
         for outgoing in self.outgoing.values():
             outgoing.close()
         self.inbox.close()
@@ -156,6 +169,17 @@ class _StreamManager(RemoteManager):
             except Exception as error:  # noqa: BLE001 - it is the answer
                 status = StatusError(*status_of(error))
                 self.outgoing[stream.kind.callback].put_nowait(_StreamEnd(stream, status))
+
+
+@final
+class _AskedStreamManager(AnswersLater, _StreamManager):
+    """One whose companion answers questions about nodes."""
+
+    @property
+    def sender(self) -> Companion:  # type: ignore[override] # it never changes
+        """The session that sends the questions."""
+        assert self.companion is not None, "it is made for an RM with a companion: please report"
+        return self.companion
 
 
 @final
@@ -187,7 +211,9 @@ class SiStreams:
         request = parsed(si.RegisterResourceManagerRequest, data)
         peer.check_may_speak_for(request.rmID)
         self._core.check_not_stepped()
-        manager = _StreamManager(
+        companion = self._core.companions.get(request.rmID)
+        asked = companion is not None and companion.has_predicates
+        manager = (_AskedStreamManager if asked else _StreamManager)(
             request.rmID,
             dict(request.extraConfig),
             uses_file=not request.config,
@@ -215,14 +241,21 @@ class SiStreams:
         manager = self._manager_of(parsed(kind.request, data), peer)
         stream = _Stream(kind)
         manager.attach(stream)
+        stream.writing = asyncio.create_task(self._write(manager, stream, context))
         reading = asyncio.create_task(self._read(manager, stream, context, data, peer))
         reason = "its connection was lost"
         try:
-            await self._write(manager, stream, context)
+            await stream.writing
         except StatusError as error:
             reason = f"its last stream was ended: {error}"
             raise
+        except asyncio.CancelledError as error:
+            if not stream.replaced:
+                raise
+            text = "a newer stream of the RM has replaced this one"
+            raise StatusError(grpc.StatusCode.ABORTED, text) from error
         finally:
+            stream.writing.cancel()
             reading.cancel()
             manager.detach(stream, reason)
 
@@ -237,6 +270,8 @@ class SiStreams:
         if not isinstance(manager, _StreamManager):
             text = f"RM {request.rmID!r} is connected by licorne.v1: it has no streams of {SERVICE}"
             raise StatusError(grpc.StatusCode.FAILED_PRECONDITION, text)
+        if manager.gone:
+            raise NotRegisteredError(f"RM {request.rmID!r}: {manager.gone}; register again")
         return manager
 
     async def _read(
@@ -257,6 +292,7 @@ class SiStreams:
         await asyncio.sleep(_SETTLING_SECONDS)
         stream.half_closed = True
         if manager.has_closed_all():
+            manager.gone = "it has shut down"
             await self._core.on_thread(lambda: self._core.managers.shut_down(manager))
             for each in manager.outgoing.values():
                 each.finish()
@@ -270,9 +306,13 @@ class SiStreams:
         """
         outgoing = manager.outgoing[stream.kind.callback]
         while items := await outgoing.take():
-            for item in merged(items):
-                if isinstance(item, _StreamEnd):
-                    if item.stream in (None, stream):
+            waiting = deque(merged(items))
+            try:
+                while waiting:
+                    item = waiting.popleft()
+                    if not isinstance(item, _StreamEnd):
+                        await context.write(item.SerializeToString())
+                    elif item.stream in (None, stream):
                         raise item.status
-                else:
-                    await context.write(item.SerializeToString())
+            finally:
+                outgoing.put_back(waiting)  # For the stream that comes next.

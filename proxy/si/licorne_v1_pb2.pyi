@@ -159,46 +159,48 @@ class Step(_message.Message):
     def __init__(self, method: _Optional[_Union[Step.Method, str]] = ..., argument: _Optional[int] = ...) -> None: ...
 
 class PredicateQuestions(_message.Message):
-    __slots__ = ("batch", "questions")
+    __slots__ = ("batch", "node_lists", "questions")
     BATCH_FIELD_NUMBER: _ClassVar[int]
+    NODE_LISTS_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     batch: int
+    node_lists: _containers.RepeatedCompositeFieldContainer[NodeList]
     questions: _containers.RepeatedCompositeFieldContainer[PredicateQuestion]
-    def __init__(self, batch: _Optional[int] = ..., questions: _Optional[_Iterable[_Union[PredicateQuestion, _Mapping[str, object]]]] = ...) -> None: ...
+    def __init__(self, batch: _Optional[int] = ..., node_lists: _Optional[_Iterable[_Union[NodeList, _Mapping[str, object]]]] = ..., questions: _Optional[_Iterable[_Union[PredicateQuestion, _Mapping[str, object]]]] = ...) -> None: ...
+
+class NodeList(_message.Message):
+    __slots__ = ("node_ids",)
+    NODE_IDS_FIELD_NUMBER: _ClassVar[int]
+    node_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, node_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PredicateQuestion(_message.Message):
-    __slots__ = ("allocation_key", "allocate", "node_ids")
+    __slots__ = ("allocation_key", "allocate", "node_list")
     ALLOCATION_KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATE_FIELD_NUMBER: _ClassVar[int]
-    NODE_IDS_FIELD_NUMBER: _ClassVar[int]
+    NODE_LIST_FIELD_NUMBER: _ClassVar[int]
     allocation_key: str
     allocate: bool
-    node_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, allocation_key: _Optional[str] = ..., allocate: _Optional[bool] = ..., node_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    node_list: int
+    def __init__(self, allocation_key: _Optional[str] = ..., allocate: _Optional[bool] = ..., node_list: _Optional[int] = ...) -> None: ...
 
 class PredicateAnswers(_message.Message):
-    __slots__ = ("batch", "answers")
+    __slots__ = ("batch", "reasons", "answers")
     BATCH_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
     batch: int
+    reasons: _containers.RepeatedScalarFieldContainer[str]
     answers: _containers.RepeatedCompositeFieldContainer[PredicateAnswer]
-    def __init__(self, batch: _Optional[int] = ..., answers: _Optional[_Iterable[_Union[PredicateAnswer, _Mapping[str, object]]]] = ...) -> None: ...
+    def __init__(self, batch: _Optional[int] = ..., reasons: _Optional[_Iterable[str]] = ..., answers: _Optional[_Iterable[_Union[PredicateAnswer, _Mapping[str, object]]]] = ...) -> None: ...
 
 class PredicateAnswer(_message.Message):
-    __slots__ = ("refused", "judged")
+    __slots__ = ("refused", "reasons")
     REFUSED_FIELD_NUMBER: _ClassVar[int]
-    JUDGED_FIELD_NUMBER: _ClassVar[int]
-    refused: _containers.RepeatedCompositeFieldContainer[NodeRefusal]
-    judged: int
-    def __init__(self, refused: _Optional[_Iterable[_Union[NodeRefusal, _Mapping[str, object]]]] = ..., judged: _Optional[int] = ...) -> None: ...
-
-class NodeRefusal(_message.Message):
-    __slots__ = ("node", "reason")
-    NODE_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    node: int
-    reason: str
-    def __init__(self, node: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    refused: _containers.RepeatedScalarFieldContainer[int]
+    reasons: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, refused: _Optional[_Iterable[int]] = ..., reasons: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PreemptionQuestions(_message.Message):
     __slots__ = ("batch", "questions")

@@ -1,0 +1,165 @@
+"""Questions to a resource manager (RM) that it answers later, and who waits for the answers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+from ...model.errors import LicorneError
+from .predicate_messages import (
+    node_questions,
+    preemption_questions,
+    read_node_answers,
+    read_preemption_answers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from google.protobuf.message import Message
+
+    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+    from ..si import licorne_v1_pb2 as v1
+
+__all__ = ["AnswersLater", "LaterAnswers", "QuestionSender", "batch_of"]
+
+_FORGOTTEN_SECONDS: Final = 10.0
+"""After this time the scheduler has long taken the missing answer for a refusal."""
+
+
+def batch_of(message: v1.ManagerMessage) -> int:
+    """Return the number of the batch that a message answers, 0 if it answers none."""
+    return message.predicate_answers.batch or message.preemption_answers.batch
+
+
+class QuestionSender(Protocol):
+    """What sends questions to an RM: a session."""
+
+    def ask_later(
+        self,
+        rm_id: str,
+        name: str,
+        questions: v1.PredicateQuestions | v1.PreemptionQuestions,
+        on_answer: Callable[[v1.ManagerMessage | None], None],
+    ) -> None:
+        """Send a batch of questions; `on_answer` gets the message with the answers, `None` if none comes."""
+
+
+class AnswersLater:
+    """The predicates of an RM in another process: its partition does not wait for them."""
+
+    rm_id: str
+    sender: QuestionSender
+
+    def ask_predicates(
+        self,
+        questions: Sequence[PredicateQuestion],
+        answer: Callable[[Mapping[int, Mapping[str, str] | None]], None],
+    ) -> None:
+        """Ask on which nodes asks may run; see `DeferredPredicates`."""
+
+        def on_answer(message: v1.ManagerMessage | None) -> None:
+            if message is None:
+                answer(dict.fromkeys(range(len(questions))))
+            else:
+                answer(read_node_answers(questions, message.predicate_answers))
+
+        self.sender.ask_later(self.rm_id, "predicates", node_questions(questions), on_answer)
+
+    def ask_preemption_predicates(
+        self,
+        questions: Sequence[PreemptionQuestion],
+        answer: Callable[[Mapping[int, int | None]], None],
+    ) -> None:
+        """Ask which victims must end; see `DeferredPredicates`."""
+
+        def on_answer(message: v1.ManagerMessage | None) -> None:
+            if message is None:
+                answer(dict.fromkeys(range(len(questions))))
+            else:
+                answer(read_preemption_answers(questions, message.preemption_answers))
+
+        self.sender.ask_later(self.rm_id, "preemption_predicates", preemption_questions(questions), on_answer)
+
+
+@final
+class LaterAnswers:
+    """The batches of one session that are open.
+
+    Answers are taken on a thread of their own: on the engine `threads` their partition works there.
+
+    Args:
+        send: Sends a batch of questions; returns whether it will be sent.
+        on_bad_answer: Gets the error of an answer that does not belong to its questions.
+    """
+
+    def __init__(
+        self, send: Callable[[str, str, Message], bool], on_bad_answer: Callable[[LicorneError], None]
+    ) -> None:
+        self._send = send
+        self._on_bad_answer = on_bad_answer
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[float, Callable[[v1.ManagerMessage | None], None]]] = {}
+        self._count = 0
+        self._answers: SimpleQueue[v1.ManagerMessage | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def ask(
+        self,
+        rm_id: str,
+        name: str,
+        questions: v1.PredicateQuestions | v1.PreemptionQuestions,
+        on_answer: Callable[[v1.ManagerMessage | None], None],
+    ) -> None:
+        """Send a batch of questions; see `QuestionSender`."""
+        now = time.monotonic()
+        with self._lock:
+            self._count += 1
+            questions.batch = number = self._count
+            self._forget_old(now)
+            self._open[number] = now, on_answer
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="licorne-answers", daemon=True)
+                self._thread.start()
+        if not self._send(rm_id, name, questions):
+            with self._lock:
+                found = self._open.pop(number, None)
+            if found is not None:
+                on_answer(None)
+
+    def _forget_old(self, now: float) -> None:
+        """Forget batches without an answer, so that their number is bounded; the caller has the lock."""
+        while self._open:
+            number, (since, _) = next(iter(self._open.items()))
+            if now - since < _FORGOTTEN_SECONDS:
+                return
+            del self._open[number]
+
+    def take(self, message: v1.ManagerMessage) -> bool:
+        """Return whether a message answers a batch; it is taken then, and the caller does not wait."""
+        if not batch_of(message):
+            return False
+        self._answers.put(message)
+        return True
+
+    def close(self) -> None:
+        """Answer all open batches with nothing, and end the thread."""
+        self._answers.put(None)
+        with self._lock:
+            waiting, self._open = list(self._open.values()), {}
+        for _, on_answer in waiting:
+            on_answer(None)
+
+    def _run(self) -> None:
+        while (message := self._answers.get()) is not None:
+            with self._lock:
+                found = self._open.pop(batch_of(message), None)
+            if found is None:
+                continue  # It comes too late, or answers what was never asked.
+            try:
+                found[1](message)
+            except LicorneError as error:
+                self._on_bad_answer(error)

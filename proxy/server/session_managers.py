@@ -1,0 +1,95 @@
+"""Resource managers (RMs) that have registered in a session of `licorne.v1`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, final
+
+from ...model.errors import LicorneError
+from ...model.values.predicate_questions import PredicateQuestion
+from ..si import licorne_v1_pb2 as v1
+from .later_answers import AnswersLater, QuestionSender
+from .predicate_messages import node_questions, read_node_answers
+from .remote_managers import RemoteManager
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from google.protobuf.message import Message
+
+    from ..si import si_pb2 as si
+
+__all__ = ["DeferringManager", "ManagedSession", "SessionManager", "SteppedManager"]
+
+
+class ManagedSession(QuestionSender, Protocol):
+    """A session, as its RMs use it."""
+
+    def call_back(self, rm_id: str, name: str, message: Message) -> None:
+        """Send a callback; a stepped scheduler waits until it has returned."""
+
+    def ask_now(
+        self, rm_id: str, name: str, questions: v1.PredicateQuestions | v1.PreemptionQuestions
+    ) -> v1.ManagerMessage:
+        """Ask an RM of a stepped scheduler a batch of questions, and wait for the answers."""
+
+    def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
+        """Have callbacks wait while too many messages are waiting, or not."""
+
+    def drop(self, manager: SessionManager, reason: str) -> None:
+        """Forget an RM that is connected elsewhere now."""
+
+
+class SessionManager(RemoteManager):
+    """An RM that has registered in a session."""
+
+    def __init__(
+        self, session: ManagedSession, rm_id: str, extra: dict[str, str], *, uses_file: bool
+    ) -> None:
+        super().__init__(rm_id, extra, uses_file=uses_file)
+        self._session = session
+
+    def send(self, callback: str, message: Message) -> None:
+        """Send a callback's message; wait while too many are waiting to be sent."""
+        self._session.call_back(self.rm_id, callback, message)
+
+    def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
+        """Have `send` wait, or not."""
+        self._session.set_bounded(bounded)
+
+    def end(self, reason: str) -> None:
+        """Leave the session, since the RM has registered again elsewhere."""
+        self._session.drop(self, reason)
+
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
+        """Send events."""
+        self.send("send_event", v1.Events(events=events))
+
+
+@final
+class DeferringManager(AnswersLater, SessionManager):
+    """An RM that answers questions about nodes."""
+
+    @property
+    def sender(self) -> ManagedSession:  # type: ignore[override] # it never changes
+        """The session that sends the questions."""
+        return self._session
+
+
+@final
+class SteppedManager(SessionManager):
+    """An RM that answers questions about nodes inside the calls of a stepped scheduler."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Refuse a node by raising, as the RM does."""
+        question = PredicateQuestion(args.allocationKey, (args.nodeID,), args.allocate)
+        message = self._session.ask_now(self.rm_id, "predicates", node_questions([question]))
+        for reason in read_node_answers([question], message.predicate_answers)[0].values():
+            raise LicorneError(reason)
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        """Return what the RM answers."""
+        questions = v1.PreemptionQuestions(questions=[args])
+        message = self._session.ask_now(self.rm_id, "preemption_predicates", questions)
+        return next(iter(message.preemption_answers.answers), None)

@@ -1,0 +1,101 @@
+"""Which configuration counts: what the resource manager sends, else the file of the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import ONE, configuration_request
+from support.proxy.processes import serving
+from support.proxy.waiting import wait_until
+
+from licorne import RemoteScheduler, RequestError
+from licorne.proxy.server.configuration_file import ConfigurationFile, FileRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .conftest import Served
+
+FILE = ONE.replace("name: leaf", "name: from-file")
+OTHER = ONE.replace("name: leaf", "name: changed")
+
+
+def _leaves(scheduler: RemoteScheduler, rm_id: str) -> list[str]:
+    queues: Any = scheduler.snapshot(rm_id=rm_id)["queues"]
+    (root,) = queues.values()
+    return [child["queuename"] for child in root.get("children", ())]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "queues.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+def test_the_text_of_the_rm_counts_else_the_file(serve: Callable[..., Served], file: Path) -> None:
+    """The same rule holds for a registration and for an update."""
+    served = serve(configuration=ConfigurationFile(file))
+    with RemoteScheduler(served.address) as scheduler:
+        scheduler.register("own", Listener(), configuration=ONE)
+        scheduler.register("none", Listener())
+        assert _leaves(scheduler, "own") == ["root.leaf"]
+        assert _leaves(scheduler, "none") == ["root.from-file"]
+
+        scheduler.update_configuration(configuration_request("", rm_id="own"))
+        scheduler.update_configuration(configuration_request(OTHER, rm_id="none"))
+        assert "root.from-file" in _leaves(scheduler, "own")
+        assert "root.changed" in _leaves(scheduler, "none")
+
+
+def test_without_a_file_the_default_counts(serve: Callable[..., Served]) -> None:
+    """A queue for each namespace, as for a scheduler in process."""
+    served = serve()
+    with RemoteScheduler(served.address) as scheduler:
+        scheduler.register("rm", Listener())
+        assert _leaves(scheduler, "rm") == []
+
+
+def test_a_file_that_changes_is_read_again(file: Path, tmp_path: Path) -> None:
+    """RMs that run on it get it, others keep theirs; a bad one is refused with all positions."""
+    errors = tmp_path / "errors.txt"
+    with (
+        serving("--config", str(file), errors=errors) as server,
+        RemoteScheduler(server.address) as scheduler,
+    ):
+        scheduler.register("own", Listener(), configuration=ONE)
+        scheduler.register("none", Listener())
+        file.write_text(OTHER, encoding="utf-8")
+        wait_until(lambda: "root.changed" in _leaves(scheduler, "none"), "the new file counts")
+        assert _leaves(scheduler, "own") == ["root.leaf"]
+
+        bad = "partitions:\n  - name: default\n    queues: 7\n  - name: 8\n"
+        file.write_text(bad, encoding="utf-8")
+        wait_until(lambda: "is refused" in errors.read_text(encoding="utf-8"), "the bad file is refused")
+        scheduler.register("late", Listener())
+        assert _leaves(scheduler, "late") == ["root.changed"]
+    told = errors.read_text(encoding="utf-8")
+    assert f"{file}:3:" in told
+
+
+def test_a_server_does_not_start_with_a_bad_file(tmp_path: Path) -> None:
+    """The error has each position."""
+    path = tmp_path / "queues.yaml"
+    path.write_text("partitions:\n  - name: default\n    queues: 7\n", encoding="utf-8")
+    with pytest.raises(FileRefusedError, match=r"queues\.yaml:3:"):
+        ConfigurationFile(path)
+    with pytest.raises(FileRefusedError, match="cannot be read"):
+        ConfigurationFile(tmp_path / "missing.yaml")
+
+
+def test_a_refused_registration_names_all_positions(serve: Callable[..., Served]) -> None:
+    """As in process."""
+    served = serve()
+    bad = "partitions:\n- name: default\n  queues:\n  -\n    name: root\n    unknown: 1\n    other: 2\n"
+    with RemoteScheduler(served.address) as scheduler, pytest.raises(RequestError) as refused:
+        scheduler.register("rm", Listener(), configuration=bad)
+    assert "queues.yaml:6:" in str(refused.value)
+    assert "queues.yaml:7:" in str(refused.value)
