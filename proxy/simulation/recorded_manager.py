@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..si import si_pb2 as si
 from ..si.constants import FOREIGN
+from ..si.older_generation import uses_uuids
 from ..transcripts.player import PlayedManager
 from .accounts import Owner
 from .reasons import without_names
 from .record import AskEntry
+from .recorded_keys import RecordedKeys
 from .si_messages import quantities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..scheduler.questions import QueueAndUser
     from ..transcripts.player import TranscriptRules
@@ -57,6 +59,9 @@ class RecordedManager(PlayedManager):
         self._accounts: dict[str, Account] = {}
         self._nodes: dict[str, dict[str, int]] = {}
         self._offered_nodes: dict[str, dict[str, int]] = {}
+        self._offered_keys: dict[str, list[str]] = {}
+        """What exists on nodes that are offered."""
+        self._keys = RecordedKeys(self._is_used)
 
     # ------------------------------------------------------------------------------- requests
 
@@ -66,6 +71,7 @@ class RecordedManager(PlayedManager):
             resources = quantities(node.schedulableResource)
             if node.action in _NEW_NODE_ACTIONS:
                 self._offered_nodes[node.nodeID] = resources
+                self._offered_keys[node.nodeID] = self._note_allocations(node.existingAllocations)
             elif node.nodeID in self._nodes and node.action == si.NodeInfo.UPDATE:
                 # A negative capacity is rejected: the node keeps the one that it has.
                 if node.HasField("schedulableResource") and min(resources.values(), default=0) >= 0:
@@ -88,26 +94,41 @@ class RecordedManager(PlayedManager):
     def note_allocation_request(self, request: si.AllocationRequest) -> list[str]:
         """Write asks and releases; return the keys in the record that are new."""
         new_keys = []
-        for allocation in (*map(_as_allocation, request.asks), *request.allocations):
-            key = self._key(allocation.allocationKey)
-            resources = quantities(allocation.resourcePerAlloc)
-            if FOREIGN in allocation.allocationTags:
-                continue
-            if key in self._record.waiting or key in self._record.running:
-                self._record.resized(key, resources, self._now_ns())
-                continue
-            self._record.asked(key, self._entry(allocation, resources), self._now_ns())
-            new_keys.append(key)
+        self._keys.is_older |= bool(request.asks) or uses_uuids(request)
+        for ask in request.asks:
+            wanted, surplus = self._keys.wanted(ask)
+            self._give_up(surplus)
+            new_keys += self._note_allocations([_as_allocation(ask, key) for key in wanted])
+        new_keys += self._note_allocations(request.allocations)
         for release in request.releases.allocationsToRelease:
             self.note_release(release)
         for withdrawal in request.releases.allocationAsksToRelease:
             self._note_ask_release(withdrawal)
         return new_keys
 
+    def _note_allocations(self, allocations: Iterable[si.Allocation]) -> list[str]:
+        """Write asks of the current generation, and existing allocations; return the keys that are new."""
+        new_keys = []
+        for allocation in allocations:
+            if FOREIGN in allocation.allocationTags:
+                continue
+            key = self._key(self._keys.of_allocation(allocation))
+            resources = quantities(allocation.resourcePerAlloc)
+            if key in self._record.waiting or key in self._record.running:
+                self._record.resized(key, resources, self._now_ns())
+                continue
+            self._record.asked(key, self._entry(allocation, resources), self._now_ns())
+            new_keys.append(key)
+        return new_keys
+
     def note_release(self, release: si.AllocationRelease) -> None:
         """Write the end of an allocation or ask, or of all of an application."""
-        key = release.allocationKey or release.UUID
-        keys = [self._key(key)] if key else self._keys_of(release.applicationID)
+        if release.allocationKey or release.UUID:
+            keys = [self._key(key) for key in self._keys.of_release(release)]
+        else:
+            keys = self._keys_of(release.applicationID)
+            if self._keys.is_older:
+                keys = [key for key in keys if key in self._record.running]
         for one in keys:
             if one in self._record.waiting:
                 self._record.given_up(self._record.taken_back(one, self._now_ns()))
@@ -116,10 +137,17 @@ class RecordedManager(PlayedManager):
 
     def _note_ask_release(self, release: si.AllocationAskRelease) -> None:
         """Write the end of an ask that waits, or of all of an application, whichever side ends them."""
-        key = release.allocationKey
-        for one in [self._key(key)] if key else self._keys_of(release.applicationID):
-            if one in self._record.waiting:
-                self._record.given_up(self._record.taken_back(one, self._now_ns()))
+        name, key = release.applicationID, release.allocationKey
+        if key:
+            self._give_up(self._keys.of_ask(name, key))
+        else:
+            self._give_up([one.removeprefix(f"{self.rm_id}/") for one in self._keys_of(name)])
+
+    def _give_up(self, keys: Iterable[str]) -> None:
+        """Write that those of the keys that wait are withdrawn."""
+        for key in map(self._key, keys):
+            if key in self._record.waiting:
+                self._record.given_up(self._record.taken_back(key, self._now_ns()))
 
     def note_refused_request(self, keys: list[str], reason: str) -> None:
         """Write that the scheduler refused a request with new asks as a whole."""
@@ -143,9 +171,11 @@ class RecordedManager(PlayedManager):
         """Write the capacity of accepted nodes."""
         for accepted in response.accepted:
             self._node_there(accepted.nodeID, self._offered_nodes.pop(accepted.nodeID, {}))
+            self._offered_keys.pop(accepted.nodeID, None)
         for rejected in response.rejected:
             reason = without_names(rejected.reason, rejected.nodeID)
             self._record.remarks.refusals[f"node rejected: {reason}"] += 1
+            self.note_refused_request(self._offered_keys.pop(rejected.nodeID, []), "its node is rejected")
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Count accepted applications where they were placed."""
@@ -157,20 +187,26 @@ class RecordedManager(PlayedManager):
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Write placements, ends and rejections; keep the confirmations that are due."""
         for allocation in response.new:
-            key = self._key(allocation.allocationKey)
+            key = self._key(self._keys.of_allocation(allocation))
             if key in self._record.waiting:
                 self._record.placed(key, self._now_ns())
         for release in response.released:
             if release.terminationType == si.STOPPED_BY_RM:
-                self._is_gone(self._key(release.allocationKey))
+                for key in self._keys.of_release(release):
+                    self._is_gone(self._key(key))
         self.confirm_later(response.released)
         for given_up in response.releasedAsks:
             self._note_ask_release(given_up)
         for rejection in response.rejectedAllocations:
-            key, application_id = rejection.allocationKey, rejection.applicationID
-            self.note_refused_request([self._key(key)], without_names(rejection.reason, key, application_id))
+            name, ask_key = rejection.applicationID, rejection.allocationKey
+            keys = [self._key(key) for key in self._keys.of_ask(name, ask_key)]
+            self.note_refused_request(keys, without_names(rejection.reason, ask_key, name))
 
     # ----------------------------------------------------------------------------------- inside
+
+    def _is_used(self, key: str) -> bool:
+        """Return whether something with a key waits or runs."""
+        return self._key(key) in self._record.waiting or self._key(key) in self._record.running
 
     def _key(self, key: str) -> str:
         """Return the key in the record."""
@@ -228,10 +264,10 @@ class RecordedManager(PlayedManager):
         self._record.capacity_changed(self._now_ns(), self._nodes.pop(node_id), -1)
 
 
-def _as_allocation(ask: si.AllocationAsk) -> si.Allocation:
-    """Return an ask of the older generation as one of the current, as far as the record needs it."""
+def _as_allocation(ask: si.AllocationAsk, key: str) -> si.Allocation:
+    """Return a part of an ask of the older generation as an ask of the current one, as far as is recorded."""
     return si.Allocation(
-        allocationKey=ask.allocationKey,
+        allocationKey=key,
         applicationID=ask.applicationID,
         resourcePerAlloc=ask.resourceAsk,
         placeholder=ask.placeholder and bool(ask.taskGroupName),
