@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..files.input_errors import InputError
@@ -74,7 +74,7 @@ def rows_of_text(text: str, source: str) -> Iterator[Row]:
 
 
 def read_recording(rows: Iterable[Row], note: Callable[[str], None]) -> Iterator[Line]:
-    """Yield the lines of a recording, numbered through all files.
+    """Yield the lines of a recording.
 
     A row without an end was being written when the process was killed: it is dropped.
 
@@ -86,7 +86,7 @@ def read_recording(rows: Iterable[Row], note: Callable[[str], None]) -> Iterator
         TranscriptError: a row is malformed, or a file is missing.
     """
     files = 0
-    for number, row in enumerate(rows, start=1):
+    for row in rows:
         if not row.text.strip() or row.text.startswith("#"):
             continue
         if not row.text.endswith("\n"):
@@ -102,7 +102,7 @@ def read_recording(rows: Iterable[Row], note: Callable[[str], None]) -> Iterator
                 )
         elif not files:
             raise TranscriptError(f"{row.source}:{row.number}: a recording begins with the line `recording`")
-        yield replace(line, number=number)
+        yield line
 
 
 @contextmanager

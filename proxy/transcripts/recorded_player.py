@@ -54,7 +54,7 @@ class RecordedPlayer:
         try:
             self._play(line, recorded)
         except LicorneError as error:
-            raise ReplayDifferenceError(f"{line.source}: {line.verb}: {error}") from error
+            raise ReplayDifferenceError(f"{line.place}: {line.verb}: {error}") from error
 
     def _play(self, line: Line, recorded: Recorded) -> None:
         match line.verb:

@@ -100,7 +100,8 @@ class Replay:
             ReplayDifferenceError: a recording cannot be replayed any further.
         """
         for line in lines:
-            self._line = line.number
+            # The lines of a recording are counted through all its files.
+            self._line = line.number if self._recorded is None else self._line + 1
             if line.recorded is not None:
                 self._play_recorded(line)
                 self.scheduler.deliver()
@@ -164,7 +165,7 @@ class Replay:
         """Play a line that has a time."""
         if self._recorded is None or line.recorded is None:
             raise ReplayDifferenceError(
-                f"{line.source}:{line.number}: a line with `at` is part of a recording, "
+                f"{line.place}: a line with `at` is part of a recording, "
                 "which begins with the line `recording`"
             )
         self._recorded.play(line, line.recorded)

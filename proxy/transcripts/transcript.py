@@ -65,7 +65,12 @@ class Line:
     verb: str
     body: object
     recorded: Recorded | None = None
-    """When and where it happened, in a recording."""
+    """When and in which partition it happened, in a recording."""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for messages."""
+        return f"{self.source}:{self.number}"
 
     def message(self, kind: type[MessageType]) -> MessageType:
         """Return the request of a line whose verb is a request."""

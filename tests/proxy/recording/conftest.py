@@ -1,0 +1,24 @@
+"""What the tests of recordings share: the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from loguru import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """Give the texts of what is logged from now on."""
+    texts: list[str] = []
+    sink = logger.add(lambda message: texts.append(message.record["message"]), level="WARNING")
+    logger.enable("licorne")
+    try:
+        yield texts
+    finally:
+        logger.disable("licorne")
+        logger.remove(sink)
