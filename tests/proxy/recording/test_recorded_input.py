@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from licorne import Recording, Scheduler
 from licorne.proxy.command_line import application
+from licorne.proxy.transcripts.recorded_input import read_recording, recording_files, rows_of_files
+from licorne.proxy.transcripts.replay import Replay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,6 +155,19 @@ def test_a_recording_cannot_be_simulated(tmp_path: Path) -> None:
 
     assert 2 == result.exit_code
     assert "a recording cannot be simulated: replay it" in " ".join(result.stderr.split())
+
+
+def test_a_replay_reserves_nodes_if_the_recorded_scheduler_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment of the replay does not count."""
+    monkeypatch.setenv("DISABLE_RESERVATION", "true")
+    record(tmp_path)
+    monkeypatch.delenv("DISABLE_RESERVATION")
+    with Scheduler(engine="direct") as scheduler:
+        Replay(scheduler, lambda _: None).run(read_recording(rows_of_files(recording_files(tmp_path)), [].append))
+
+        assert not scheduler._cluster.partitions()[0].host.reservations_on
 
 
 @pytest.mark.parametrize("engine", ["threads", "other"])
