@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...model.state.host import ApplicationTimer
 from ...model.values.documents import compact
 from ...model.values.messages import AskRelease, UuidRelease
+from ...model.values.part_keys import ask_key_of, uuid_of
 from ...model.values.users import LookUpFailure
 from .secrets import without_secrets
 
@@ -67,7 +68,20 @@ def _node(update: NodeUpdate) -> Document:
         node["schedulableResource"] = _resource(update.resource)
     if update.occupied is not None:
         node["occupiedResource"] = _resource(update.occupied)
+    if update.existing:
+        node["existingAllocations"] = [_existing(allocation) for allocation in update.existing]
     return node
+
+
+def _existing(allocation: AllocationSubmission) -> Document:
+    """Return an allocation inside of a node, with its names of the older generation and its partition."""
+    key = allocation.allocation_key
+    return {
+        **_allocation(allocation, ""),
+        "allocationKey": ask_key_of(key),
+        "UUID": uuid_of(key),
+        "partitionName": allocation.partition,
+    }
 
 
 def application_request(

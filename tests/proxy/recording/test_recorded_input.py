@@ -118,7 +118,7 @@ TURN: Final[dict[str, Any]] = {"at": 1, "partition": 1}
         ({**TURN, "at": "now", "schedule": 1}, "at: a whole number is wanted, not 'now'"),
         ({**TURN, "schedule": 1, "answers": [[]]}, "answers: no answer of a predicate: []"),
         ({**TURN, "schedule": 1, "groups": {"ada": 1}}, "groups[ada]: a list, or why the look-up `failed`"),
-        ({**TURN, "schedule": 1, "congested": 1}, "congested: 1 is no bool"),
+        ({**TURN, "schedule": 1, "halted": 1}, "halted: 1 is no bool"),
         ({**TURN, "timer": "Alarm"}, "timer: no timer: 'Alarm'"),
         ({**TURN, "step": "explode"}, "step: 'explode' is none of cycle"),
         ({**TURN, "retire": 1}, "retire: not true: 1"),
@@ -165,7 +165,9 @@ def test_a_replay_reserves_nodes_if_the_recorded_scheduler_did(
     record(tmp_path)
     monkeypatch.delenv("DISABLE_RESERVATION")
     with Scheduler(engine="direct") as scheduler:
-        Replay(scheduler, lambda _: None).run(read_recording(rows_of_files(recording_files(tmp_path)), [].append))
+        notes: list[str] = []
+        rows = rows_of_files(recording_files(tmp_path))
+        Replay(scheduler, lambda _: None).run(read_recording(rows, notes.append))
 
         assert not scheduler._cluster.partitions()[0].host.reservations_on
 

@@ -54,7 +54,7 @@ class Recorded:
             call_at=lambda *_: None,
             announce=self.link.announce,
             flush=self.link.flush,
-            is_congested=lambda: False,
+            placement_halt=lambda: None,
             predicates=None,
             adopt_node=lambda node: node,
             adopt_application=lambda application: application,
@@ -223,7 +223,7 @@ def test_a_line_that_cannot_be_made_ends_the_recording(recorded: Recorded, logge
     """Scheduling goes on, and the log asks for a report."""
     partition = registered(recorded)
     broken: Any = type("Broken", (), {"node_id": "x", "action": NodeAction.UPDATE, "resource": None})()
-    broken.attributes, broken.unknown_action = {1: 2}, 0
+    broken.attributes, broken.unknown_action, broken.occupied, broken.existing = {1: 2}, 0, None, ()
     partition.update_nodes([broken])
     create(partition, "one")
     partition.flush()

@@ -13,11 +13,12 @@ from support.transcripts.transcript_generator import random_transcript
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import (
     AllocationSubmission,
-    ExecutionLimit,
+    AskRelease,
+    AskTerms,
     NodeAction,
     NodeUpdate,
-    Release,
     TerminationType,
+    UuidRelease,
 )
 from licorne.proxy.recording.requests import (
     allocation_request,
@@ -28,7 +29,8 @@ from licorne.proxy.recording.requests import (
 from licorne.proxy.recording.secrets import is_secret, without_secrets
 from licorne.proxy.si import reading
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.older_generation import execution_limits
+from licorne.proxy.si.older_answers import Generation
+from licorne.proxy.si.older_generation import ask_terms
 from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ SECRET_OPTION = b"\x98\x42"
 def nodes_in(document: Document) -> list[NodeUpdate]:
     """Return the updates of a request, as a scheduler reads them."""
     request = ParseDict(json.loads(json.dumps(document)), si.NodeRequest())
-    return [update for updates in READER.node_updates(request).values() for update in updates]
+    return [update for updates in READER.node_updates(request, Generation()).values() for update in updates]
 
 
 def applications_in(request: si.ApplicationRequest) -> tuple[Any, ...]:
@@ -51,7 +53,9 @@ def applications_in(request: si.ApplicationRequest) -> tuple[Any, ...]:
 
 
 def allocations_in(request: si.AllocationRequest) -> tuple[Any, ...]:
-    return READER.allocation_submissions(request), reading.releases(request), execution_limits(request)
+    generation = Generation()
+    submissions = READER.allocation_submissions(request, generation)
+    return submissions, reading.releases(request, generation), ask_terms(request)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -62,7 +66,9 @@ def test_what_random_traffic_says_is_read_again(seed: int) -> None:
         match line.verb:
             case "node":
                 nodes = line.message(si.NodeRequest)
-                updates = [each for of_one in READER.node_updates(nodes).values() for each in of_one]
+                updates = [
+                    each for of_one in READER.node_updates(nodes, Generation()).values() for each in of_one
+                ]
                 assert updates == nodes_in(node_request(nodes.rmID, updates))
             case "application":
                 applications = line.message(si.ApplicationRequest)
@@ -109,23 +115,36 @@ def an_ask(**changed: Any) -> AllocationSubmission:
 
 
 def test_every_field_of_an_allocation_is_written() -> None:
-    """Also of one of the older generation, with its limit, and of a release."""
+    """Also of one of the older generation, with its terms, and of releases."""
     asks = [an_ask(), an_ask(node_id="n", allow_preempt_self=False, partition="[rm]other")]
-    limits = (
-        ExecutionLimit(partition="[rm]default", application_id="app", allocation_key="key", timeout_ms=9),
+    terms = (
+        AskTerms(
+            partition="[rm]default",
+            application_id="app",
+            allocation_key="key",
+            timeout_ms=9,
+            allocations=5,
+        ),
     )
     releases = (
-        Release(
+        UuidRelease(
             partition="[other]x",
             application_id="",
             allocation_key="",
             termination=TerminationType.TIMEOUT,
             message="why",
+            uuid="key#allocation-2",
+        ),
+        AskRelease(
+            partition="[rm]default",
+            application_id="app",
+            allocation_key="key",
+            termination=TerminationType.STOPPED_BY_RM,
         ),
     )
-    document = allocation_request(RM, asks, releases, limits)
+    document = allocation_request(RM, asks, releases, terms)
 
-    assert (asks, releases, limits) == allocations_in(ParseDict(document, si.AllocationRequest()))
+    assert (asks, releases, terms) == allocations_in(ParseDict(document, si.AllocationRequest()))
 
 
 @pytest.mark.parametrize(
