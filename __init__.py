@@ -12,6 +12,7 @@ from loguru import logger
 if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, RequestError
     from licorne.proxy.client.errors import ConnectionLostError
+    from licorne.proxy.client.recovery import Recovery
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
     from licorne.proxy.recording.recording import Recording
     from licorne.proxy.scheduler.callback_failures import CallbackFailure
@@ -25,6 +26,7 @@ __all__ = [
     "ConnectionLostError",
     "LicorneError",
     "Recording",
+    "Recovery",
     "RemoteScheduler",
     "RequestError",
     "ResourceManager",
@@ -39,6 +41,7 @@ _PLACES = {
     "ConnectionLostError": "licorne.proxy.client.errors",
     "LicorneError": "licorne.model.errors",
     "Recording": "licorne.proxy.recording.recording",
+    "Recovery": "licorne.proxy.client.recovery",
     "RemoteScheduler": "licorne.proxy.client.remote_scheduler",
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",

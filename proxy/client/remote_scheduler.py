@@ -49,9 +49,10 @@ class RemoteScheduler(RemoteQuestions):
     """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
 
     Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
-    delay that grows to 5 s; then each RM is registered again, with the same request, and starts with nothing,
-    as the scheduler does. A callback with a method `reconnected()` is called then, to send its state: see
-    `licorne.Recovery`. Calls meanwhile raise `ConnectionLostError`.
+    delay that grows to 5 s. A callback with a method `reconnected()` is called then, on the thread of
+    callbacks: there the RM registers again and sends its state, see `licorne.Recovery`. An RM without it is
+    registered again with the same request, and starts with nothing. Calls meanwhile raise
+    `ConnectionLostError`.
 
     If the scheduler is stepped (`licorne serve --engine direct`), callbacks come inside the calls, as in one
     process, and a lost connection stays lost.
@@ -345,10 +346,11 @@ class RemoteScheduler(RemoteQuestions):
 
     def _register_again(self, connection: Connection) -> None:
         for registered in list(self._registered.values()):
-            self._ask(connection, v1.ManagerMessage(register=registered.request))
+            if _reconnected_of(registered) is None:
+                self._ask(connection, v1.ManagerMessage(register=registered.request))
         self._connection = connection
-        for rm_id, registered in self._registered.items():
-            reconnected = getattr(registered.callback, "reconnected", None)
+        for rm_id, registered in list(self._registered.items()):
+            reconnected = _reconnected_of(registered)
             if reconnected is not None and self._callbacks is not None:
                 self._callbacks.put(self._guarded(rm_id, reconnected))
 
@@ -363,3 +365,9 @@ class RemoteScheduler(RemoteQuestions):
                 self._failures.note(rm_id, "reconnected", error)
 
         return run
+
+
+def _reconnected_of(registered: _Registered) -> Callable[[], object] | None:
+    """Return the method by which an RM registers again, `None` if it has none."""
+    found: Callable[[], object] | None = getattr(registered.callback, "reconnected", None)
+    return found

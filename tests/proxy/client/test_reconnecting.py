@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from support.proxy.listening import Listener
-from support.proxy.manager_requests import application_request, ask_request, node_request
+from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.processes import serving, start_server
 from support.proxy.waiting import wait_until
 
@@ -27,6 +27,7 @@ class Returning(Listener):
     def reconnected(self) -> None:
         self.times += 1
         assert self.scheduler is not None
+        self.scheduler.register("rm", self, configuration=ONE)
         self.scheduler.update_node(node_request("n1"))
         self.scheduler.update_application(application_request("app"))
         self.scheduler.update_allocation(ask_request(f"task-{self.times}"))
@@ -38,7 +39,9 @@ def test_a_killed_server_is_found_again() -> None:
     listener = Returning()
     with RemoteScheduler(first.address) as scheduler:
         listener.scheduler = scheduler
-        scheduler.register("rm", listener, configuration="")
+        plain = Listener()
+        scheduler.register("rm", listener, configuration=ONE)
+        scheduler.register("plain", plain)
         first.process.send_signal(signal.SIGKILL)
         first.process.communicate()
         wait_until(lambda: not scheduler.is_connected, "the connection is lost")
@@ -47,8 +50,9 @@ def test_a_killed_server_is_found_again() -> None:
 
         with serving("--address", first.address):
             wait_until(lambda: listener.times, "it is connected again", seconds=20)
-            listener.wait_for("accepted n1")
-            assert scheduler.is_connected
+            listener.wait_for("accepted n1", "placed task-1")
+            scheduler.update_node(node_request("p1", rm_id="plain"))
+            plain.wait_for("accepted p1")
             scheduler.validate()
 
 

@@ -1,0 +1,281 @@
+"""The recovery of a resource manager (RM): what it knows is sent to a scheduler that knows nothing.
+
+Either side may have been restarted. The RM registers, and hands over its nodes, applications and existing
+allocations; asks follow when all of these are answered. See docs/recovery.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from copy import deepcopy
+from enum import Enum
+from typing import TYPE_CHECKING, Final, final
+
+from ...model.errors import LicorneError, RequestError
+from ..si import si_pb2 as si
+from ..si.callbacks import check_callback
+from .known_state import read_known_state
+from .recovery_progress import RecoveryProgress, RecoveryRejection, RejectedKind, ask_requests
+from .recovery_state import RecoveryEvent, RecoveryState, next_recovery_state
+from .recovery_watcher import watcher_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..si.api import ResourceManagerCallback, SchedulerAPI
+    from .recovery_progress import Request
+
+__all__ = ["OnRejection", "Recovery"]
+
+HELD_REQUESTS_MAX: Final = 65_536
+"""How many requests wait for the end of a recovery at most; a further one is refused."""
+
+
+class OnRejection(Enum):
+    """What becomes of a recovery if a node or an existing allocation is rejected."""
+
+    LEAVE_OUT = "The node stays drained, and the recovery goes on"
+    FAIL = "The recovery fails"
+
+
+@final
+class Recovery:
+    """Registers a resource manager, and recovers what it knows; asks are held back until that is done.
+
+    It is a door to the scheduler until the RM recovers the next time: requests that are sent through it wait
+    while it recovers, and are sent in order afterwards. It may be used by several threads.
+
+    Args:
+        scheduler: The scheduler, in this process or elsewhere.
+        registration: How the RM registers.
+        callback: The callback of the RM. It gets all but the answers that it expects: those of existing
+            allocations that are recovered, and rejections of applications that are sent again.
+        nodes: All nodes. Each has the action `CREATE`, or `CREATE_DRAIN` if it is to stay drained.
+        applications: All applications that are active. One that is rejected although it has allocations is
+            sent again as a forced one, see docs/recovery.md.
+        allocations: What runs, each with its node; also what others run there (tag `foreign`).
+        asks: What waits.
+        on_rejection: What becomes of the recovery if a node or an allocation is rejected.
+        batch_max: How many entries one request has at most.
+
+    Raises:
+        LicorneError: Something occurs twice or refers to something that is not given.
+        RequestError: The callback lacks a method.
+    """
+
+    def __init__(
+        self,
+        scheduler: SchedulerAPI,
+        registration: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+        *,
+        nodes: Iterable[si.NodeInfo] = (),
+        applications: Iterable[si.AddApplicationRequest] = (),
+        allocations: Iterable[si.Allocation] = (),
+        asks: Iterable[si.Allocation] = (),
+        on_rejection: OnRejection = OnRejection.LEAVE_OUT,
+        batch_max: int = 1_000,
+    ) -> None:
+        if batch_max < 1:
+            raise LicorneError(f"batch_max={batch_max}: a request has one entry at least")
+        check_callback(callback)
+        self._scheduler = scheduler
+        self._registration = registration
+        self._rm_id = registration.rmID
+        self._on_rejection = on_rejection
+        known = read_known_state(self._rm_id, nodes, applications, allocations, asks)
+        self._progress = RecoveryProgress(self._rm_id, known, batch_max)
+        self._watcher = watcher_of(
+            callback, self._take_nodes, self._take_applications, self._take_allocations
+        )
+        self._changed = threading.Condition()
+        self._state = RecoveryState.NEW
+        self._is_registering = False
+        self._failure = ""
+        self._held: deque[Request] = deque(ask_requests(self._rm_id, known.asks, batch_max))
+
+    # ------------------------------------------------------------------------------------- the life
+
+    @property
+    def state(self) -> RecoveryState:
+        """How far it has come."""
+        return self._state
+
+    @property
+    def failure(self) -> str:
+        """Why it has failed; empty unless it has."""
+        return self._failure
+
+    @property
+    def rejections(self) -> tuple[RecoveryRejection, ...]:
+        """What the scheduler has not accepted so far, in the order of the answers."""
+        with self._changed:
+            return tuple(self._progress.rejections)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The nodes on which nothing is placed because of a rejection, sorted."""
+        with self._changed:
+            return tuple(sorted(self._progress.left_out))
+
+    def start(self) -> None:
+        """Register, and begin to recover; do not wait for the end. The calls are those of the scheduler.
+
+        Raises:
+            RequestError: The registration is refused, and may be tried again; or the scheduler refuses what
+                follows, and the recovery has failed.
+            LicorneError: It was started before.
+        """
+        with self._changed:
+            next_recovery_state(self._state, RecoveryEvent.REGISTER)
+            if self._is_registering:
+                raise LicorneError(f"the recovery of RM {self._rm_id!r} is being started already")
+            self._is_registering = True
+        try:
+            self._scheduler.register_resource_manager(self._registration, self._watcher)
+        except BaseException:
+            self._is_registering = False
+            raise
+        with self._changed:
+            self._enter(RecoveryEvent.REGISTER)
+            self._enter(RecoveryEvent.RECOVER)
+            requests = self._progress.begin()
+        self._act(requests)
+        if self._state is RecoveryState.FAILED:
+            raise RequestError(f"the recovery has failed: {self._failure}")
+
+    def wait(self, timeout_seconds: float | None = None) -> RecoveryState:
+        """Wait until it is Running or Failed, for so long at most; return its state then.
+
+        It makes no steps: a stepped scheduler has to be stepped by another thread, or before.
+        """
+        ended = (RecoveryState.RUNNING, RecoveryState.FAILED)
+        with self._changed:
+            self._changed.wait_for(lambda: self._state in ended, timeout_seconds)
+            return self._state
+
+    def fail(self, reason: str) -> bool:
+        """End a recovery that cannot go on, because the connection is lost; return whether it was under way.
+
+        Requests that it held back are dropped, and further ones refused.
+        """
+        with self._changed:
+            if self._state is not RecoveryState.RECOVERING:
+                return False
+            self._failure = reason
+            self._enter(RecoveryEvent.FAIL)
+            self._held.clear()
+            return True
+
+    # ------------------------------------------------------------------------------- requests of the RM
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Send a request once the recovery is done; at once if it is.
+
+        Raises:
+            RequestError: It is for another RM, too many wait, or the recovery has failed; or the scheduler
+                refuses it, now that nothing is held back.
+        """
+        self._send_or_hold(request)
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Send a request, as `update_node` does."""
+        self._send_or_hold(request)
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Send a request, as `update_node` does."""
+        self._send_or_hold(request)
+
+    def _send_or_hold(self, request: Request) -> None:
+        if request.rmID != self._rm_id:
+            raise RequestError(f"the request is of RM {request.rmID!r}, and this recovery of {self._rm_id!r}")
+        with self._changed:
+            if self._state is RecoveryState.FAILED:
+                raise RequestError(f"the recovery of RM {self._rm_id!r} has failed: {self._failure}")
+            if self._state is not RecoveryState.RUNNING or self._held:
+                if len(self._held) >= HELD_REQUESTS_MAX:
+                    raise RequestError(f"{HELD_REQUESTS_MAX} requests of RM {self._rm_id!r} wait already")
+                self._held.append(deepcopy(request))
+                return
+        self._send(request)
+
+    # ------------------------------------------------------------------------------------- its steps
+
+    def _enter(self, event: RecoveryEvent) -> None:
+        """Enter the next state; the caller has the lock."""
+        self._state = next_recovery_state(self._state, event)
+        self._changed.notify_all()
+
+    def _take_nodes(self, response: si.NodeResponse) -> None:
+        """Carry out what follows from an answer about nodes; nothing once the recovery has ended."""
+        with self._changed:
+            if self._state is not RecoveryState.RECOVERING:
+                return
+            requests = self._progress.take_nodes(response)
+        self._act(requests)
+
+    def _take_applications(self, response: si.ApplicationResponse) -> si.ApplicationResponse:
+        """Carry out what follows from an answer about applications; return what the RM is to know of it."""
+        with self._changed:
+            if self._state is not RecoveryState.RECOVERING:
+                return response
+            requests, rest = self._progress.take_applications(response)
+        self._act(requests)
+        return rest
+
+    def _take_allocations(self, response: si.AllocationResponse) -> si.AllocationResponse:
+        """Carry out what follows from an answer about allocations; return what the RM is to know of it."""
+        if self._state is not RecoveryState.RECOVERING:
+            return response
+        with self._changed:
+            requests, rest = self._progress.take_allocations(response)
+        self._act(requests)
+        return rest
+
+    def _act(self, requests: Sequence[Request]) -> None:
+        """Send what follows from answers, and end the recovery if that was all; no lock is held."""
+        if self._on_rejection is OnRejection.FAIL and self._progress.left_out:
+            rejection = next(entry for entry in self.rejections if entry.node_id)
+            self.fail(f"{rejection.kind.value} {rejection.name} was rejected: {rejection.reason}")
+            return
+        try:
+            for request in requests:
+                self._send(request)
+        except LicorneError as error:
+            self.fail(str(error))
+            return
+        with self._changed:
+            if not self._progress.is_complete or self._state is not RecoveryState.RECOVERING:
+                return
+            self._enter(RecoveryEvent.SUCCEED)
+        self._send_held()
+
+    def _send_held(self) -> None:
+        """Send what was held back, in order; what comes meanwhile is held back until its turn."""
+        while True:
+            with self._changed:
+                if not self._held:
+                    return
+                request = self._held[0]
+            try:
+                self._send(request)
+            except LicorneError as error:
+                self._note_refused(request, error)
+            with self._changed:
+                self._held.popleft()
+
+    def _note_refused(self, request: Request, error: LicorneError) -> None:
+        kind = type(request).__name__
+        refusal = RecoveryRejection(kind=RejectedKind.REQUEST, name=kind, reason=str(error))
+        with self._changed:
+            self._progress.rejections.append(refusal)
+
+    def _send(self, request: Request) -> None:
+        match request:
+            case si.NodeRequest():
+                self._scheduler.update_node(request)
+            case si.ApplicationRequest():
+                self._scheduler.update_application(request)
+            case _:
+                self._scheduler.update_allocation(request)

@@ -1,0 +1,324 @@
+"""How far a recovery has come: what was sent, what has been answered, and what is to be sent next.
+
+Nodes and applications go first. An application that is rejected and has allocations is sent again as a
+forced one. When all of them are answered the existing allocations follow, and each node becomes schedulable
+when all of its allocations are answered. Nothing here sends, locks or waits.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
+
+from ..si import constants
+from ..si import si_pb2 as si
+from .known_state import is_foreign
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .known_state import KnownState
+
+__all__ = ["RecoveryProgress", "RecoveryRejection", "RejectedKind", "Request", "ask_requests"]
+
+Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
+_Entry = TypeVar("_Entry")
+_PROBE: Final = "licorne-recovery"
+"""The key of the ask that is rejected after the foreign allocations, which have no answer of their own."""
+
+
+class RejectedKind(Enum):
+    """What the scheduler has not accepted."""
+
+    NODE = "node"
+    APPLICATION = "application"
+    ALLOCATION = "allocation"
+    REQUEST = "request"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryRejection:
+    """Something that the scheduler has not accepted in a recovery, and why.
+
+    `name` is the id, or the key of an allocation; of a request that is refused as a whole it is its kind.
+    `node_id` is the node that is concerned, empty if none is.
+    """
+
+    kind: RejectedKind
+    name: str
+    reason: str
+    node_id: str = ""
+    application_id: str = ""
+
+
+@final
+class RecoveryProgress:
+    """The progress of one recovery; its owner guards it.
+
+    Args:
+        rm_id: The id of the resource manager.
+        known: What it knows.
+        batch_max: How many entries one request has at most.
+    """
+
+    def __init__(self, rm_id: str, known: KnownState, batch_max: int) -> None:
+        self._rm_id = rm_id
+        self._known = known
+        self._batch_max = batch_max
+        self._nodes_open = set(known.nodes)
+        self._applications_open = set(known.applications)
+        self._allocations_open: dict[tuple[str, str], str] = {}
+        """The nodes of the allocations that were sent and are not answered yet."""
+        self._probes_open: dict[str, tuple[str, ...]] = {}
+        """The keys of the probes that were sent, with the nodes whose foreign allocations they follow."""
+        self._open_on: dict[str, int] = {}
+        """How many answers each node waits for; the nodes that are done are not in it."""
+        self._forced: list[str] = []
+        """Applications that have allocations and were rejected at first."""
+        self._is_forcing = False
+        self._sends_allocations = False
+        self._used = {allocation.applicationID for allocation in known.allocations.values()} - {""}
+        self._probe_application = _unused_name(known)
+        self._refused_applications: dict[str, str] = {}
+        self._refused_nodes: dict[str, str] = {}
+        self.rejections: list[RecoveryRejection] = []
+        self.left_out: set[str] = set()
+        """Nodes that were rejected, or stay drained because an allocation on them was rejected."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is answered, and each node is schedulable that is to be."""
+        return self._sends_allocations and not self._open_on
+
+    def begin(self) -> list[Request]:
+        """Return the requests with the nodes and applications, or what follows if there are none."""
+        nodes = []
+        for known in self._known.nodes.values():
+            node = deepcopy(known)
+            node.action = si.NodeInfo.CREATE_DRAIN
+            nodes.append(node)
+        requests: list[Request] = [*self._node_requests(nodes)]
+        requests += self._application_requests(self._known.applications.values())
+        return requests + self._next()
+
+    # -------------------------------------------------------------------------------------- answers
+
+    def take_nodes(self, response: si.NodeResponse) -> list[Request]:
+        """Note which nodes are accepted; return what is to be sent now."""
+        for rejected in response.rejected:
+            name = rejected.nodeID
+            if name in self._nodes_open:
+                self._refused_nodes[name] = rejected.reason
+                self._leave_out(RejectedKind.NODE, name, rejected.reason, node_id=name)
+                self._nodes_open.discard(name)
+        self._nodes_open.difference_update(accepted.nodeID for accepted in response.accepted)
+        return self._next()
+
+    def take_applications(
+        self, response: si.ApplicationResponse
+    ) -> tuple[list[Request], si.ApplicationResponse]:
+        """Note which applications are accepted.
+
+        Returns:
+            What is to be sent now, and the response without the rejections of what is sent again.
+        """
+        rest = deepcopy(response)
+        del rest.rejected[:]
+        for rejected in response.rejected:
+            name = rejected.applicationID
+            if name in self._applications_open and name in self._used and not self._is_forcing:
+                self._applications_open.discard(name)
+                self._forced.append(name)
+                continue
+            rest.rejected.append(rejected)
+            if name in self._applications_open:
+                self._applications_open.discard(name)
+                self._refused_applications[name] = rejected.reason
+                self._note(RejectedKind.APPLICATION, name, rejected.reason, application_id=name)
+        self._applications_open.difference_update(accepted.applicationID for accepted in response.accepted)
+        return self._next(), rest
+
+    def take_allocations(
+        self, response: si.AllocationResponse
+    ) -> tuple[list[Request], si.AllocationResponse]:
+        """Note which allocations are recovered.
+
+        Returns:
+            What is to be sent now, and the response without the answers that the resource manager expects:
+            those of allocations that it knew, and of probes.
+        """
+        rest = deepcopy(response)
+        del rest.new[:], rest.rejectedAllocations[:]
+        done: list[str] = []
+        for placed in response.new:
+            node_id = self._allocations_open.pop((placed.applicationID, placed.allocationKey), None)
+            if node_id is None:
+                rest.new.append(placed)
+            else:
+                done.append(node_id)
+        probed: list[str] = []
+        for rejected in response.rejectedAllocations:
+            key, application_id = rejected.allocationKey, rejected.applicationID
+            if application_id == self._probe_application:
+                probed.append(key)
+                continue
+            rest.rejectedAllocations.append(rejected)
+            node_id = self._allocations_open.pop((application_id, key), None)
+            if node_id is not None:
+                self._reject_allocation(self._known.allocations[application_id, key], rejected.reason)
+                done += [] if application_id == "" else [node_id]
+        for key in probed:
+            done += self._probes_open.pop(key, ())
+        return [*self._finish(done), *self._next()], rest
+
+    # ------------------------------------------------------------------------------- what comes next
+
+    def _next(self) -> list[Request]:
+        """Return what is sent once everything before it is answered."""
+        if self._nodes_open or self._applications_open or self._sends_allocations:
+            return []
+        if self._forced and not self._is_forcing:
+            self._is_forcing = True
+            self._applications_open = set(self._forced)
+            return [*self._application_requests(map(self._forced_application, self._forced))]
+        self._sends_allocations = True
+        return self._allocation_requests()
+
+    def _forced_application(self, name: str) -> si.AddApplicationRequest:
+        application = deepcopy(self._known.applications[name])
+        application.tags[constants.APP_TAG_CREATE_FORCE] = "true"
+        return application
+
+    def _allocation_requests(self) -> list[Request]:
+        """Return the allocations, by partition, each followed by a probe if some of them are foreign."""
+        by_partition: dict[str, list[si.Allocation]] = {}
+        foreign_on: dict[str, dict[str, None]] = {}
+        for allocation in self._known.allocations.values():
+            why_not = self._why_not(allocation)
+            if why_not:
+                self._reject_allocation(allocation, why_not)
+                continue
+            node_id, partition = allocation.nodeID, allocation.partitionName
+            by_partition.setdefault(partition, []).append(allocation)
+            self._allocations_open[allocation.applicationID, allocation.allocationKey] = node_id
+            if is_foreign(allocation):
+                foreign_on.setdefault(partition, {})[node_id] = None
+            else:
+                self._open_on[node_id] = self._open_on.get(node_id, 0) + 1
+        for partition, node_ids in foreign_on.items():
+            by_partition[partition].append(self._probe(partition))
+            self._probes_open[_probe_key(partition)] = tuple(node_ids)
+            for node_id in node_ids:
+                self._open_on[node_id] = self._open_on.get(node_id, 0) + 1
+        requests: list[Request] = [
+            si.AllocationRequest(rmID=self._rm_id, allocations=batch)
+            for entries in by_partition.values()
+            for batch in _batches(entries, self._batch_max)
+        ]
+        return requests + self._schedulable([name for name in self._known.nodes if name not in self._open_on])
+
+    def _why_not(self, allocation: si.Allocation) -> str:
+        """Return why an allocation cannot be recovered, empty if it can."""
+        reason = self._refused_nodes.get(allocation.nodeID)
+        if reason is not None:
+            return f"its node was rejected: {reason}"
+        reason = self._refused_applications.get(allocation.applicationID)
+        return "" if reason is None else f"its application was rejected: {reason}"
+
+    def _probe(self, partition: str) -> si.Allocation:
+        """Return an ask that is rejected, since its application does not exist.
+
+        A partition answers in order. So the rejection comes after those of the allocations before it.
+        """
+        return si.Allocation(
+            allocationKey=_probe_key(partition),
+            applicationID=self._probe_application,
+            partitionName=partition,
+        )
+
+    def _finish(self, answered: Iterable[str]) -> list[Request]:
+        """Count answers of nodes; return the request that makes those schedulable that have all."""
+        done = []
+        for node_id in answered:
+            self._open_on[node_id] -= 1
+            if not self._open_on[node_id]:
+                del self._open_on[node_id]
+                done.append(node_id)
+        return self._schedulable(done)
+
+    def _schedulable(self, node_ids: Iterable[str]) -> list[Request]:
+        nodes = [self._known.nodes[name] for name in node_ids if name not in self.left_out]
+        return [
+            *self._node_requests(
+                si.NodeInfo(
+                    nodeID=node.nodeID,
+                    action=si.NodeInfo.DRAIN_TO_SCHEDULABLE,
+                    attributes={constants.NODE_PARTITION: node.attributes[constants.NODE_PARTITION]},
+                )
+                for node in nodes
+                if node.action == si.NodeInfo.CREATE
+            )
+        ]
+
+    # ------------------------------------------------------------------------------------- rejections
+
+    def _reject_allocation(self, allocation: si.Allocation, reason: str) -> None:
+        self._leave_out(
+            RejectedKind.ALLOCATION,
+            allocation.allocationKey,
+            reason,
+            node_id=allocation.nodeID,
+            application_id=allocation.applicationID,
+        )
+
+    def _leave_out(
+        self, kind: RejectedKind, name: str, reason: str, *, node_id: str, application_id: str = ""
+    ) -> None:
+        self.left_out.add(node_id)
+        self._note(kind, name, reason, node_id=node_id, application_id=application_id)
+
+    def _note(
+        self, kind: RejectedKind, name: str, reason: str, *, node_id: str = "", application_id: str = ""
+    ) -> None:
+        self.rejections.append(
+            RecoveryRejection(
+                kind=kind, name=name, reason=reason, node_id=node_id, application_id=application_id
+            )
+        )
+
+    # --------------------------------------------------------------------------------------- requests
+
+    def _node_requests(self, nodes: Iterable[si.NodeInfo]) -> Iterator[si.NodeRequest]:
+        for batch in _batches([*nodes], self._batch_max):
+            yield si.NodeRequest(rmID=self._rm_id, nodes=batch)
+
+    def _application_requests(
+        self, applications: Iterable[si.AddApplicationRequest]
+    ) -> Iterator[si.ApplicationRequest]:
+        for batch in _batches([*applications], self._batch_max):
+            yield si.ApplicationRequest(rmID=self._rm_id, new=batch)
+
+
+def ask_requests(rm_id: str, asks: Sequence[si.Allocation], batch_max: int) -> list[Request]:
+    """Return the requests with asks, in order."""
+    return [si.AllocationRequest(rmID=rm_id, allocations=batch) for batch in _batches(asks, batch_max)]
+
+
+def _batches(entries: Sequence[_Entry], size_max: int) -> Iterator[Sequence[_Entry]]:
+    for start in range(0, len(entries), size_max):
+        yield entries[start : start + size_max]
+
+
+def _probe_key(partition: str) -> str:
+    return f"{_PROBE} {partition}"
+
+
+def _unused_name(known: KnownState) -> str:
+    """Return an id that no application has."""
+    name = _PROBE
+    while name in known.applications:
+        name += "'"
+    return name

@@ -1,0 +1,93 @@
+"""The callback that a recovery registers: it reads the answers, and passes the rest on to that of the RM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ..si.api import ResourceManager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..si import si_pb2 as si
+    from ..si.api import ResourceManagerCallback
+
+__all__ = ["watcher_of"]
+
+
+class _Watcher(ResourceManager):
+    """A callback around one that agrees to every node: a scheduler need not ask it.
+
+    Args:
+        callback: The callback of the RM.
+        take_nodes: Called with each answer about nodes before the RM gets it.
+        take_applications: Likewise; returns what the RM gets of it.
+        take_allocations: Likewise.
+    """
+
+    def __init__(
+        self,
+        callback: ResourceManagerCallback,
+        take_nodes: Callable[[si.NodeResponse], None],
+        take_applications: Callable[[si.ApplicationResponse], si.ApplicationResponse],
+        take_allocations: Callable[[si.AllocationResponse], si.AllocationResponse],
+    ) -> None:
+        self._callback = callback
+        self._take_nodes = take_nodes
+        self._take_applications = take_applications
+        self._take_allocations = take_allocations
+        reconnected = getattr(callback, "reconnected", None)
+        if reconnected is not None:
+            self.reconnected = reconnected
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Take placements, releases and rejections; the RM gets those that it does not expect."""
+        rest = self._take_allocations(response)
+        if rest.ListFields():
+            self._callback.update_allocation(rest)
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Take answers about applications, and changes of state."""
+        rest = self._take_applications(response)
+        if rest.ListFields():
+            self._callback.update_application(rest)
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Take accepted and rejected nodes."""
+        self._take_nodes(response)
+        self._callback.update_node(response)
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        """Return what the RM answers."""
+        return self._callback.preemption_predicates(args)
+
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
+        """Pass events on."""
+        self._callback.send_event(events)
+
+    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
+        """Pass a hint on."""
+        self._callback.update_container_scheduling_state(request)
+
+
+@final
+class _AskedWatcher(_Watcher):
+    """A callback around one that has predicates of its own."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Ask the RM."""
+        self._callback.predicates(args)
+
+
+def watcher_of(
+    callback: ResourceManagerCallback,
+    take_nodes: Callable[[si.NodeResponse], None],
+    take_applications: Callable[[si.ApplicationResponse], si.ApplicationResponse],
+    take_allocations: Callable[[si.AllocationResponse], si.AllocationResponse],
+) -> ResourceManagerCallback:
+    """Return the callback around that of an RM; it has predicates of its own only if that one has."""
+    asks = getattr(type(callback), "predicates", None) is not ResourceManager.predicates
+    kind = _AskedWatcher if asks else _Watcher
+    return kind(callback, take_nodes, take_applications, take_allocations)
