@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PAGE: Final = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-FROM_DEBIAN: Final = {"chromium", "slapd"}
+NOT_FROM_PYPI: Final = {"chromium", "slapd", "go"}
 
 
 def names(requirements: Iterable[str]) -> set[str]:
@@ -42,5 +42,5 @@ def test_what_an_extra_brings_has_its_reason() -> None:
 
 
 def test_what_developers_install_has_its_reason() -> None:
-    """Two programs come from Debian, since no index of Python has them."""
-    assert names(PROJECT["dependency-groups"]["dev"]) == named_in("For development") - FROM_DEBIAN
+    """Three programs are in no index of Python."""
+    assert names(PROJECT["dependency-groups"]["dev"]) == named_in("For development") - NOT_FROM_PYPI
