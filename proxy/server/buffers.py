@@ -1,7 +1,7 @@
 """Bounded buffers between the event loop and the threads that call the scheduler.
 
 They are the server's back-pressure: who puts into a full buffer waits, and so does not read more from its
-peer.
+peer. Each has a bound in items and one in bytes; an empty buffer takes an item of any size.
 """
 
 from __future__ import annotations
@@ -9,75 +9,125 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from queue import SimpleQueue
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["INBOX_MAX", "OUTGOING_MAX", "Inbox", "Outgoing"]
+__all__ = [
+    "INBOX_BYTES_MAX",
+    "INBOX_MAX",
+    "OUTGOING_BYTES_MAX",
+    "OUTGOING_MAX",
+    "Inbox",
+    "Outgoing",
+    "call_soon",
+]
 
 INBOX_MAX: Final = 64
 """How many requests of a peer wait for its thread before the server stops reading from the peer."""
+INBOX_BYTES_MAX: Final = 4 << 20
+"""How many bytes these requests have on the wire."""
 OUTGOING_MAX: Final = 1_024
 """How many messages wait for a peer to read them before the callbacks of its RM wait."""
+OUTGOING_BYTES_MAX: Final = 8 << 20
+"""How many bytes these messages have."""
 
 T = TypeVar("T")
 
 
 @final
 class Inbox(Generic[T]):
-    """The requests of one peer: the event loop puts them in, one thread takes them out.
+    """The requests of one peer: the event loop puts them in, one thread takes them out."""
 
-    All methods but `get` belong to the event loop.
-    """
-
-    def __init__(self, loop: AbstractEventLoop, size_max: int = INBOX_MAX) -> None:
+    def __init__(
+        self, loop: AbstractEventLoop, size_max: int = INBOX_MAX, bytes_max: int = INBOX_BYTES_MAX
+    ) -> None:
         self._loop = loop
         self._size_max = size_max
-        self._waiting: SimpleQueue[T | None] = SimpleQueue()
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._waiting: deque[tuple[T, int]] = deque()
+        self._changed = threading.Condition()
         self._has_room = asyncio.Event()
-        self._waits = False
+        self._putter_waits = False
         self._closed = False
 
-    async def put(self, item: T) -> None:
-        """Put an item in; wait while the inbox is full."""
-        while self._waiting.qsize() >= self._size_max and not self._closed:
-            self._has_room.clear()
-            self._waits = True
-            if (
-                self._waiting.qsize() >= self._size_max
-            ):  # The thread may have made room before it saw the flag.
-                await self._has_room.wait()
-            self._waits = False
-        if not self._closed:
-            self._waiting.put(item)
+    async def put(self, item: T, size_bytes: int = 0) -> None:
+        """Put an item in; wait while the inbox is full. For any number of tasks of the event loop."""
+        while not self._is_done_with(item, size_bytes):
+            await self._has_room.wait()
 
-    def close(self) -> None:
-        """Put nothing more in; `get` returns what is there, then `None`."""
-        if not self._closed:
+    def _is_done_with(self, item: T, size_bytes: int) -> bool:
+        """Put an item in, unless there is no room; return whether there was. A closed inbox drops it."""
+        with self._changed:
+            if self._closed:
+                return True
+            is_full = len(self._waiting) >= self._size_max or self._bytes + size_bytes > self._bytes_max
+            if is_full and self._waiting:
+                self._has_room.clear()
+                self._putter_waits = True
+                return False
+            self._waiting.append((item, size_bytes))
+            self._bytes += size_bytes
+            self._changed.notify()
+            return True
+
+    def close(self, *, drop: bool = False) -> None:
+        """Put nothing more in; `get` returns what is there, unless it is dropped, then `None`."""
+        with self._changed:
             self._closed = True
-            self._waiting.put(None)
-            self._has_room.set()
+            if drop:
+                self._waiting.clear()
+            self._changed.notify_all()
+            self._wake_putters()
 
     def get(self) -> T | None:
         """Wait for the next item and take it out; `None` after the last one. For the thread."""
-        item = self._waiting.get()
-        if item is None:
-            self._waiting.put(None)  # A second question gets the same answer.
-        elif self._waits and self._waiting.qsize() <= self._size_max // 2:
-            self._loop.call_soon_threadsafe(self._has_room.set)
-        return item
+        with self._changed:
+            while not self._waiting:
+                if self._closed:
+                    return None
+                self._changed.wait()
+            item, size_bytes = self._waiting.popleft()
+            self._bytes -= size_bytes
+            if len(self._waiting) <= self._size_max // 2 and self._bytes <= self._bytes_max // 2:
+                self._wake_putters()
+            return item
+
+    def _wake_putters(self) -> None:
+        """Have those that wait look again; the caller has the lock."""
+        if self._putter_waits:
+            self._putter_waits = False
+            call_soon(self._loop, self._has_room.set)
 
 
 @final
 class Outgoing(Generic[T]):
-    """The messages to one stream: any thread puts them in, the event loop takes them out."""
+    """The messages to one stream: any thread puts them in, one task of the event loop takes them out.
 
-    def __init__(self, loop: AbstractEventLoop, size_max: int = OUTGOING_MAX) -> None:
+    Args:
+        loop: The event loop.
+        size_of: Returns the bytes of a message.
+        size_max: How many messages it holds.
+        bytes_max: How many bytes they have.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        size_of: Callable[[T], int],
+        *,
+        size_max: int = OUTGOING_MAX,
+        bytes_max: int = OUTGOING_BYTES_MAX,
+    ) -> None:
         self._loop = loop
+        self._size_of = size_of
         self._size_max = size_max
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._waiting: deque[T] = deque()
         self._changed = threading.Condition()
         self._filled = asyncio.Event()
@@ -88,20 +138,29 @@ class Outgoing(Generic[T]):
 
     def put(self, item: T) -> bool:
         """Put an item in, and wait while the buffer is full; return whether it will be sent."""
+        size_bytes = self._size_of(item)
         with self._changed:
-            while self._bounded and len(self._waiting) >= self._size_max and not self._closed:
+            while self._bounded and self._is_full() and not self._finished:
                 self._changed.wait()
-            return self._append(item)
+            return self._append(item, size_bytes)
 
     def put_nowait(self, item: T) -> bool:
         """Put an item in, also if the buffer is full; return whether it will be sent."""
+        size_bytes = self._size_of(item)
         with self._changed:
-            return self._append(item)
+            return self._append(item, size_bytes)
 
-    def _append(self, item: T) -> bool:
-        if self._closed or self._finished:
+    def try_put(self, item: T) -> bool:
+        """Put an item in, unless the buffer is full; return whether it will be sent."""
+        size_bytes = self._size_of(item)
+        with self._changed:
+            return not self._is_full() and self._append(item, size_bytes)
+
+    def _append(self, item: T, size_bytes: int) -> bool:
+        if self._finished:
             return False
         self._waiting.append(item)
+        self._bytes += size_bytes
         self._wake()
         return True
 
@@ -109,32 +168,50 @@ class Outgoing(Generic[T]):
         """Wake the event loop if it waits; the caller has the lock."""
         if self._taker_waits:
             self._taker_waits = False
-            self._loop.call_soon_threadsafe(self._filled.set)
+            call_soon(self._loop, self._filled.set)
 
-    @property
-    def is_full(self) -> bool:
-        """Return whether a callback would have to wait."""
-        return len(self._waiting) >= self._size_max
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= self._size_max or self._bytes >= self._bytes_max
 
-    async def take(self) -> list[T]:
-        """Wait for items and take all of them out; nothing when the buffer has ended. For the event loop."""
+    def wait_for_room(self) -> None:
+        """Wait while the buffer is full, unless it has ended: who does not read is not served."""
+        with self._changed:
+            while self._is_full() and not self._finished:
+                self._changed.wait()
+
+    async def take(self, is_over: Callable[[], bool] = lambda: False) -> list[T]:
+        """Wait for items and take all of them out; for one task of the event loop at a time.
+
+        Returns:
+            Nothing when the buffer has ended, or when it is over for the taker.
+        """
         while True:
             with self._changed:
-                if self._waiting or self._closed or self._finished:
+                if is_over():
+                    return []
+                if self._waiting or self._finished:
                     items = list(self._waiting)
-                    self._waiting.clear()
-                    self._changed.notify_all()
-                    return [] if self._closed else items
+                    self._clear()
+                    return items
                 self._filled.clear()
                 self._taker_waits = True
             await self._filled.wait()
 
     def put_back(self, items: Sequence[T]) -> None:
-        """Put items back that were taken and not sent: they come first again."""
-        if items:
-            with self._changed:
+        """Put items back that were taken and not sent, before all others."""
+        with self._changed:
+            if not self._closed:
                 self._waiting.extendleft(reversed(items))
-                self._wake()
+                self._bytes += sum(map(self._size_of, items))
+
+    def look_again(self) -> None:
+        """Have the taker look whether it is over; on the event loop."""
+        self._filled.set()
+
+    def _clear(self) -> None:
+        self._waiting.clear()
+        self._bytes = 0
+        self._changed.notify_all()
 
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         """Have `put` wait while the buffer is full, or not."""
@@ -147,11 +224,17 @@ class Outgoing(Generic[T]):
         with self._changed:
             self._finished = True
             self._wake()
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Take no more items, and drop those that are in it: they have no reader."""
         with self._changed:
-            self._closed = True
-            self._waiting.clear()
+            self._closed = self._finished = True
+            self._clear()
             self._wake()
-            self._changed.notify_all()
+
+
+def call_soon(loop: AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:
+    """Have the loop call something, from any thread; a loop that has been closed calls nothing more."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback, *args)

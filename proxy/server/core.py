@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 import grpc
 
 from ..si import si_pb2 as si
+from .calls import Calls
 from .later_answers import QuestionSender
 from .remote_managers import RemoteManagers
 from .statuses import StatusError, status_of
@@ -42,6 +43,9 @@ class Companion(QuestionSender, Protocol):
     def call_back(self, rm_id: str, name: str, message: Message) -> None:
         """Send a callback that the streams do not have."""
 
+    def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
+        """Have callbacks wait while too many messages are waiting, or not."""
+
 
 @final
 class ServerCore:
@@ -54,6 +58,7 @@ class ServerCore:
         access: AccessRules,
         configuration: ConfigurationFile | None,
         stop_after: float,
+        silence: float,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.scheduler = scheduler
@@ -66,20 +71,22 @@ class ServerCore:
         """Held while a message is carried out: a stepped scheduler is for one thread at a time."""
         self.companions: dict[str, Companion] = {}
         """The sessions of RMs that use the streams of `si.v1`, by RM; belongs to the event loop."""
+        self.calls = Calls(silence)
+        self.stopping: StatusError | None = None
+        """Set when the server stops: the status of calls from then on."""
         self.managers = RemoteManagers(scheduler, self.loop, self._executor, stop_after)
 
     async def answering(
         self, context: grpc.aio.ServicerContext[Any, Any], answer: Callable[[Peer], Awaitable[T]]
     ) -> T:
         """Answer a call of a peer that is let in; an error becomes the status of the call."""
-        try:
+
+        async def answer_peer() -> T:
+            if self.stopping is not None:
+                raise self.stopping
             return await answer(self._peer(context))
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is the answer
-            code, text = status_of(error)
-        await context.abort(code, text)
-        raise AssertionError("a call that is aborted has ended: please report")
+
+        return await self.calls.answer(context, answer_peer)
 
     def _peer(self, context: grpc.aio.ServicerContext[Any, Any]) -> Peer:
         """Return who makes a call.
@@ -161,6 +168,17 @@ class ServerCore:
 
     def _default_configuration(self) -> str:
         return "" if self._configuration is None else self._configuration.text
+
+    def begin_stop(self) -> None:
+        """Refuse further calls and requests; on the event loop."""
+        self.stopping = StatusError(grpc.StatusCode.UNAVAILABLE, "the server stops")
+
+    def end_streams(self) -> None:
+        """Have all streams end, those of RMs when what is queued is delivered; on the event loop."""
+        if self.stopping is not None:
+            self.calls.end_strangers(self.stopping)
+            for manager in self.managers.all():
+                manager.end(self.stopping)
 
     def close(self) -> None:
         """End the threads; on the event loop, when no call is under way."""

@@ -7,7 +7,6 @@ import time
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from ...model.errors import LicorneError
 from .predicate_messages import (
     node_questions,
     preemption_questions,
@@ -91,21 +90,22 @@ class LaterAnswers:
     Answers are taken on a thread of their own: on the engine `threads` their partition works there.
 
     Args:
-        send: Sends a batch of questions; returns whether it will be sent.
+        send: Sends a batch of questions, without waiting; returns whether it will be sent.
         on_bad_answer: Gets the error of an answer that does not belong to its questions.
     """
 
     def __init__(
-        self, send: Callable[[str, str, Message], bool], on_bad_answer: Callable[[LicorneError], None]
+        self, send: Callable[[str, str, Message], bool], on_bad_answer: Callable[[Exception], None]
     ) -> None:
         self._send = send
         self._on_bad_answer = on_bad_answer
         self._lock = threading.Lock()
         self._open: dict[int, tuple[float, Callable[[v1.ManagerMessage | None], None]]] = {}
         self._count = 0
-        self._answers: SimpleQueue[v1.ManagerMessage | None] = SimpleQueue()
+        self._answers: SimpleQueue[
+            tuple[v1.ManagerMessage, Callable[[v1.ManagerMessage | None], None]] | None
+        ] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._closed = False
 
     def ask(
         self,
@@ -139,10 +139,17 @@ class LaterAnswers:
             del self._open[number]
 
     def take(self, message: v1.ManagerMessage) -> bool:
-        """Return whether a message answers a batch; it is taken then, and the caller does not wait."""
-        if not batch_of(message):
+        """Return whether a message answers a batch; it is taken then, and the caller does not wait.
+
+        One that comes too late, or answers what was never asked, is dropped.
+        """
+        number = batch_of(message)
+        if not number:
             return False
-        self._answers.put(message)
+        with self._lock:
+            found = self._open.pop(number, None)
+        if found is not None:
+            self._answers.put((message, found[1]))
         return True
 
     def close(self) -> None:
@@ -154,12 +161,9 @@ class LaterAnswers:
             on_answer(None)
 
     def _run(self) -> None:
-        while (message := self._answers.get()) is not None:
-            with self._lock:
-                found = self._open.pop(batch_of(message), None)
-            if found is None:
-                continue  # It comes too late, or answers what was never asked.
+        while (answered := self._answers.get()) is not None:
+            message, on_answer = answered
             try:
-                found[1](message)
-            except LicorneError as error:
+                on_answer(message)
+            except Exception as error:  # noqa: BLE001 - the session ends with it, this thread does not
                 self._on_bad_answer(error)

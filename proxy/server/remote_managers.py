@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, final
 
+import grpc
+
+from ...actors.log import Log
 from ...model.errors import LicorneError
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
-from .statuses import NotRegisteredError
+from .buffers import call_soon
+from .statuses import NotRegisteredError, StatusError
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
     from google.protobuf.message import Message
 
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["RemoteManager", "RemoteManagers"]
+__all__ = ["MANAGERS_MAX", "RemoteManager", "RemoteManagers"]
+
+MANAGERS_MAX: Final = 1_000
+"""How many RMs the scheduler knows, stopped ones included: it keeps what they had to be looked at."""
+_REGISTERING: Final = 64
+"""How many locks the registrations share."""
 
 
 class RemoteManager(ResourceManager, ABC):
@@ -41,6 +50,11 @@ class RemoteManager(ResourceManager, ABC):
         self.rm_id = rm_id
         self.extra = extra
         self.uses_file = uses_file
+        self.lost: str | None = None
+        """Why its connection is lost; set once, on the event loop."""
+        self.turn: Final = threading.RLock()
+        """Held while a request of it is carried out, and while it registers again: a request of the old
+        connection never reaches the new one."""
 
     @abstractmethod
     def send(self, callback: str, message: Message) -> None:
@@ -51,8 +65,12 @@ class RemoteManager(ResourceManager, ABC):
         """Have `send` wait while too many messages are waiting, or not: while the RM registers again."""
 
     @abstractmethod
-    def end(self, reason: str) -> None:
-        """End its streams, since the RM has registered again elsewhere; from any thread."""
+    def end(self, status: StatusError) -> None:
+        """Deliver what is queued, then end its streams; on the event loop."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Drop what is queued: it has no reader any more; on the event loop."""
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Send placements, releases and rejections."""
@@ -89,11 +107,13 @@ class RemoteManagers:
         self._loop = loop
         self._executor = executor
         self._stop_after: Final = stop_after
-        self._registering = threading.Lock()
-        """One registration from outside at a time: the table and the scheduler change in one order."""
+        self._registering = tuple(threading.Lock() for _ in range(_REGISTERING))
+        """One registration of an RM at a time: the table and the scheduler change in one order."""
         self._table: dict[str, RemoteManager] = {}
         self._pauses: dict[str, TimerHandle] = {}
         """The ends of the pauses; belongs to the event loop."""
+        self._closed = False
+        self._log = Log(part="core.rmproxy")
 
     def register(
         self, request: si.RegisterResourceManagerRequest, manager: RemoteManager, default_configuration: str
@@ -102,60 +122,100 @@ class RemoteManagers:
 
         Raises:
             RequestError: The registration is refused; an earlier one stays as it was.
+            StatusError: There are too many RMs (RESOURCE_EXHAUSTED).
         """
         if not request.config and manager.uses_file:
             completed = si.RegisterResourceManagerRequest()
             completed.CopyFrom(request)
             completed.config = default_configuration
             request = completed
-        with self._registering:
+        with self._registering[hash(manager.rm_id) % _REGISTERING]:
             before = self._table.get(manager.rm_id)
-            if before is not None:
-                before.set_bounded(False)  # Its last callbacks must not wait for a peer that may be gone.
-            try:
+            self._check_count(manager.rm_id)
+            with _standing_aside(before):
                 self._scheduler.register_resource_manager(request, manager)
-            except BaseException:
-                if before is not None:
-                    before.set_bounded(True)
-                raise
-            self._table[manager.rm_id] = manager
-        self._loop.call_soon_threadsafe(self._cancel_stop, manager.rm_id)
+                self._table[manager.rm_id] = manager
+        call_soon(self._loop, self._entered, manager, before)
+
+    def _check_count(self, rm_id: str) -> None:
+        """Refuse one RM too many.
+
+        Raises:
+            StatusError: It is one (RESOURCE_EXHAUSTED).
+        """
+        known = self._scheduler.resource_managers()
+        if len(known) >= MANAGERS_MAX and rm_id not in {each.rm_id for each in known}:
+            text = f"RM {rm_id!r} is one too many: {MANAGERS_MAX} have registered"
+            raise StatusError(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+
+    def _entered(self, manager: RemoteManager, before: RemoteManager | None) -> None:
+        """Count the time of a new connection, which may be lost already, and end the one before."""
+        self._cancel_stop(manager.rm_id)
         if before is not None:
-            before.end(f"RM {manager.rm_id!r} has registered again, from another connection")
+            before.end(_replaced(manager.rm_id))
+        if manager.lost is not None:
+            self._pause(manager, manager.lost)
 
     def current(self, rm_id: str) -> RemoteManager:
         """Return the manager with which an RM is registered.
 
         Raises:
-            NotRegisteredError: It has not registered.
+            NotRegisteredError: It has not registered, or has lost its connection.
         """
         manager = self._table.get(rm_id)
         if manager is None:
             raise NotRegisteredError(f"RM {rm_id!r} has not registered")
+        if manager.lost is not None:
+            raise NotRegisteredError(f"RM {rm_id!r} has to register again: {manager.lost}")
         return manager
+
+    def check_current(self, manager: RemoteManager) -> None:
+        """Refuse a request that comes after the end of its connection; with the manager's `turn`.
+
+        Raises:
+            StatusError: The RM has registered again (ABORTED), or has to (FAILED_PRECONDITION).
+        """
+        if self.current(manager.rm_id) is not manager:
+            raise _replaced(manager.rm_id)
+
+    def all(self) -> list[RemoteManager]:
+        """Return those that are registered, connected or not."""
+        return list(self._table.values())
 
     def on_file(self) -> list[RemoteManager]:
         """Return those that run on the server's configuration."""
-        return [manager for manager in list(self._table.values()) if manager.uses_file]
+        return [manager for manager in self.all() if manager.uses_file]
 
     def connection_lost(self, manager: RemoteManager, reason: str) -> None:
         """Pause an RM, and stop it when the pause has lasted too long; on the event loop."""
-        if self._table.get(manager.rm_id) is not manager:
+        if manager.lost is None:
+            manager.lost = reason
+            if self._table.get(manager.rm_id) is manager:
+                self._pause(manager, reason)
+
+    def _pause(self, manager: RemoteManager, reason: str) -> None:
+        if self._closed:
             return
         self._run(lambda: self._scheduler.pause_manager(manager.rm_id, reason, callback=manager))
         self._cancel_stop(manager.rm_id)
-        seconds = f"{self._stop_after:g} s"
-        self._pauses[manager.rm_id] = self._loop.call_later(
-            self._stop_after, self._stop, manager, f"{reason}, and it did not come back within {seconds}"
-        )
+        text = f"{reason}, and it did not come back within {self._stop_after:g} s"
+        self._pauses[manager.rm_id] = self._loop.call_later(self._stop_after, self._stop, manager, text)
 
     def shut_down(self, manager: RemoteManager) -> None:
         """Stop an RM that has said that it shuts down, on a thread that may wait."""
-        self._scheduler.stop_manager(manager.rm_id, "it has shut down", callback=manager)
+        self._leave(manager, "it has shut down")
 
     def _stop(self, manager: RemoteManager, reason: str) -> None:
         self._pauses.pop(manager.rm_id, None)
-        self._run(lambda: self._scheduler.stop_manager(manager.rm_id, reason, callback=manager))
+        self._run(lambda: self._leave(manager, reason))
+
+    def _leave(self, manager: RemoteManager, reason: str) -> None:
+        """Stop an RM and forget it, unless it has registered again."""
+        with self._registering[hash(manager.rm_id) % _REGISTERING]:
+            if self._table.get(manager.rm_id) is manager:
+                with _standing_aside(manager):
+                    self._scheduler.stop_manager(manager.rm_id, reason, callback=manager)
+                    del self._table[manager.rm_id]
 
     def _cancel_stop(self, rm_id: str) -> None:
         timer = self._pauses.pop(rm_id, None)
@@ -163,15 +223,41 @@ class RemoteManagers:
             timer.cancel()
 
     def _run(self, step: Callable[[], object]) -> None:
-        """Run a step that may wait for the scheduler, which may have been stopped meanwhile."""
+        """Run a step that may wait for the scheduler; no call waits for it, so that failures are logged."""
 
         def attempt() -> None:
-            with suppress(LicorneError):
+            try:
                 step()
+            except LicorneError as error:  # The scheduler has been stopped meanwhile.
+                self._log.debug("a step after the loss of a connection is not taken: {}", error)
+            except Exception:  # noqa: BLE001 - it is logged
+                self._log.exception("a step after the loss of a connection failed, please report")
 
         self._executor.submit(attempt)
 
     def close(self) -> None:
-        """Count no more pauses; on the event loop."""
+        """Count no more pauses, and let no callback wait for a peer; on the event loop."""
+        self._closed = True
         for rm_id in list(self._pauses):
             self._cancel_stop(rm_id)
+        for manager in self.all():
+            manager.drop()
+
+
+def _replaced(rm_id: str) -> StatusError:
+    text = f"RM {rm_id!r} has registered again, from another connection"
+    return StatusError(grpc.StatusCode.ABORTED, text)
+
+
+@contextmanager
+def _standing_aside(manager: RemoteManager | None) -> Iterator[None]:
+    """Carry out no request of a manager; its last callbacks do not wait for a peer that may be gone."""
+    if manager is None:
+        yield
+        return
+    manager.set_bounded(False)
+    try:
+        with manager.turn:
+            yield
+    finally:
+        manager.set_bounded(True)

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Self, final
 
 from ...model.errors import LicorneError
+from .buffers import call_soon
 from .server import Server, ServerSettings
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class ServerThread:
         traceback: TracebackType | None,
     ) -> None:
         loop, stopping, _ = self._started.result()
-        loop.call_soon_threadsafe(stopping.set)
+        call_soon(loop, stopping.set)
         self._thread.join()
 
     @property

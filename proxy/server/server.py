@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
@@ -16,6 +17,7 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from .access import AccessRules
 from .addresses import Address
+from .buffers import call_soon
 from .core import ServerCore
 from .sessions import SERVICE as SESSION_SERVICE
 from .sessions import Sessions
@@ -32,7 +34,7 @@ __all__ = ["MESSAGE_BYTES_MAX", "Server", "ServerSettings"]
 
 MESSAGE_BYTES_MAX: Final = 16 << 20
 """The largest message that is taken; a larger one ends its stream with RESOURCE_EXHAUSTED."""
-_STREAMS_MAX: Final = 1_000
+_STREAMS_MAX: Final = 4_000
 """How many calls are under way at once; further ones are refused with RESOURCE_EXHAUSTED."""
 _DELIVERY_SECONDS: Final = 3.0
 """How long a server that stops delivers what is queued for its RMs."""
@@ -45,12 +47,8 @@ _OPTIONS: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_concurrent_streams", 100),
     ("grpc.max_metadata_size", 16 << 10),
-    # A connection that is half open is found by pings, without an answer within 10 s it is closed.
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 600_000),
 )
 
@@ -67,6 +65,30 @@ class ServerSettings:
     """For RMs that send no configuration."""
     stop_after_seconds: float = 300.0
     """How long an RM may be away before it is stopped."""
+    keepalive_seconds: float = 20.0
+    """How long a connection may be silent before it is asked for a sign of life."""
+    keepalive_timeout_seconds: float = 10.0
+    """How long the answer may take; then the connection counts as lost."""
+    handshake_seconds: float = 10.0
+    """How long a connection may take until it speaks HTTP/2."""
+    silence_seconds: float = 30.0
+    """How long a session may be open without `hello`, and an RM of `si.v1` be registered without a stream."""
+
+    def options(self) -> list[tuple[str, int]]:
+        """Return the options of gRPC."""
+        timeout_ms = _milliseconds(self.keepalive_timeout_seconds)
+        return [
+            *_OPTIONS,
+            ("grpc.keepalive_time_ms", _milliseconds(self.keepalive_seconds)),
+            ("grpc.keepalive_timeout_ms", timeout_ms),
+            # gRPC pings to measure a connection, too, and does not ask for a sign of life meanwhile.
+            ("grpc.http2.ping_timeout_ms", timeout_ms),
+            ("grpc.server_handshake_timeout_ms", _milliseconds(self.handshake_seconds)),
+        ]
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1_000))
 
 
 @final
@@ -81,9 +103,10 @@ class Server:
             access=settings.access,
             configuration=settings.configuration,
             stop_after=settings.stop_after_seconds,
+            silence=settings.silence_seconds,
         )
         self._health = health.aio.HealthServicer()
-        self._server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=_STREAMS_MAX)
+        self._server = grpc.aio.server(options=settings.options(), maximum_concurrent_rpcs=_STREAMS_MAX)
 
     async def start(self) -> Address:
         """Listen; return the address, with the port that was chosen.
@@ -123,11 +146,23 @@ class Server:
 
     async def stop(self) -> None:
         """Refuse new calls, stop the scheduler, deliver what is queued, and end all streams; within 5 s."""
+        self._core.begin_stop()
         await self._health.enter_graceful_shutdown()
-        stopped = self._core.loop.run_in_executor(None, self._scheduler.stop)
+        stopped = self._core.loop.create_future()
+
+        def stop() -> None:
+            try:
+                self._scheduler.stop()
+            finally:
+                call_soon(self._core.loop, stopped.set_result, None)
+
+        # A thread that the process does not wait for: a callback in it may never end.
+        threading.Thread(target=stop, name="licorne-server-stop", daemon=True).start()
         await asyncio.wait([stopped], timeout=_DELIVERY_SECONDS)
+        self._core.end_streams()
         await self._server.stop(_GRACE_SECONDS)
         self._core.close()
+        await asyncio.wait([stopped], timeout=_GRACE_SECONDS)
 
 
 def _pool() -> descriptor_pool.DescriptorPool:

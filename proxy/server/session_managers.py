@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from ..si import si_pb2 as si
+    from .statuses import StatusError
 
 __all__ = ["DeferringManager", "ManagedSession", "SessionManager", "SteppedManager"]
 
@@ -35,8 +36,11 @@ class ManagedSession(QuestionSender, Protocol):
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         """Have callbacks wait while too many messages are waiting, or not."""
 
-    def drop(self, manager: SessionManager, reason: str) -> None:
-        """Forget an RM that is connected elsewhere now."""
+    def forget(self, manager: SessionManager, status: StatusError) -> None:
+        """Forget an RM that is connected elsewhere now; on the event loop."""
+
+    def drop(self) -> None:
+        """Drop what waits to be written."""
 
 
 class SessionManager(RemoteManager):
@@ -56,9 +60,17 @@ class SessionManager(RemoteManager):
         """Have `send` wait, or not."""
         self._session.set_bounded(bounded)
 
-    def end(self, reason: str) -> None:
-        """Leave the session, since the RM has registered again elsewhere."""
-        self._session.drop(self, reason)
+    def end(self, status: StatusError) -> None:
+        """Leave the session, since the RM has registered again elsewhere, or the server stops."""
+        self._session.forget(self, status)
+
+    def drop(self) -> None:
+        """Drop what waits to be written."""
+        self._session.drop()
+
+    def is_of(self, session: ManagedSession) -> bool:
+        """Return whether it has registered in a session."""
+        return self._session is session
 
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
         """Send events."""

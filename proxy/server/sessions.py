@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import grpc
 
 from ...model.errors import LicorneError, RequestError
 from ..si import licorne_v1_pb2 as v1
-from ..si.merging import MERGED_MAX, merges_into
-from .buffers import Inbox, Outgoing
+from .buffers import Inbox, Outgoing, call_soon
+from .calls import LAST_SECONDS
 from .later_answers import LaterAnswers, batch_of
 from .messages import parsed
 from .session_calls import SessionCalls
 from .session_managers import DeferringManager, SessionManager, SteppedManager
+from .session_messages import Callback, SessionEnd, Written, merged_callbacks, size_of, wrapped
 from .statuses import NotRegisteredError, StatusError, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from google.protobuf.message import Message
 
@@ -39,21 +40,6 @@ SERVICE: Final = "licorne.v1.Session"
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
-class _Callback(NamedTuple):
-    """A callback that waits to be written."""
-
-    rm_id: str
-    name: str
-    message: Message
-    number: int
-
-
-class _SessionEnd(NamedTuple):
-    """The end of the session, in the place of a message."""
-
-    status: StatusError
-
-
 @final
 class _Session:
     """One stream. The event loop reads and writes; the session's thread calls the scheduler."""
@@ -61,7 +47,7 @@ class _Session:
     def __init__(self, core: ServerCore, peer: Peer) -> None:
         self._core = core
         self._peer = peer
-        self.outgoing: Outgoing[v1.SchedulerMessage | _Callback | _SessionEnd] = Outgoing(core.loop)
+        self.outgoing: Outgoing[Written] = Outgoing(core.loop, size_of)
         self._inbox: Inbox[v1.ManagerMessage] = Inbox(core.loop)
         self._managers: dict[str, SessionManager] = {}
         self._companion_of = ""
@@ -70,20 +56,27 @@ class _Session:
         """Whether it answers questions about nodes here."""
         self._calls = SessionCalls(core.scheduler, peer)
         self._answers = LaterAnswers(
-            lambda rm_id, name, message: self.outgoing.put_nowait(_Callback(rm_id, name, message, 0)),
+            lambda rm_id, name, message: self.outgoing.try_put(Callback(rm_id, name, message, 0)),
             lambda error: self._end(StatusError(*status_of(error))),
         )
         self._callbacks = 0
         """How many callbacks a stepped scheduler has made."""
         self._said_goodbye = False
+        self._task: asyncio.Task[Any] | None = None
+        """It answers the call."""
+        self._works = False
+        self._has_ended = False
 
     # ------------------------------------------------------------------------- on the event loop
 
     async def run(self, context: _Context) -> None:
         """Serve the session: this task writes, another one reads, and a thread works."""
-        hello = await self._read_one(context)
-        if hello is None:
-            return
+        with self._core.calls.stranger() as self._task:
+            data = await self._core.calls.first_message(context)
+            if data is not grpc.aio.EOF:
+                await self._serve(context, parsed(v1.ManagerMessage, data))
+
+    async def _serve(self, context: _Context, hello: v1.ManagerMessage) -> None:
         if hello.WhichOneof("body") != "hello":
             text = f"the first message is hello, not {hello.WhichOneof('body') or 'an empty one'}"
             raise StatusError(grpc.StatusCode.FAILED_PRECONDITION, text)
@@ -91,7 +84,6 @@ class _Session:
         if hello.hello.companion_of:
             self._accompany(hello.hello)
         self.answer(hello.call, v1.Answer(stepped=stepped))
-        threading.Thread(target=self._work, name="licorne-session", daemon=True).start()
         reading = asyncio.create_task(self._read(context))
         reason = "its connection was lost"
         try:
@@ -100,13 +92,14 @@ class _Session:
             reason = f"its stream was ended: {error}"
             raise
         finally:
+            self._has_ended = True
             reading.cancel()
-            self._inbox.close()
+            self._inbox.close(drop=True)
             self.outgoing.close()
             self._answers.close()
             if self._core.companions.get(self._companion_of) is self:
                 del self._core.companions[self._companion_of]
-            for manager in self._managers.values():
+            for manager in list(self._managers.values()):
                 self._core.managers.connection_lost(manager, reason)
 
     def _accompany(self, hello: v1.Hello) -> None:
@@ -120,20 +113,45 @@ class _Session:
         self._companion_of = hello.companion_of
         self.has_predicates = hello.predicates
         self._core.companions[hello.companion_of] = self
-
-    async def _read_one(self, context: _Context) -> v1.ManagerMessage | None:
-        """Return the next message, `None` when the client has closed its side."""
-        data = await context.read()
-        return None if data is grpc.aio.EOF else parsed(v1.ManagerMessage, data)
+        if self._task is not None:
+            self._core.calls.claim(self._task)
 
     async def _read(self, context: _Context) -> None:
+        """Read messages until the client closes its side; a thread works from the first one on."""
         try:
-            while (message := await self._read_one(context)) is not None:
+            while (data := await context.read()) is not grpc.aio.EOF:
+                message = parsed(v1.ManagerMessage, data)
                 if self._core.scheduler.stepped or not self._answers.take(message):
-                    await self._inbox.put(message)
-        except StatusError as error:
-            self.outgoing.put_nowait(_SessionEnd(error))
+                    if not self._works:
+                        self._works = True
+                        threading.Thread(target=self._work, name="licorne-session", daemon=True).start()
+                    await self._inbox.put(message, len(data))
+            if not self._works:
+                self.outgoing.finish()
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            self._end(StatusError(*status_of(error)))
         self._inbox.close()
+
+    def _end(self, status: StatusError) -> None:
+        """End the session with a status, soon, behind what waits to be written; on any thread."""
+        self.outgoing.put_nowait(SessionEnd(status))
+        self.outgoing.finish()
+        call_soon(self._core.loop, self._end_in_time, status)
+
+    def _end_in_time(self, status: StatusError) -> None:
+        if self._task is not None:
+            self._core.loop.call_later(LAST_SECONDS, self._core.calls.end, self._task, status)
+
+    def forget(self, manager: SessionManager, status: StatusError) -> None:
+        """Forget an RM that is connected elsewhere now; a session without RMs ends."""
+        if self._managers.get(manager.rm_id) is manager:
+            del self._managers[manager.rm_id]
+        if not self._managers:
+            self._end(status)
+
+    def drop(self) -> None:
+        """Drop what waits to be written."""
+        self.outgoing.close()
 
     async def _write(self, context: _Context) -> None:
         """Write messages until there are no more.
@@ -142,10 +160,10 @@ class _Session:
             StatusError: The session ends with a status.
         """
         while items := await self.outgoing.take():
-            for item in _merged(items):
-                if isinstance(item, _SessionEnd):
+            for item in merged_callbacks(items):
+                if isinstance(item, SessionEnd):
                     raise item.status
-                await context.write(_wrapped(item).SerializeToString())
+                await context.write(wrapped(item).SerializeToString())
 
     # ---------------------------------------------------------------------------- on any thread
 
@@ -157,11 +175,11 @@ class _Session:
     def call_back(self, rm_id: str, name: str, message: Message) -> None:
         """Send a callback; a stepped scheduler waits until it has returned."""
         if not self._core.scheduler.stepped:
-            self.outgoing.put(_Callback(rm_id, name, message, 0))
+            self.outgoing.put(Callback(rm_id, name, message, 0))
             return
         self._callbacks += 1
         number = self._callbacks
-        self.outgoing.put(_Callback(rm_id, name, message, number))
+        self.outgoing.put(Callback(rm_id, name, message, number))
         self._work_until(lambda received: received.returned.callback == number)
 
     def ask_later(
@@ -184,7 +202,7 @@ class _Session:
         """
         self._callbacks += 1
         number = questions.batch = self._callbacks
-        self.outgoing.put(_Callback(rm_id, name, questions, number))
+        self.outgoing.put(Callback(rm_id, name, questions, number))
         found = self._work_until(lambda received: batch_of(received) == number)
         if found is None:
             raise LicorneError("the connection of the resource manager is lost")
@@ -193,17 +211,6 @@ class _Session:
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         """Have callbacks wait while too many messages are waiting, or not."""
         self.outgoing.set_bounded(bounded)
-
-    def drop(self, manager: SessionManager, reason: str) -> None:
-        """Forget an RM that is connected elsewhere now; a session without RMs ends."""
-        if self._managers.get(manager.rm_id) is manager:
-            del self._managers[manager.rm_id]
-        if not self._managers:
-            self._end(StatusError(grpc.StatusCode.ABORTED, reason))
-
-    def _end(self, status: StatusError) -> None:
-        """End the session with a status, behind what waits to be written."""
-        self.outgoing.put_nowait(_SessionEnd(status))
 
     # -------------------------------------------------------------------- on the session's thread
 
@@ -218,6 +225,7 @@ class _Session:
         while (message := self._inbox.get()) is not None:
             if is_last(message):
                 return message
+            self.outgoing.wait_for_room()  # An RM that does not read is not served.
             try:
                 with self._core.stepping:
                     answer = self._carry_out(message)
@@ -229,7 +237,7 @@ class _Session:
 
     def _refuse(self, call: int, error: Exception) -> None:
         if isinstance(error, StatusError) and error.code is grpc.StatusCode.PERMISSION_DENIED:
-            self.outgoing.put_nowait(_SessionEnd(error))
+            self._end(error)
             return
         kind = v1.Refusal.OTHER
         if isinstance(error, RequestError | StatusError):
@@ -247,15 +255,11 @@ class _Session:
         """
         scheduler = self._core.scheduler
         match message.WhichOneof("body"):
-            case "update_allocation":
-                self._check_own(message.update_allocation.rmID)
-                scheduler.update_allocation(message.update_allocation)
-            case "update_application":
-                self._check_own(message.update_application.rmID)
-                scheduler.update_application(message.update_application)
-            case "update_node":
-                self._check_own(message.update_node.rmID)
-                scheduler.update_node(message.update_node)
+            case "update_allocation" | "update_application" | "update_node" as method:
+                request = getattr(message, method)
+                with self._check_own(request.rmID).turn:
+                    self._check_own(request.rmID)  # It may have registered elsewhere meanwhile.
+                    getattr(scheduler, method)(request)
             case "register":
                 self._register(message.register)
             case "update_configuration":
@@ -280,8 +284,8 @@ class _Session:
         self._peer.check_may_speak_for(rm_id)
         if rm_id and rm_id == self._companion_of:
             return self._core.managers.current(rm_id)
-        manager = self._managers.get(rm_id)
-        if manager is None:
+        manager = self._core.managers.current(rm_id)
+        if not isinstance(manager, SessionManager) or not manager.is_of(self):
             raise NotRegisteredError(f"RM {rm_id!r} has not registered in this session")
         return manager
 
@@ -302,48 +306,20 @@ class _Session:
             else:
                 self._managers[request.rmID] = before
             raise
+        call_soon(self._core.loop, self._registered, manager)
+
+    def _registered(self, manager: SessionManager) -> None:
+        """Count the session as one with an RM; it may have ended meanwhile. On the event loop."""
+        if self._has_ended:
+            self._core.managers.connection_lost(manager, "its connection was lost")
+        elif self._task is not None:
+            self._core.calls.claim(self._task)
 
     def _say_goodbye(self, rm_id: str) -> None:
         for name in [rm_id] if rm_id else list(self._managers):
             self._core.managers.shut_down(self._check_own(name))
             del self._managers[name]
         self._said_goodbye = not self._managers
-
-
-def _merged(
-    items: Iterable[v1.SchedulerMessage | _Callback | _SessionEnd],
-) -> Iterator[v1.SchedulerMessage | _Callback | _SessionEnd]:
-    """Yield items with neighbouring responses of one kind merged."""
-    last: _Callback | None = None
-    count = 0
-    for item in items:
-        if not isinstance(item, _Callback) or item.number:
-            if last is not None:
-                yield last
-                last = None
-            yield item
-        elif (
-            last is not None
-            and count < MERGED_MAX
-            and last[:2] == item[:2]
-            and merges_into(item.message, last.message)
-        ):
-            last.message.MergeFrom(item.message)
-            count += 1
-        else:
-            if last is not None:
-                yield last
-            last, count = item, 1
-    if last is not None:
-        yield last
-
-
-def _wrapped(item: v1.SchedulerMessage | _Callback) -> v1.SchedulerMessage:
-    if isinstance(item, v1.SchedulerMessage):
-        return item
-    message = v1.SchedulerMessage(rm_id=item.rm_id, callback=item.number)
-    getattr(message, item.name).CopyFrom(item.message)
-    return message
 
 
 @final

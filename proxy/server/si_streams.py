@@ -6,6 +6,7 @@ An RM registers, then opens a stream for each kind of request that it sends. Wha
 * A stream belongs to the RM that its first message names. A newer stream of one kind replaces the older one.
 * A request that is refused ends its stream with a status; the RM may open it again.
 * An RM whose last stream ends has lost its connection. One that has closed all its streams has shut down.
+* Responses of a kind that has no stream now wait for one.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import grpc
 
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from .buffers import Inbox, Outgoing
+from .buffers import Inbox, Outgoing, call_soon
+from .calls import LAST_SECONDS
 from .later_answers import AnswersLater
 from .messages import merged, parsed
 from .remote_managers import RemoteManager
-from .statuses import NotRegisteredError, StatusError, status_of
+from .statuses import StatusError, status_of
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Sequence
 
     from google.protobuf.message import Message
@@ -40,8 +41,6 @@ __all__ = ["SERVICE", "SiStreams"]
 SERVICE: Final = "si.v1.Scheduler"
 _SETTLING_SECONDS: Final = 0.25
 """A connection that breaks looks for a moment like one whose peer has closed its side."""
-_FIRST_STREAM_SECONDS: Final = 30.0
-"""How long an RM that has registered may have no stream."""
 
 _Request: TypeAlias = "si.AllocationRequest | si.ApplicationRequest | si.NodeRequest"
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -64,43 +63,35 @@ _KINDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _StreamEnd:
-    """The end of a stream, in the place of a message: the stream that is meant, `None` for any."""
-
-    stream: _Stream | None
-    status: StatusError
-
-
 @dataclass(eq=False, slots=True)
 class _Stream:
-    """One open stream of an RM."""
+    """One open stream of an RM; it belongs to the event loop."""
 
     kind: _Kind
+    task: asyncio.Task[Any]
+    """It answers the call."""
     half_closed: bool = False
-    replaced: bool = False
-    writing: asyncio.Task[None] | None = None
+    status: StatusError | None = None
+    """Why it ends before its RM has closed it."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class _StreamManager(RemoteManager):
     """An RM that is connected by the streams of `si.v1`. What is not marked runs on the event loop."""
 
-    def __init__(
-        self, rm_id: str, extra: dict[str, str], *, uses_file: bool, loop: AbstractEventLoop, core: ServerCore
-    ) -> None:
+    def __init__(self, rm_id: str, extra: dict[str, str], *, uses_file: bool, core: ServerCore) -> None:
         super().__init__(rm_id, extra, uses_file=uses_file)
-        self._loop = loop
         self._core = core
         self.companion = core.companions.get(rm_id)
-        self.outgoing: dict[str, Outgoing[Message | _StreamEnd]] = {
-            kind.callback: Outgoing(loop) for kind in _KINDS
+        self.outgoing: dict[str, Outgoing[Message]] = {
+            kind.callback: Outgoing(core.loop, _size_of) for kind in _KINDS
         }
-        self.gone = ""
-        """Why it has to register again; empty as long as it need not."""
         self.streams: dict[str, _Stream] = {}
         """The open stream of each kind."""
-        self.inbox: Inbox[tuple[_Stream, _Request]] = Inbox(loop)
-        threading.Thread(target=self._work, name=f"licorne-requests-{rm_id}", daemon=True).start()
+        self.inbox: Inbox[tuple[_Stream, _Request]] = Inbox(core.loop)
+        self.status: StatusError | None = None
+        """Why all its streams end when what is queued is delivered."""
+        self._works = False
 
     def send(self, callback: str, message: Message) -> None:
         """Send a callback's message, on the RM's link; hints and events have no stream."""
@@ -116,12 +107,21 @@ class _StreamManager(RemoteManager):
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         for outgoing in self.outgoing.values():
             outgoing.set_bounded(bounded)
+        if self.companion is not None:
+            self.companion.set_bounded(bounded)
 
-    def end(self, reason: str) -> None:
+    def end(self, status: StatusError) -> None:
+        self.status = status
+        self.inbox.close(drop=True)
         for outgoing in self.outgoing.values():
-            outgoing.put_nowait(_StreamEnd(None, StatusError(grpc.StatusCode.ABORTED, reason)))
             outgoing.finish()
-        self._loop.call_soon_threadsafe(self.inbox.close)
+        for stream in self.streams.values():
+            self._core.loop.call_later(LAST_SECONDS, self._core.calls.end, stream.task, status)
+
+    def drop(self) -> None:
+        self.inbox.close(drop=True)
+        for outgoing in self.outgoing.values():
+            outgoing.close()
 
     def check_is(self, rm_id: str) -> None:
         """Refuse a request in the name of another RM on a stream of this one.
@@ -133,13 +133,25 @@ class _StreamManager(RemoteManager):
             text = f"this stream is of RM {self.rm_id!r}, not of {rm_id!r}"
             raise StatusError(grpc.StatusCode.PERMISSION_DENIED, text)
 
-    def attach(self, stream: _Stream) -> None:
-        """Add a stream; an older one of its kind ends."""
+    def attach(self, stream: _Stream) -> _Stream | None:
+        """Add a stream; return the older one of its kind, which ends."""
+        if not self._works:
+            self._works = True
+            name = f"licorne-requests-{self.rm_id}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
         before = self.streams.get(stream.kind.callback)
         self.streams[stream.kind.callback] = stream
-        if before is not None and before.writing is not None:
-            before.replaced = True
-            before.writing.cancel()  # One stream at a time takes what is to be written.
+        if before is not None:
+            text = "a newer stream of the RM has replaced this one"
+            self.end_stream(before, StatusError(grpc.StatusCode.ABORTED, text))
+        return before
+
+    def end_stream(self, stream: _Stream, status: StatusError) -> None:
+        """End one stream after the message that is being written; what is queued waits for another one."""
+        if stream.status is None:
+            stream.status = status
+            self.outgoing[stream.kind.callback].look_again()
+            self._core.loop.call_later(LAST_SECONDS, self._core.calls.end, stream.task, status)
 
     def detach(self, stream: _Stream, reason: str) -> None:
         """Remove a stream that has ended; with the last one the connection is lost."""
@@ -150,10 +162,7 @@ class _StreamManager(RemoteManager):
 
     def lose(self, reason: str) -> None:
         """Drop what cannot be sent any more, and pause the RM."""
-        self.gone = self.gone or reason
-        for outgoing in self.outgoing.values():
-            outgoing.close()
-        self.inbox.close()
+        self.drop()
         self._core.managers.connection_lost(self, reason)
 
     def has_closed_all(self) -> bool:
@@ -161,14 +170,18 @@ class _StreamManager(RemoteManager):
         return bool(self.streams) and all(stream.half_closed for stream in self.streams.values())
 
     def _work(self) -> None:
-        """Carry out requests in order; on a thread of its own."""
+        """Carry out requests in order; on a thread of its own. Who does not read is not served."""
         while (item := self.inbox.get()) is not None:
             stream, request = item
+            for outgoing in self.outgoing.values():
+                outgoing.wait_for_room()
             try:
-                getattr(self._core.scheduler, stream.kind.callback)(request)
+                with self.turn:
+                    self._core.managers.check_current(self)
+                    getattr(self._core.scheduler, stream.kind.callback)(request)
             except Exception as error:  # noqa: BLE001 - it is the answer
                 status = StatusError(*status_of(error))
-                self.outgoing[stream.kind.callback].put_nowait(_StreamEnd(stream, status))
+                call_soon(self._core.loop, self.end_stream, stream, status)
 
 
 @final
@@ -180,6 +193,10 @@ class _AskedStreamManager(AnswersLater, _StreamManager):
         """The session that sends the questions."""
         assert self.companion is not None, "it is made for an RM with a companion: please report"
         return self.companion
+
+
+def _size_of(message: Message) -> int:
+    return message.ByteSize()
 
 
 @final
@@ -214,48 +231,45 @@ class SiStreams:
         companion = self._core.companions.get(request.rmID)
         asked = companion is not None and companion.has_predicates
         manager = (_AskedStreamManager if asked else _StreamManager)(
-            request.rmID,
-            dict(request.extraConfig),
-            uses_file=not request.config,
-            loop=self._core.loop,
-            core=self._core,
+            request.rmID, dict(request.extraConfig), uses_file=not request.config, core=self._core
         )
-        try:
-            await self._core.on_thread(lambda: self._core.register(request, manager))
-        except BaseException:
-            manager.inbox.close()
-            raise
-        self._core.loop.call_later(_FIRST_STREAM_SECONDS, self._check_has_streams, manager)
+        registering = asyncio.ensure_future(
+            self._core.on_thread(lambda: self._core.register(request, manager))
+        )
+        # Also where the client does not wait for the answer: it is registered all the same.
+        registering.add_done_callback(lambda done: self._await_streams(manager, done))
+        await asyncio.shield(registering)
         return si.RegisterResourceManagerResponse().SerializeToString()
 
-    @staticmethod
-    def _check_has_streams(manager: _StreamManager) -> None:
-        if not manager.streams:
-            manager.lose(f"it opened no stream within {_FIRST_STREAM_SECONDS:g} s")
+    def _await_streams(self, manager: _StreamManager, registering: asyncio.Future[None]) -> None:
+        """Have an RM that has registered open a stream soon."""
+        if not registering.cancelled() and registering.exception() is None:
+            self._core.loop.call_later(self._core.calls.silence_seconds, self._check_has_streams, manager)
+
+    def _check_has_streams(self, manager: _StreamManager) -> None:
+        if not manager.streams and manager.lost is None:
+            manager.lose(f"it opened no stream within {self._core.calls.silence_seconds:g} s")
 
     async def _run(self, kind: _Kind, context: _Context, peer: Peer) -> None:
         """Serve one stream: this task writes, another one reads."""
-        data = await context.read()
-        if data is grpc.aio.EOF:
-            return  # It has said nothing, and belongs to no RM.
-        manager = self._manager_of(parsed(kind.request, data), peer)
-        stream = _Stream(kind)
-        manager.attach(stream)
-        stream.writing = asyncio.create_task(self._write(manager, stream, context))
+        with self._core.calls.stranger() as task:
+            data = await context.read()
+            if data is grpc.aio.EOF:
+                return  # It has said nothing, and belongs to no RM.
+            manager = self._manager_of(parsed(kind.request, data), peer)
+        stream = _Stream(kind, task)
+        before = manager.attach(stream)
         reading = asyncio.create_task(self._read(manager, stream, context, data, peer))
         reason = "its connection was lost"
         try:
-            await stream.writing
+            if before is not None:
+                await before.ended.wait()
+            await self._write(manager, stream, context)
         except StatusError as error:
             reason = f"its last stream was ended: {error}"
             raise
-        except asyncio.CancelledError as error:
-            if not stream.replaced:
-                raise
-            text = "a newer stream of the RM has replaced this one"
-            raise StatusError(grpc.StatusCode.ABORTED, text) from error
         finally:
-            stream.writing.cancel()
+            stream.ended.set()
             reading.cancel()
             manager.detach(stream, reason)
 
@@ -270,32 +284,27 @@ class SiStreams:
         if not isinstance(manager, _StreamManager):
             text = f"RM {request.rmID!r} is connected by licorne.v1: it has no streams of {SERVICE}"
             raise StatusError(grpc.StatusCode.FAILED_PRECONDITION, text)
-        if manager.gone:
-            raise NotRegisteredError(f"RM {request.rmID!r}: {manager.gone}; register again")
         return manager
 
     async def _read(
         self, manager: _StreamManager, stream: _Stream, context: _Context, data: Any, peer: Peer
     ) -> None:
         """Read requests until the RM closes its side; a refusal is left to the task that writes."""
-        outgoing = manager.outgoing[stream.kind.callback]
         try:
             while data is not grpc.aio.EOF:
                 request = parsed(stream.kind.request, data)
                 peer.check_may_speak_for(request.rmID)
                 manager.check_is(request.rmID)
-                await manager.inbox.put((stream, request))
+                await manager.inbox.put((stream, request), len(data))
                 data = await context.read()
-        except StatusError as error:
-            outgoing.put_nowait(_StreamEnd(stream, error))
-            return
-        await asyncio.sleep(_SETTLING_SECONDS)
-        stream.half_closed = True
-        if manager.has_closed_all():
-            manager.gone = "it has shut down"
-            await self._core.on_thread(lambda: self._core.managers.shut_down(manager))
-            for each in manager.outgoing.values():
-                each.finish()
+            await asyncio.sleep(_SETTLING_SECONDS)
+            stream.half_closed = True
+            if manager.has_closed_all():
+                await self._core.on_thread(lambda: self._core.managers.shut_down(manager))
+                for each in manager.outgoing.values():
+                    each.finish()
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            manager.end_stream(stream, StatusError(*status_of(error)))
 
     @staticmethod
     async def _write(manager: _StreamManager, stream: _Stream, context: _Context) -> None:
@@ -305,14 +314,14 @@ class SiStreams:
             StatusError: The stream ends with a status.
         """
         outgoing = manager.outgoing[stream.kind.callback]
-        while items := await outgoing.take():
-            waiting = deque(merged(items))
+        while items := await outgoing.take(lambda: stream.status is not None):
+            messages = deque(merged(items))
             try:
-                while waiting:
-                    item = waiting.popleft()
-                    if not isinstance(item, _StreamEnd):
-                        await context.write(item.SerializeToString())
-                    elif item.stream in (None, stream):
-                        raise item.status
+                while messages and stream.status is None:
+                    await context.write(messages[0].SerializeToString())
+                    messages.popleft()
             finally:
-                outgoing.put_back(waiting)  # For the stream that comes next.
+                outgoing.put_back(messages)
+        status = stream.status or manager.status
+        if status is not None:
+            raise status

@@ -10,8 +10,8 @@ from ...model.errors import LicorneError, RequestError
 
 __all__ = ["NotRegisteredError", "StatusError", "status_of"]
 
-_DETAILS_MAX: Final = 4_000
-"""A status travels in headers, which peers bound to 8 KiB or so."""
+_DETAILS_BYTES_MAX: Final = 4_000
+"""A status travels in headers, which peers bound to 8 KiB or so, with another status in its place."""
 
 
 class StatusError(LicorneError):
@@ -38,4 +38,15 @@ def status_of(error: BaseException) -> tuple[grpc.StatusCode, str]:
     else:
         code = grpc.StatusCode.INTERNAL
     text = str(error) if isinstance(error, LicorneError) else f"a bug of Licorne, please report: {error!r}"
-    return code, text if len(text) <= _DETAILS_MAX else f"{text[:_DETAILS_MAX]} ..."
+    return code, _shortened(text)
+
+
+def _shortened(text: str) -> str:
+    """Return as much of a text as a status takes: all but the plain characters travel as three a byte."""
+    size_bytes = 0
+    for position, character in enumerate(text):
+        is_plain = " " <= character <= "~" and character != "%"
+        size_bytes += 1 if is_plain else 3 * len(character.encode(errors="replace"))
+        if size_bytes > _DETAILS_BYTES_MAX:
+            return f"{text[:position]} ..."
+    return text

@@ -1,0 +1,275 @@
+"""Streams that end, are replaced, or register again at an awkward moment."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from support.proxy.listening import WAIT_SECONDS
+from support.proxy.manager_requests import ask_request, node_request
+from support.proxy.served import (
+    Call,
+    Served,
+    StreamManager,
+    channel_to,
+    end_of,
+    eventually,
+    opened,
+    register,
+    registration,
+    served,
+)
+
+from licorne.proxy.si import licorne_v1_pb2 as v1
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    import pytest
+
+REGISTER = "/si.v1.Scheduler/RegisterResourceManager"
+NODES = "/si.v1.Scheduler/UpdateNode"
+
+
+class Held:
+    """A method of the scheduler that waits until the test opens it; the first call alone."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, served: Served, method: str) -> None:
+        self.reached = threading.Event()
+        self.left = threading.Event()
+        self._open = threading.Event()
+        carry_out: Any = getattr(served.scheduler, method)
+
+        def hold(*args: object) -> object:
+            if not self.reached.is_set():
+                self.reached.set()
+                assert self._open.wait(WAIT_SECONDS)
+            try:
+                return carry_out(*args)
+            finally:
+                self.left.set()
+
+        monkeypatch.setattr(served.scheduler, method, hold)
+
+    def wait(self) -> None:
+        assert self.reached.wait(WAIT_SECONDS)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+def state_of(served: Served, rm_id: str) -> str:
+    """Return the state of an RM."""
+    (found,) = [each.state.value for each in served.scheduler.resource_managers() if each.rm_id == rm_id]
+    return found
+
+
+def node_ids(served: Served) -> list[str]:
+    """Return the nodes that the scheduler has."""
+    document: Any = served.scheduler.snapshot()
+    return [node["nodeID"] for nodes in document["nodes"].values() for node in nodes]
+
+
+def test_an_rm_that_gives_up_its_registration_is_registered_with_streams_that_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The call ends early, the registration does not: the RM may open its streams after all."""
+    with served() as it, channel_to(it.address) as channel:
+        held = Held(monkeypatch, it, "register_resource_manager")
+        method: Any = channel.unary_unary(REGISTER)
+        call = method.future(registration().SerializeToString())
+        held.wait()
+        call.cancel()
+        held.open()
+        eventually(it.scheduler.resource_managers)
+        eventually(lambda: it.server_tasks() <= it.quiet_tasks)
+        nodes = Call(channel, NODES).send(node_request("node"))
+
+        response = si.NodeResponse.FromString(nodes.read())
+
+        assert ["node"] == [entry.nodeID for entry in response.accepted]
+
+
+def test_an_rm_that_registers_and_opens_no_stream_is_lost() -> None:
+    """Also if it gave up its registration: nothing is placed for an RM that is not there."""
+    with served(silence_seconds=0.1) as it, channel_to(it.address) as channel:
+        register(channel, registration())
+        eventually(lambda: state_of(it, "rm") == "Stopped")
+
+
+def test_a_session_that_ends_during_a_registration_is_a_lost_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The registration ends after its session: the RM does not stay as if it were connected."""
+    with served() as it, channel_to(it.address) as channel:
+        held = Held(monkeypatch, it, "register_resource_manager")
+        session = opened(channel)
+        session.send(v1.ManagerMessage(call=2, register=v1.Registration(request=registration())))
+        held.wait()
+        session.cancel()
+        eventually(lambda: it.server_tasks() <= it.quiet_tasks)
+        held.open()
+        eventually(lambda: it.scheduler.resource_managers() and state_of(it, "rm") == "Stopped")
+
+
+def test_a_newer_stream_replaces_the_older_one_and_gets_what_follows() -> None:
+    """The older one ends with ABORTED, and takes no response with it."""
+    with served() as it, channel_to(it.address) as channel:
+        good = StreamManager(channel)
+        good.place("first")
+        for number in range(20):
+            newer = Call(channel, "/si.v1.Scheduler/UpdateAllocation").send(
+                ask_request(f"ask-{number}", rm_id="good")
+            )
+            code, _ = good.allocations.end()
+            good.allocations = newer
+
+            assert grpc.StatusCode.ABORTED is code
+        good.place("last")
+
+
+def test_a_refused_stream_leaves_its_responses_to_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was placed meanwhile is not lost: a new stream of the kind gets it."""
+    with served() as it, channel_to(it.address) as channel:
+        good = StreamManager(channel)
+        held = Held(monkeypatch, it, "update_allocation")
+        good.allocations.send(ask_request("placed", rm_id="good"), b"\xff\xff")
+        held.wait()
+        code, _ = good.allocations.end()
+        held.open()
+        good.allocations = Call(channel, "/si.v1.Scheduler/UpdateAllocation")
+        good.allocations.send(ask_request("later", rm_id="good"))
+        keys: list[str] = []
+        while "later" not in keys:
+            response = si.AllocationResponse.FromString(good.allocations.read())
+            keys += [entry.allocationKey for entry in response.new]
+
+        assert (grpc.StatusCode.INVALID_ARGUMENT, ["placed", "later"]) == (code, keys)
+
+
+def test_an_rm_that_is_lost_has_to_register_again() -> None:
+    """A stream that it opens again is refused, rather than ended without a word."""
+    with served(stop_after_seconds=60) as it, channel_to(it.address) as channel:
+        register(channel, registration())
+        nodes = Call(channel, NODES).send(node_request("node"))
+        nodes.read()
+        nodes.cancel()
+        eventually(lambda: state_of(it, "rm") == "Paused")
+        code, text = Call(channel, NODES).send(node_request("another")).end()
+
+        assert grpc.StatusCode.FAILED_PRECONDITION is code
+        assert "RM 'rm' has to register again" in text
+
+
+def test_requests_of_an_old_connection_do_not_reach_the_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits in the old session's inbox is dropped; the request under way is carried out before."""
+    with served() as it, channel_to(it.address) as first, channel_to(it.address) as second:
+        old = opened(first, "rm")
+        held = Held(monkeypatch, it, "update_node")
+        old.send(*(v1.ManagerMessage(update_node=node_request(f"old-{number}")) for number in range(20)))
+        held.wait()
+        registering = threading.Thread(target=lambda: opened(second, "rm"))
+        registering.start()
+        held.open()
+        registering.join()
+        code, _ = old.end()
+
+        assert (grpc.StatusCode.ABORTED, []) == (code, node_ids(it))
+
+
+def test_requests_of_old_streams_do_not_reach_the_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for the streams of `si.v1`."""
+    with served() as it, channel_to(it.address) as first, channel_to(it.address) as second:
+        register(first, registration())
+        held = Held(monkeypatch, it, "update_node")
+        old = Call(first, NODES).send(*(node_request(f"old-{number}") for number in range(20)))
+        held.wait()
+        registering = threading.Thread(target=lambda: register(second, registration()))
+        registering.start()
+        held.open()
+        registering.join()
+        code, _ = old.end()
+
+        assert (grpc.StatusCode.ABORTED, []) == (code, node_ids(it))
+
+
+def test_two_registrations_at_the_same_moment_leave_one_connection() -> None:
+    """One of them ends with ABORTED, the other one is served."""
+    with served() as it, channel_to(it.address) as first, channel_to(it.address) as second:
+        for _ in range(10):
+            lost = one_of_two_ends(it, [opened(first), opened(second)])
+
+            assert grpc.StatusCode.ABORTED is lost.stream.code()
+
+
+def one_of_two_ends(it: Served, sessions: list[Call]) -> Call:
+    """Register an RM in two sessions at once; return the one that ends, when the other one was served."""
+    ended: list[Call] = []
+
+    def read(session: Call) -> None:
+        session.end()
+        ended.append(session)
+
+    for session in sessions:
+        session.send(v1.ManagerMessage(call=2, register=v1.Registration(request=registration())))
+    threads = [threading.Thread(target=read, args=(session,)) for session in sessions]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: ended)
+    (lost,) = ended
+    (kept,) = [session for session in sessions if session is not lost]
+    kept.send(v1.ManagerMessage(call=3, update_node=node_request("node")))
+    eventually(lambda: node_ids(it) == ["node"])
+    kept.cancel()
+    for thread in threads:
+        thread.join()
+    return lost
+
+
+def test_a_failure_after_the_half_close_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of ours is a status, and does not leave the RM waiting."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    with served() as it, channel_to(it.address) as channel:
+        monkeypatch.setattr(it.scheduler, "stop_manager", fail)
+        register(channel, registration())
+        nodes = Call(channel, NODES).send(node_request("node"))
+        nodes.half_close()
+        code, text = nodes.end()
+        monkeypatch.undo()
+
+        assert (grpc.StatusCode.INTERNAL, True) == (code, "ZeroDivisionError" in text)
+
+
+def test_calls_to_a_server_that_stops_are_unavailable() -> None:
+    """An RM sees a status that tells it to come back, whatever it was doing."""
+    with served() as it, channel_to(it.address) as channel:
+        good = StreamManager(channel)
+        session = opened(channel, "other")
+        ends: list[tuple[grpc.StatusCode, str]] = []
+        calls = (good.nodes, good.applications, good.allocations, session)
+        threads = [threading.Thread(target=lambda call=call: ends.append(call.end())) for call in calls]
+        for thread in threads:
+            thread.start()
+        it.stop()
+        for thread in threads:
+            thread.join()
+
+        assert [(grpc.StatusCode.UNAVAILABLE, "the server stops")] * 4 == ends
+
+
+def test_no_more_than_a_thousand_managers_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an RM had is kept to be looked at, so that their number has a bound; a known one comes back."""
+    monkeypatch.setattr("licorne.proxy.server.remote_managers.MANAGERS_MAX", 2)
+    with served() as it, channel_to(it.address) as channel:
+        register(channel, registration("one"))
+        register(channel, registration("two"))
+        code, text = end_of(lambda: register(channel, registration("three")))
+        register(channel, registration("one"))
+
+        assert (grpc.StatusCode.RESOURCE_EXHAUSTED, "RM 'three' is one too many: 2 have registered") == (
+            code,
+            text,
+        )
