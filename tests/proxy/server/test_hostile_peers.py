@@ -1,0 +1,333 @@
+"""Peers that send nonsense, too much or nothing, or do not read; others are served, nothing is left."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+import pytest
+from support.proxy.listening import WAIT_SECONDS
+from support.proxy.manager_requests import application_request, ask_request, node_request
+from support.proxy.served import (
+    OPEN,
+    Call,
+    Relay,
+    Served,
+    channel_to,
+    end_of,
+    eventually,
+    opened,
+    register,
+    registration,
+    served,
+)
+
+from licorne.actors.rm_link import BACKLOG_MAX
+from licorne.proxy.server.calls import STRANGERS_MAX
+from licorne.proxy.server.server import MESSAGE_BYTES_MAX
+from licorne.proxy.si import licorne_v1_pb2 as v1
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STREAMS: Final = ("UpdateNode", "UpdateApplication", "UpdateAllocation")
+MALFORMED: Final = (
+    pytest.param(b"\xff\xff\xff", id="no-field"),
+    pytest.param(b"\x1a\x7fabc", id="cut-off"),
+    pytest.param(b"\x1a\x02\xc3\x28\x22\x02\xc3\x28\x0a\x02\xc3\x28", id="no-utf-8"),
+)
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SILENT: Final = 200
+STEADY: Final = 30
+"""How many looks in a row find no progress."""
+SETTINGS: Final = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+
+
+def method_of(stream: str) -> str:
+    return f"/si.v1.Scheduler/{stream}"
+
+
+@contextmanager
+def connected(it: Served, count: int = 1) -> Iterator[list[socket.socket]]:
+    """Give raw connections."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection(("127.0.0.1", it.port), timeout=WAIT_SECONDS))
+            for _ in range(count)
+        ]
+
+
+def until_closed(connection: socket.socket) -> None:
+    """Read until the server closes the connection, one way or the other."""
+    try:
+        while connection.recv(4096):
+            pass
+    except ConnectionError:
+        pass
+
+
+# --------------------------------------------------------------------------------------- what is malformed
+
+
+@pytest.mark.parametrize("data", MALFORMED)
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_stream_that_begins_with_bytes_that_are_no_message_ends(stream: str, data: bytes) -> None:
+    """The status quotes the first bytes."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        code, text = Call(channel, method_of(stream)).send(data).end()
+
+        assert grpc.StatusCode.INVALID_ARGUMENT is code
+        assert data[:16].hex(" ") in text
+
+
+@pytest.mark.parametrize("data", MALFORMED)
+def test_a_registration_that_is_no_message_is_refused(data: bytes) -> None:
+    """The status quotes the first bytes."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        code, text = end_of(lambda: register(channel, data))
+
+        assert grpc.StatusCode.INVALID_ARGUMENT is code
+        assert data[:16].hex(" ") in text
+
+
+@pytest.mark.parametrize("data", MALFORMED)
+@pytest.mark.parametrize("greets", [False, True])
+def test_a_session_that_sends_bytes_that_are_no_message_ends(data: bytes, *, greets: bool) -> None:
+    """As its first message, and as a later one."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        session = opened(channel, "rm") if greets else Call(channel, OPEN)
+        code, text = session.send(data).end()
+
+        assert grpc.StatusCode.INVALID_ARGUMENT is code
+        assert data[:16].hex(" ") in text
+
+
+def test_a_message_above_the_limit_ends_its_stream() -> None:
+    """The stream ends before the message has come as a whole; so does the call that registers."""
+    large = b"\x00" * (MESSAGE_BYTES_MAX + 1)
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        codes = [Call(channel, method_of(stream)).send(large).end()[0] for stream in STREAMS]
+        codes.append(opened(channel, "rm").send(large).end()[0])
+        codes.append(end_of(lambda: register(channel, large))[0])
+
+        assert [grpc.StatusCode.RESOURCE_EXHAUSTED] * 5 == codes
+
+
+def test_unknown_numbers_of_enumerations_are_refused() -> None:
+    """What an unknown action or step would mean is not guessed; nothing has changed."""
+    strange = node_request("node", rm_id="rm")
+    strange.nodes[0].action = 99  # type: ignore[assignment]
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        session = opened(channel, "rm")
+        session.send(
+            v1.ManagerMessage(call=3, update_node=strange),
+            v1.ManagerMessage(call=4, step=v1.Step(method=99)),  # type: ignore[arg-type]
+        )
+        heard = [v1.SchedulerMessage.FromString(session.read()) for _ in range(3)]
+        session.cancel()
+
+        (rejected,) = [entry for message in heard for entry in message.update_node.rejected]
+        (refused,) = [message.refusal.text for message in heard if message.HasField("refusal")]
+        assert "its action 99 is unknown" in rejected.reason
+        assert "unknown step 99" == refused
+
+
+@pytest.mark.parametrize("body", ["\N{TURTLE}" * 4_000, "x" * 1_000_000])
+def test_very_long_ids_are_quoted_in_part(body: str) -> None:
+    """A status travels in headers, which peers bound: the text is cut, and the code arrives."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        call = Call(channel, method_of("UpdateNode")).send(node_request("node", rm_id=body))
+        code, text = call.end()
+
+        assert grpc.StatusCode.FAILED_PRECONDITION is code
+        assert text.startswith(f"RM '{body[:100]}")
+
+
+def test_metadata_of_many_kib_is_refused() -> None:
+    """The call ends, the server and the connection go on."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        code, _ = Call(channel, OPEN, (("x-large", "x" * 200_000),)).end()
+
+        assert grpc.StatusCode.RESOURCE_EXHAUSTED is code
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 4096, PREFACE + b"\xff" * 4096])
+def test_bytes_that_are_no_http_2_close_their_connection(data: bytes) -> None:
+    """Whether or not they begin as if they were."""
+    with served() as it, it.unharmed(), connected(it) as (connection,):
+        connection.sendall(data)
+        until_closed(connection)
+
+
+# ------------------------------------------------------------------------------------------ what is silent
+
+
+def test_connections_that_say_nothing_cost_no_thread_and_are_closed() -> None:
+    """200 of them; those that begin and go on byte by byte are closed as well."""
+    with served(handshake_seconds=1) as it, it.unharmed(), connected(it, SILENT) as connections:
+        for connection in connections[: SILENT // 2]:
+            connection.sendall(PREFACE[:4])
+        for connection in connections:
+            until_closed(connection)
+
+
+def test_a_peer_that_vanishes_is_found_by_keepalive() -> None:
+    """It answers nothing any more, and its end stays open: its RM is paused, then stopped."""
+    with (
+        served(keepalive_seconds=0.2, keepalive_timeout_seconds=0.2) as it,
+        it.unharmed(),
+        Relay(it.port) as relay,
+        channel_to(relay.address) as channel,
+    ):
+        opened(channel, "gone")
+        relay.cut()
+        eventually(lambda: "Stopped" in states(it, "gone"), "the end of the RM")
+
+
+def states(it: Served, rm_id: str) -> list[str]:
+    return [each.state.value for each in it.scheduler.resource_managers() if each.rm_id == rm_id]
+
+
+def test_a_session_without_hello_ends() -> None:
+    """Its client has not begun to speak in time."""
+    with served(silence_seconds=0.1) as it, it.unharmed(), channel_to(it.address) as channel:
+        code, text = Call(channel, OPEN).end()
+
+        assert (grpc.StatusCode.DEADLINE_EXCEEDED, "no first message came within 0.1 s") == (code, text)
+
+
+def test_sessions_that_say_hello_alone_cost_no_thread() -> None:
+    """200 of them; a thread is there from the first request on."""
+    with served() as it, it.unharmed(), ExitStack() as stack:
+        channels = [stack.enter_context(channel_to(it.address)) for _ in range(4)]
+        sessions = [opened(channels[number % 4]) for number in range(SILENT)]
+        working = [thread for thread in threading.enumerate() if thread.name == "licorne-session"]
+        for session in sessions:
+            session.cancel()
+
+        assert [] == working
+
+
+def test_strangers_do_not_keep_others_out() -> None:
+    """When too many streams have no RM, the oldest ends: one that registers now is let in."""
+    with served() as it, it.unharmed(), ExitStack() as stack:
+        channels = [stack.enter_context(channel_to(it.address)) for _ in range(6)]
+        strangers = [Call(channels[number // 99], OPEN) for number in range(STRANGERS_MAX)]
+        eventually(lambda: it.server_tasks() > STRANGERS_MAX)
+        session = opened(channels[5], "late")
+        ended = [stranger.stream.code() for stranger in strangers if stranger.stream.done()]
+        for call in (session, *strangers):
+            call.cancel()
+
+        assert set(ended) <= {grpc.StatusCode.RESOURCE_EXHAUSTED}
+
+
+# ---------------------------------------------------------------------------------------- out of order
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_stream_before_the_registration_is_refused(stream: str) -> None:
+    """Its RM is not known."""
+    request = {
+        "UpdateNode": node_request("node"),
+        "UpdateApplication": application_request("app"),
+        "UpdateAllocation": ask_request("ask"),
+    }[stream]
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        end = Call(channel, method_of(stream)).send(request).end()
+
+        assert (grpc.StatusCode.FAILED_PRECONDITION, "RM 'rm' has not registered") == end
+
+
+def test_a_message_before_hello_ends_the_session() -> None:
+    """Whatever it is."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        code, text = Call(channel, OPEN).send(v1.ManagerMessage(update_node=node_request("node"))).end()
+
+        assert (grpc.StatusCode.FAILED_PRECONDITION, "the first message is hello, not update_node") == (
+            code,
+            text,
+        )
+
+
+def test_a_stream_that_speaks_for_two_managers_ends() -> None:
+    """It belongs to the first one; the other one is unharmed."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        register(channel, registration("one"))
+        call = Call(channel, method_of("UpdateNode"))
+        end = call.send(node_request("node", rm_id="one"), node_request("node", rm_id="two")).end()
+
+        assert (grpc.StatusCode.PERMISSION_DENIED, "this stream is of RM 'one', not of 'two'") == end
+
+
+# -------------------------------------------------------------------------------------- what is too much
+
+
+class Flood:
+    """Sends the same message on a stream as fast as the server takes it."""
+
+    def __init__(self, channel: grpc.Channel, method: str, firsts: list[Any], message: Any) -> None:
+        self.sent = 0
+        self._ended = threading.Event()
+
+        def messages() -> Iterator[bytes]:
+            for first in firsts:
+                yield first.SerializeToString()
+            data = message.SerializeToString()
+            while not self._ended.is_set():
+                self.sent += 1
+                yield data
+
+        multi: Any = channel.stream_stream(method)
+        self.stream: Any = multi(messages())
+
+    def until_steady(self) -> None:
+        """Wait until the server takes no more."""
+        seen: list[int] = []
+
+        def is_steady() -> bool:
+            seen.append(self.sent)
+            return len(seen) > STEADY and self.sent > 0 and seen[-STEADY] == self.sent
+
+        eventually(is_steady)
+
+    def end(self) -> None:
+        self._ended.set()
+        self.stream.cancel()
+
+
+def unknown_asks(rm_id: str) -> si.AllocationRequest:
+    """Return asks that are rejected: the answer is larger than they are."""
+    return ask_request(*(f"ask-{number}" for number in range(20)), rm_id=rm_id, application="unknown")
+
+
+def test_very_many_small_streams_leave_nothing_behind() -> None:
+    """500 sessions, one after the other, half of them with an RM."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        for number in range(500):
+            opened(channel, "rm" if number % 2 else None).cancel()
+
+
+@pytest.mark.parametrize("service", ["session", "streams"])
+def test_an_rm_that_does_not_read_is_not_served(service: str) -> None:
+    """Its requests stay where they are, and what waits for it is bounded."""
+    asks = unknown_asks("slow")
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        if service == "session":
+            firsts = [
+                v1.ManagerMessage(hello=v1.Hello()),
+                v1.ManagerMessage(register=v1.Registration(request=registration("slow"))),
+            ]
+            flood = Flood(channel, OPEN, firsts, v1.ManagerMessage(update_allocation=asks))
+        else:
+            register(channel, registration("slow"))
+            flood = Flood(channel, method_of("UpdateAllocation"), [], asks)
+        flood.until_steady()
+        backlog = it.backlog("slow")
+        flood.end()
+
+        assert backlog < BACKLOG_MAX
