@@ -2,10 +2,10 @@
 
     python -m support.proxy.cluster_program ADDRESS JOURNAL SEED
 
-The journal is the cluster: what runs goes on, whatever happens to the RM, and is in the journal before the RM does
-anything else with it. The program places all its tasks once, ends the oldest when many run, and recovers whenever
-it is started or connected again. When all tasks have been placed it waits until the books of the scheduler are
-equal to its own, and prints them as one line of JSON. Exit status 3: a task was placed twice or in two places.
+The journal is the cluster: what runs goes on, whatever happens to the RM, and is in the journal before the
+RM does anything else with it. The program places all its tasks once, ends some when many run, and recovers
+whenever it is started or connected again. When all tasks have been placed it waits until the books of the
+scheduler are equal to its own, and prints them as one line of JSON. Exit status 3: a task was placed twice.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import random
 import sys
 import threading
 import time
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -170,12 +171,9 @@ class Cluster(ResourceManager):
             "terminationType": si.STOPPED_BY_RM,
         }
         assert self._recovery is not None
-        try:
-            self._recovery.update_allocation(
-                si.AllocationRequest(rmID=RM_ID, releases={"allocationsToRelease": [release]})
-            )
-        except LicorneError:
-            pass  # The connection is lost: the task is not among those that are sent when it is back.
+        request = si.AllocationRequest(rmID=RM_ID, releases={"allocationsToRelease": [release]})
+        with suppress(LicorneError):  # If the connection is lost, it is not sent again when that is back.
+            self._recovery.update_allocation(request)
 
     def _look_whether_done(self) -> None:
         if len(self.running) + len(self.ended) == TASKS:
@@ -209,10 +207,8 @@ def main(address: str, journal: str, seed: str) -> None:
     by_node: Books = {}
     by_application: Books = {}
     while time.monotonic() < deadline:
-        try:
+        with suppress(LicorneError):  # It is away, or comes back.
             by_node, by_application = scheduler_books(scheduler)
-        except LicorneError:
-            pass  # It is away, or comes back.
         if by_node == by_application == cluster.running and len(cluster.ended) + len(by_node) == TASKS:
             break
         time.sleep(0.05)
