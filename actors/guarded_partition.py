@@ -15,7 +15,6 @@ from ..model.marks import marked_methods
 from ..model.partition import Partition, PartitionReports
 from ..model.scheduling.concurrent_placing import ConcurrentOutcome
 from ..model.scheduling.cycle import CycleOutcome
-from ..model.values.messages import NodeAction
 from .error_origin import note_origin
 from .guards import Guard
 from .predicate_cache import CycleAnswers, CycleInvalidatedError, PredicateCache
@@ -33,7 +32,6 @@ T = TypeVar("T")
 GAP_SECONDS_MAX: Final = 0.002
 """How long a reader waits for the lock. Writers go first, and requests write: if they leave no gap, the
 thread runs whole cycles instead, which wait in the same queue, until its slice is over."""
-_CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
 
 
 @final
@@ -157,7 +155,7 @@ class GuardedPartition(Guard):
         never have answered.
         """
         with self.holding() as partition:
-            self._forget(node_ids=[update.node_id for update in updates if update.action in _CREATIONS])
+            self._forget(node_ids=[update.node_id for update in updates if update.action.creates])
             partition.update_nodes(updates)
 
     def update_allocations(self, submissions: Sequence[AllocationSubmission], *others: Any) -> None:

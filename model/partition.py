@@ -73,6 +73,9 @@ class Partition:
     @writes
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
         """Create, change, drain and remove nodes, in order; the RM is answered, see `requests.nodes`."""
+        if self._state.node_checks is not None:
+            created = frozenset(update.node_id for update in updates if update.action.creates)
+            self._state.node_checks.forget(node_ids=created)
         answer = update_nodes(self._state, updates)
         if answer is not None:
             self.host.announce(answer)
@@ -97,6 +100,8 @@ class Partition:
         terms: Sequence[AskTerms] = (),
     ) -> None:
         """Add asks and allocations, answer the RM about rejected ones, then end what it says has ended."""
+        if self._state.node_checks is not None:
+            self._state.node_checks.forget(keys=[submission.allocation_key for submission in submissions])
         if terms:
             rejections = submit_with_terms(self._state, submissions, terms)
         else:

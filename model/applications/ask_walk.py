@@ -63,6 +63,8 @@ class FailedTry(NamedTuple):
     """The RM refused a node to be reserved for it, and may not refuse it for an equal one."""
     preemption_refused_to_ns: int | None = None
     """Preemption was refused to it, and is refused to those of its shape that were created up to then."""
+    passed_over: bool = False
+    """The RM has been asked about it and has not answered: nothing is known of it, nor of others."""
 
 
 _new: Final = tuple.__new__
@@ -82,6 +84,7 @@ class AskWalk:
         "current",
         "entries",
         "first",
+        "is_first_try",
         "is_whole",
         "keys_of_others",
         "notes",
@@ -122,7 +125,7 @@ class AskWalk:
         self.backoff_count = backoff_count
         self.reservations_on = reservations_on
         self.keys_of_others = keys_of_others
-        """The keys of asks about which another cycle is asking the RM: they are skipped."""
+        """The keys of asks about which the RM is being asked: they are skipped. They may become more."""
         self.passed_over = False
         self.notes: list[tuple[str, str]] | None = [] if keeps_notes else None
         """Keys and why the last question refused them; `None` if the logs of the asks take them at once."""
@@ -132,6 +135,8 @@ class AskWalk:
         """All groups take part, not only the one that goes first."""
         self.current: tuple[AskRecord, AskGroup, CandidateKind, int | None] | None = None
         """The candidate that the partition got last."""
+        self.is_first_try = False
+        """The last candidate had never been attempted before."""
         self.retry_ns: int | None = None
         """When the next ask is old enough for a reservation."""
         self.unschedulable = 0
@@ -182,7 +187,7 @@ def next_candidate(
             _add_other_groups(walk, asks)
         assert failed is not None, "the walk goes on without a word on its last candidate: please report"
         walk.refusals += failed.refusals
-        _leave_failed(walk, failed, asks, reservations)
+        _leave(walk, failed, asks, reservations)
         if walk.backoff_due:
             return None
     while True:
@@ -233,7 +238,7 @@ def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservatio
 def _pass_over(
     walk: AskWalk, record: AskRecord, group: AskGroup, kind: CandidateKind | None, refused_to_ns: int | None
 ) -> None:
-    """Skip an ask about which another cycle asks the RM; the next one of its shape is checked by itself."""
+    """Skip an ask about which the RM is being asked; the next one of its shape is checked by itself."""
     walk.passed_over = True
     following = group.first_after(record.order)
     if following is not None and kind is None:
@@ -256,6 +261,7 @@ def _kind_to_try(
         walk.note(record, RefusalReason.USER_QUOTA)
         walk.refusals.append(refused(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom))
         return None
+    walk.is_first_try = not record.attempted
     record.attempted = True
     if not fits_undefined_unlimited(walk.queue_headroom, shape.resource):
         walk.note(record, RefusalReason.QUEUE_QUOTA)
@@ -267,6 +273,24 @@ def _kind_to_try(
     if shape.required_node:
         return CandidateKind.REQUIRED_NODE
     return CandidateKind.NODES
+
+
+def _leave(walk: AskWalk, failed: FailedTry, asks: PendingAsks, reservations: Reservations) -> None:
+    if failed.passed_over:
+        _leave_pending(walk)
+    else:
+        _leave_failed(walk, failed, asks, reservations)
+
+
+def _leave_pending(walk: AskWalk) -> None:
+    """Continue after an ask about which the RM is being asked now, as if it had not been tried."""
+    assert walk.current is not None
+    record, group, kind, refused_to_ns = walk.current
+    walk.current = None
+    is_shared = kind is CandidateKind.RESERVATION
+    if walk.is_first_try and not is_shared:
+        record.attempted = False
+    _pass_over(walk, record, group, kind if is_shared else None, refused_to_ns)
 
 
 def _leave_failed(walk: AskWalk, failed: FailedTry, asks: PendingAsks, reservations: Reservations) -> None:

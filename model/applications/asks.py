@@ -156,11 +156,11 @@ class ApplicationAsks:
         self._core.backoff_until_ns = until_ns
 
     @writes
-    def note_refusal(self, allocation_key: str, text: str, now_ns: int) -> None:
-        """Count a refusal in the log of an ask."""
+    def note_refusal(self, allocation_key: str, text: str, now_ns: int, times: int = 1) -> None:
+        """Count refusals with one text in the log of an ask."""
         record = self._core.asks.get(allocation_key)
         if record is not None:
-            record.note(text, now_ns)
+            record.note(text, now_ns, times)
 
     @writes
     def note_preemption(self, allocation_key: str, now_ns: int, *, triggered: bool) -> None:

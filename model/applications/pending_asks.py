@@ -91,15 +91,15 @@ class AskRecord:
         self.log: dict[str, list[int]] | None = None
         """Text -> [how often, when last in ns]."""
 
-    def note(self, text: str, now_ns: int) -> None:
-        """Count one more refusal with this text."""
+    def note(self, text: str, now_ns: int, times: int = 1) -> None:
+        """Count refusals with this text."""
         if self.log is None:
             self.log = {}
         entry = self.log.get(text)
         if entry is None:
-            self.log[text] = [1, now_ns]
+            self.log[text] = [times, now_ns]
         else:
-            entry[0] += 1
+            entry[0] += times
             entry[1] = now_ns
 
 

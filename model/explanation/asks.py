@@ -114,7 +114,7 @@ class AskChecker:
 
     def _refused_by_predicates(self, waiting: WaitingAsk, obstacles: AskObstacles) -> Blocker | None:
         """Return the RM's refusal of the nodes with room, from the last walk that tried the ask."""
-        if self._state.host.predicates is None:
+        if self._state.node_checks is None:
             return None
         nodes = obstacles.nodes
         has_room = bool(nodes.with_room) if nodes is not None else not obstacles.blockers

@@ -25,7 +25,7 @@ from ..resources.comparisons import fit_score
 from ..resources.resource import add, fits, subtract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from ..resources.resource import Resource
     from .node import Node
@@ -268,14 +268,19 @@ class NodeOrder:
         """Count a resource as available again that `take_first_fit` took for a placement which was undone."""
         NodeOrder.give(self, entry, prune(add(entry.available, resource)))
 
-    def fitting(self, resource: Resource) -> Iterator[NodeEntry]:
-        """Walk the usable nodes with room, in order; the walk ends when the order is changed."""
+    def fitting(self, resource: Resource, unchecked: Container[str] = ()) -> Iterator[NodeEntry]:
+        """Walk the usable nodes with room, in order; the walk ends when the order is changed.
+
+        Nodes that are `unchecked` may be walked without room: to check it takes most of the time.
+        """
         for block in self._blocks:
             if not block.may_fit(resource):
                 continue
             missed = True
             for entry in block.entries:
-                if (
+                if unchecked and entry.node_id in unchecked:
+                    yield entry
+                elif (
                     entry.schedulable
                     and not entry.reserved
                     and fits(entry.available, resource)

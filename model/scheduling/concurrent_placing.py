@@ -43,7 +43,7 @@ class ConcurrentOutcome(Enum):
 
 def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
     """Place the first ask of the first leaf that no other thread has claimed."""
-    if is_idle(state) or state.host.predicates is not None:
+    if is_idle(state) or state.node_checks is not None:
         return ConcurrentOutcome.ALONE
     if state.reservations or state.placed.placeholders:
         return ConcurrentOutcome.ALONE

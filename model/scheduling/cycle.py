@@ -3,51 +3,24 @@
 Three passes, the first that gives a result ends the cycle: asks with a reservation, members that replace
 placeholders, and the regular pass. The regular pass walks the leaves in their order, in each the
 applications in theirs, in each the asks in theirs, and for each the nodes in theirs.
-
-This is orchestration: unmarked code that calls marked steps. Each step checks again what it relies on and
-may decline: quota is checked and charged in one step, room on the node is checked and taken in one step,
-and the ask is checked and placed in one step. When a step declines, the steps before it are undone.
-The RM's predicates are asked between the steps, never inside one.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING
 
-from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind, FailedTry
-from ..applications.state import ApplicationState
-from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
-from ..queues import quota as queue_quota
-from ..queues.application_entry import SkipUntil
-from ..resources.resource import fits, fits_undefined_unlimited, strictly_greater_than_zero
-from ..state.charges import may_start, user_headroom
-from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
+from ..resources.resource import strictly_greater_than_zero
 from ..values.object_state import ObjectState
-from ..values.refusals import RefusalReason, refused
+from .leaf_visit import LeafVisit
 from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..applications.ask_walk import Candidate
-    from ..nodes.order import NodeEntry
-    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
-    from ..values.refusals import Refusal
 
 __all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle"]
-
-_WAITS_FOR_TIME_NS: Final = 1_000_000_000
-"""How long an ask that the RM's predicates refused everywhere waits for the next try, if nothing changes."""
-
-
-_FAILED: Final = FailedTry()
-"""A failed try that means nothing for other asks."""
 
 
 class CycleOutcome(Enum):
@@ -60,23 +33,32 @@ class CycleOutcome(Enum):
 
 def run_cycle(state: PartitionState) -> CycleOutcome:
     """Run one cycle."""
-    if not state.notes.kept:
+    checks = state.node_checks
+    if checks is None:
         return _run_passes(state)
+    checks.begin(state.now_ns())
     state.notes.begin()
     outcome = _run_passes(state)
-    if outcome is not CycleOutcome.NOTHING or not state.host.keys_of_others():
+    changed = outcome is not CycleOutcome.NOTHING
+    if changed or not state.host.keys_of_others():
         # Otherwise the cycle that asks the RM gets the same answers, tries the same asks and notes the same.
         state.notes.count()
+    checks.end(changed=changed)
     return outcome
 
 
 def _run_passes(state: PartitionState) -> CycleOutcome:
     if is_idle(state):
         return CycleOutcome.NOTHING
+    checks = state.node_checks
     if state.reservations and place_reserved(state):
         return CycleOutcome.RESULT
+    if checks is not None and checks.ends_cycle:
+        return CycleOutcome.NOTHING
     if state.placed.placeholders and replace_placeholder(state):
         return CycleOutcome.RESULT
+    if checks is not None and checks.ends_cycle:
+        return CycleOutcome.NOTHING
     return _regular(state)
 
 
@@ -93,9 +75,12 @@ def _regular(state: PartitionState) -> CycleOutcome:
     for leaf in state.tree.leaves_in_order():
         if may_skip(state, leaf, now_ns):
             continue
-        outcome = _LeafVisit(state, leaf, now_ns).run()
+        visit = LeafVisit(state, leaf, now_ns)
+        outcome = visit.run()
         if outcome is not None:
             return CycleOutcome.RESULT if outcome else CycleOutcome.PREPARED
+        if visit.ends_cycle:
+            break
     return CycleOutcome.NOTHING
 
 
@@ -114,283 +99,3 @@ def may_skip(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
         return skip_until.changes == state.changes and skip_until.gains == state.nodes.gains
     closed = state.nodes.closed
     return all(size in closed for size in leaf.entries.sizes)
-
-
-# ------------------------------------------------------------------------------------------ a leaf
-
-
-@final
-class _LeafVisit:
-    """One visit of a leaf: its applications in order, until one gives a result."""
-
-    __slots__ = (
-        "attempts",
-        "denied",
-        "headroom",
-        "keys_of_others",
-        "leaf",
-        "may_preempt",
-        "mixed",
-        "now_ns",
-        "passed_over",
-        "state",
-        "until_ns",
-    )
-
-    def __init__(self, state: PartitionState, leaf: Queue, now_ns: int) -> None:
-        self.state = state
-        self.leaf = leaf
-        self.now_ns = now_ns
-        self.headroom = queue_quota.headroom(leaf)
-        self.attempts = AttemptBudget()
-        self.may_preempt = state.preemption_enabled and queue_quota.has_guarantee(leaf)
-        """Without a guarantee on the path no ask here is entitled to preemption: see `docs/preemption.md`."""
-        host = state.host
-        self.keys_of_others: Collection[str] = () if host.predicates is None else host.keys_of_others()
-        self.passed_over = False
-        """An ask was left to the cycle that asks the RM about it; the result is not known yet."""
-        self.denied = False
-        """The RM's predicates stood in the way."""
-        self.mixed = False
-        """Something other than a lack of room stood in the way."""
-        self.until_ns: int | None = None
-        """When time alone may change the answer."""
-
-    def run(self) -> bool | None:
-        """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
-        for entry in self.leaf.entries:
-            if not self._may_run(entry):
-                self.mixed = True
-                continue
-            if entry.backoff_until_ns is not None:
-                if entry.backoff_until_ns > self.now_ns:
-                    self._wake_at(entry.backoff_until_ns)
-                    continue
-                entry.backoff_until_ns = None
-            outcome = self._visit(entry)
-            if outcome is not None:
-                count_accepted(entry)
-                return outcome
-        self.leaf.entries.skip_until = None if self.passed_over else self._skip_until()
-        return None
-
-    def _skip_until(self) -> SkipUntil:
-        return SkipUntil(
-            until_ns=self.until_ns,
-            mixed=self.mixed,
-            denied=self.denied,
-            changes=self.state.changes,
-            node_changes=self.state.node_changes,
-            gains=self.state.nodes.gains,
-        )
-
-    def _wake_at(self, time_ns: int) -> None:
-        if self.until_ns is None or time_ns < self.until_ns:
-            self.until_ns = time_ns
-
-    def _may_run(self, entry: ApplicationEntry) -> bool:
-        """Return whether the application may start to run, or runs already."""
-        if entry.facts.state is not ApplicationState.ACCEPTED:
-            return True
-        entry.runnable_in_queue = queue_quota.has_place_for(self.leaf, entry.application_id) is None
-        entry.runnable_by_user = may_start(self.state, entry)
-        return entry.runnable_in_queue and entry.runnable_by_user
-
-    # ----------------------------------------------------------------------------- an application
-
-    def _visit(self, entry: ApplicationEntry) -> bool | None:
-        state = self.state
-        user_room = user_headroom(state, entry)
-        if self._place_first(entry, user_room):
-            return True
-        settings = self.leaf.settings
-        walk = AskWalk(
-            now_ns=self.now_ns,
-            queue_path=self.leaf.path,
-            queue_headroom=self.headroom,
-            user_name=entry.user.name,
-            user_headroom=user_room,
-            preemption=self.may_preempt,
-            backoff_count=settings.backoff_count,
-            reservations_on=state.host.reservations_on,
-            keys_of_others=self.keys_of_others,
-            keeps_notes=state.notes.kept,
-        )
-        application = entry.application
-        failed: FailedTry | None = None
-        while (candidate := self._next(entry, walk, failed)) is not None:
-            outcome = self._try(entry, candidate)
-            if not isinstance(outcome, FailedTry):
-                if walk.skipped:
-                    application.asks.end_walk(walk, candidate.ask.allocation_key)
-                return outcome
-            failed = outcome
-        if walk.backoff_due:
-            entry.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
-            application.asks.back_off(entry.backoff_until_ns)
-            self._wake_at(entry.backoff_until_ns)
-        self._note_walk(walk)
-        return None
-
-    def _next(self, entry: ApplicationEntry, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:
-        candidate = entry.application.asks.next_candidate(walk, failed)
-        if walk.notes:
-            self.state.notes.take(entry.application, walk)
-        return candidate
-
-    def _place_first(self, entry: ApplicationEntry, user_room: Resource | None) -> bool:
-        """Place the ask that goes first if nothing stands in its way: most visits end so.
-
-        The walk would choose the same ask; this spares the question to the application.
-        """
-        ask = entry.facts.first
-        nodes = self.state.nodes
-        if ask is None or self.state.host.predicates is not None:
-            return False
-        for headroom in (user_room, self.headroom):
-            if not fits_undefined_unlimited(headroom, ask.resource):
-                return False
-        node = nodes.first_fit(ask.resource)
-        return node is not None and commit(self.state, entry, ask, node)
-
-    def _note_walk(self, walk: AskWalk) -> None:
-        """Note from the walk when a retry is worthwhile, and what stood in the way."""
-        self.passed_over = self.passed_over or walk.passed_over
-        if walk.retry_ns is not None:
-            self._wake_at(walk.retry_ns)
-        for refusal in walk.refusals:
-            if refusal.reason is RefusalReason.PREDICATES:
-                self.denied = True
-            elif refusal.reason is not RefusalReason.NO_NODE_FITS:
-                self.mixed = True
-            if refusal.until_ns is not None:
-                self._wake_at(refusal.until_ns)
-
-    def _try(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
-        """Return whether the try ended the cycle with a result, or why it did not end it."""
-        kind = candidate.kind
-        if kind is CandidateKind.NODES:
-            return self._try_nodes(entry, candidate)
-        if kind is CandidateKind.REQUIRED_NODE:
-            return self._try_required_node(entry, candidate)
-        if kind is CandidateKind.RESERVATION:
-            return self._try_reservation(entry, candidate)
-        return self._preempt(entry, candidate, nodes_tried=False)
-
-    def _try_nodes(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
-        ask = candidate.ask
-        nodes = self.state.nodes
-        denied = ""
-        if self.state.host.predicates is None:
-            node = nodes.first_fit(ask.resource)
-            if node is not None and commit(self.state, entry, ask, node):
-                return True
-        elif nodes.first_fit(ask.resource) is not None:
-            for node in nodes.fitting(ask.resource):
-                reason = self.state.host.predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
-                if reason is None:
-                    if commit(self.state, entry, ask, node):
-                        return True
-                    break
-                denied = reason
-                self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns)
-        return self._make_room(entry, candidate, denied)
-
-    def _make_room(self, entry: ApplicationEntry, candidate: Candidate, denied: str) -> bool | FailedTry:
-        """Reserve a node, or preempt, for an ask that no node takes; `denied` is why the RM refused one."""
-        ask = candidate.ask
-        holds_for_shape = not denied and ask.resource in self.state.nodes.closed
-        failed = self._try_reservation(entry, candidate)
-        if not isinstance(failed, FailedTry):
-            return failed
-        refused_to_ns = None
-        if self.may_preempt and ask.allow_preempt_other:
-            preempted = self._preempt(entry, candidate, nodes_tried=True)
-            if not isinstance(preempted, FailedTry):
-                return preempted
-            refused_to_ns = preempted.preemption_refused_to_ns
-        if denied:
-            refusal = self._denied(ask, "", denied)
-        else:
-            until_ns = self._reservation_due(candidate)
-            refusal = refused(RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=until_ns)
-        return FailedTry((refusal,), holds_for_shape, failed.reservation_refused, refused_to_ns)
-
-    def _denied(self, ask: Ask, node_id: str, text: str) -> Refusal:
-        until_ns = self.now_ns + _WAITS_FOR_TIME_NS
-        return refused(RefusalReason.PREDICATES, node_id, ask, None, detail=text, until_ns=until_ns)
-
-    def _reservation_due(self, candidate: Candidate) -> int | None:
-        due_ns = candidate.ask.created_at_ns + RESERVATION_DELAY_NS + 1
-        return due_ns if self.state.host.reservations_on and due_ns > self.now_ns else None
-
-    # -------------------------------------------------------------------------------- reservations
-
-    def _try_reservation(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
-        """Reserve the node that lacks least; a reservation ends the cycle without a result."""
-        ask = candidate.ask
-        if not self.state.host.reservations_on or candidate.reserved_node:
-            return _FAILED
-        if self.now_ns - ask.created_at_ns <= RESERVATION_DELAY_NS:
-            return _FAILED
-        for node in self.state.nodes.best_to_reserve(ask.resource)[:1]:
-            predicates = self.state.host.predicates
-            if predicates is not None and predicates.refuse(ask.allocation_key, node.node_id, allocate=False):
-                self.denied = True
-                return FailedTry(reservation_refused=True)
-            return False if reserve(self.state, entry, ask, node, required=False) else _FAILED
-        return _FAILED
-
-    def _preempt(
-        self, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
-    ) -> bool | FailedTry:
-        """Preempt for a queue that is below its guarantee, and reserve the room for the ask."""
-        state = self.state
-        attempts = self.attempts
-        node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=attempts)
-        if node is None:
-            self.mixed = True
-            if attempts.retry_ns is not None:
-                self._wake_at(attempts.retry_ns)
-            return FailedTry(preemption_refused_to_ns=attempts.refused_to_ns)
-        if candidate.reserved_node != node.node_id:
-            if candidate.reserved_node:
-                unreserve(state, entry, candidate.ask.allocation_key)
-            reserve(state, entry, candidate.ask, node, required=False)
-        return False
-
-    def _try_required_node(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
-        ask = candidate.ask
-        state = self.state
-        node = state.nodes.get(ask.required_node)
-        if node is None:
-            return _failed_for(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
-        if not fits(node.capacity, ask.resource):
-            # It can never run there: no other ask gives way to it.
-            return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
-        cancel_ordinary_reservations(state, node)
-        denied = ""
-        held_for_others = node.reserved and candidate.reserved_node != node.node_id
-        if not held_for_others and fits(node.available, ask.resource):
-            reason = _predicate_refusal(state, ask, node)
-            if reason is None and commit(state, entry, ask, node):
-                return True
-            if reason is not None:
-                denied = reason
-                self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns)
-        if not candidate.reserved_node and reserve(state, entry, ask, node, required=True):
-            return False
-        if denied:
-            return FailedTry((self._denied(ask, node.node_id, denied),))
-        return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
-
-
-def _failed_for(reason: RefusalReason, subject: str, ask: Ask, available: Resource | None) -> FailedTry:
-    return FailedTry((refused(reason, subject, ask, available),))
-
-
-def _predicate_refusal(state: PartitionState, ask: Ask, node: NodeEntry) -> str | None:
-    predicates = state.host.predicates
-    if predicates is None:
-        return None
-    return predicates.refuse(ask.allocation_key, node.node_id, allocate=True)

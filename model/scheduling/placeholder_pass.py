@@ -7,55 +7,80 @@ from typing import TYPE_CHECKING
 from ..applications.gang import SwapWalk
 from ..state.applying import apply
 from ..state.charges import drop_reservations, leave_node
+from ..state.deferred_checks import NODES_PER_STEP
+from ..state.node_checks import Pending
 from ..values.allocation import Allocation
 from ..values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..applications.gang import SwapOffer
     from ..nodes.order import NodeEntry
     from ..queues.application_entry import ApplicationEntry
+    from ..state.node_checks import NodeChecks
     from ..state.partition_state import PartitionState
+    from ..values.allocation import Ask
 
 __all__ = ["replace_placeholder"]
 
 
 def replace_placeholder(state: PartitionState) -> bool:
     """Start one swap if any member can replace a placeholder; return whether one was started."""
+    checks = state.node_checks
     for leaf in state.tree.leaves_in_order():
         if not leaf.entries.placeholder_entries:
             continue
         for entry in list(leaf.entries):
             if entry.facts.placeholder_allocated and _try_application(state, entry):
                 return True
+            if checks is not None and checks.ends_cycle:
+                return False
     return False
 
 
 def _try_application(state: PartitionState, entry: ApplicationEntry) -> bool:
     walk = SwapWalk()
     first: SwapOffer | None = None
-    keys_of_others = state.host.keys_of_others()
+    checks = state.node_checks
+    keys_to_skip = () if checks is None else checks.keys_to_skip()
+    unknown: dict[str, list[str]] = {}
+    waits = False
     while (offer := entry.application.swaps.next(walk)) is not None:
-        if keys_of_others and offer.ask.allocation_key in keys_of_others:
+        key = offer.ask.allocation_key
+        if keys_to_skip and key in keys_to_skip:
+            waits = True
             continue
         if not offer.fits:
-            _cancel(state, entry, offer)
+            if not unknown and not waits:  # Otherwise a member that goes first may take the placeholder.
+                _cancel(state, entry, offer)
             continue
         first = first or offer
         node = state.nodes.get(offer.placeholder.node_id)
-        if (
-            node is not None
-            and _allowed(state, offer, node, allocate=False)
-            and _swap(state, entry, offer, node)
-        ):
+        if node is None:
+            continue
+        refusal = None if checks is None else checks.refuse(key, node.node_id, allocate=False)
+        if isinstance(refusal, Pending):
+            unknown.setdefault(key, []).append(node.node_id)
+        elif refusal is None and not _must_wait(key, unknown, checks) and _swap(state, entry, offer, node):
             return True
-    return first is not None and _swap_elsewhere(state, entry, first)
+    for key, node_ids in unknown.items():
+        _ask_about(checks, key, node_ids)
+    # The first member goes elsewhere if no placeholder will do: which one that is may not be known yet.
+    if first is None or waits or first.ask.allocation_key in unknown:
+        return False
+    return _swap_elsewhere(state, entry, first)
 
 
-def _allowed(state: PartitionState, offer: SwapOffer, node: NodeEntry, *, allocate: bool) -> bool:
-    predicates = state.host.predicates
-    if predicates is None:
-        return True
-    return predicates.refuse(offer.ask.allocation_key, node.node_id, allocate=allocate) is None
+def _must_wait(key: str, unknown: Mapping[str, list[str]], checks: NodeChecks | None) -> bool:
+    """Return whether an answer is pending that goes first: for another placeholder, or for another member."""
+    return key in unknown or (bool(unknown) and checks is not None and not checks.may_overtake)
+
+
+def _ask_about(checks: NodeChecks | None, allocation_key: str, node_ids: list[str]) -> None:
+    """Ask about the placeholders that go first; some may be on one node."""
+    assert checks is not None, "without predicates nothing is unknown: please report"
+    checks.ask_about(allocation_key, list(dict.fromkeys(node_ids))[:NODES_PER_STEP], allocate=False)
 
 
 def _real(state: PartitionState, offer: SwapOffer, node: NodeEntry) -> Allocation:
@@ -69,20 +94,26 @@ def _swap(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer, node
 
 def _swap_elsewhere(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer) -> bool:
     """Swap to another node: it holds the room, and the placeholder its own, until the RM has confirmed."""
-    for node in state.nodes.fitting(offer.ask.resource):
-        own = node.node_id == offer.placeholder.node_id  # It has been tried, and needs no second room.
-        if own or not _allowed(state, offer, node, allocate=True):
-            continue
-        real = _real(state, offer, node)
-        available = node.node.try_add(real)
-        if available is None:
-            return False
-        state.nodes.take(node, available)
-        if _begin(state, entry, offer, real):
-            return True
-        leave_node(state, real)
+    own = offer.placeholder.node_id  # It has been tried, and needs no second room.
+    node = _first_allowed(state, offer.ask, without=own)
+    if node is None:
         return False
+    real = _real(state, offer, node)
+    available = node.node.try_add(real)
+    if available is None:
+        return False
+    state.nodes.take(node, available)
+    if _begin(state, entry, offer, real):
+        return True
+    leave_node(state, real)
     return False
+
+
+def _first_allowed(state: PartitionState, ask: Ask, *, without: str) -> NodeEntry | None:
+    if state.node_checks is not None:
+        return state.node_checks.first_allowed(ask, state.nodes, without=without).node
+    fitting = state.nodes.fitting(ask.resource)
+    return next((node for node in fitting if node.node_id != without), None)
 
 
 def _begin(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer, real: Allocation) -> bool:
@@ -91,6 +122,8 @@ def _begin(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer, rea
     if answer is None:
         return False
     entry.remove_pending(offer.ask)
+    if state.node_checks is not None:
+        state.node_checks.forget(keys=(offer.ask.allocation_key,))
     drop_reservations(state, answer.reservations)
     apply(state, entry, answer)
     text = f"replacing allocationKey: {offer.ask.allocation_key}"

@@ -13,10 +13,13 @@ from ..preemption.required_node import preempt_for_required_node
 from ..queues import quota as queue_quota
 from ..resources.resource import fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
+from ..state.node_checks import Pending
 from ..state.placing import commit, unreserve
 from ..state.reserved_skip import ReservedSkip
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..applications.reservations import Reservation
     from ..nodes.order import NodeEntry
     from ..queues.application_entry import ApplicationEntry
@@ -44,7 +47,10 @@ def place_reserved(state: PartitionState) -> bool:
     if skip_until is not None and skip_until.holds(_version(state), state.now_ns()):
         return False
     visit = _Visit(state)
+    notes_before = state.notes.taken
     placed = visit.run()
+    if visit.waits:
+        state.notes.drop_beyond(notes_before)
     state.reserved_skip = (
         None if placed else ReservedSkip(_version(state), visit.retry_ns, always_retry=visit.always_retry)
     )
@@ -59,21 +65,26 @@ def _version(state: PartitionState) -> tuple[int, int, int]:
 class _Visit:
     """One pass over the reserved asks."""
 
-    __slots__ = ("_now_ns", "_state", "always_retry", "retry_ns")
+    __slots__ = ("_now_ns", "_pending", "_state", "always_retry", "retry_ns", "waits")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
         self._now_ns = state.now_ns()
         self.always_retry = False
-        """The next answer of the RM's predicates, or of preemption, may differ, or another cycle is asking
-        the RM about an ask."""
+        """The next answer of the RM's predicates, or of preemption, may differ, or the RM is being asked."""
         self.retry_ns: int | None = None
         """When time alone may change the answer."""
+        self._pending = False
+        """The RM has not answered about the last node that an ask was tried on."""
+        self.waits = False
+        """The RM has not answered about some ask; the pass is repeated when it has."""
 
     def run(self) -> bool:
         """Try the applications in order until an ask is placed; return whether one was."""
         for leaf in self._state.tree.leaves_in_order():
             for entry in list(leaf.entries.reserved_entries.values()):
+                if self._must_wait():
+                    return False
                 if entry.facts.state is ApplicationState.ACCEPTED and not self._may_start(leaf, entry):
                     continue
                 if self._try_application(leaf, entry):
@@ -88,13 +99,15 @@ class _Visit:
         queue_room = queue_quota.headroom(leaf)
         user_room = user_headroom(state, entry)
         elsewhere: list[Ask] = []
-        keys_of_others = state.host.keys_of_others()
+        keys_to_skip = () if state.node_checks is None else state.node_checks.keys_to_skip()
         for reservation, record in entry.application.reservations.with_asks():
+            if self._must_wait():
+                return False
             if record is None:
                 unreserve(state, entry, reservation.allocation_key)
                 continue
             ask = record.ask
-            if keys_of_others and ask.allocation_key in keys_of_others:
+            if keys_to_skip and ask.allocation_key in keys_to_skip:
                 self.always_retry = True
                 continue
             if not _within(queue_room, user_room, ask.resource):
@@ -105,26 +118,40 @@ class _Visit:
                 self.always_retry = True
                 preempt_for_required_node(state, entry, record, node)
                 continue
+            self._pending = False
             usable = node is not None and (node.schedulable or bool(ask.required_node))
             if node is not None and usable and self._place(entry, ask, node):
                 return True
-            if not ask.required_node:
+            if not ask.required_node and not self._pending:
                 elsewhere.append(ask)
-        return any(self._place_elsewhere(entry, ask) for ask in elsewhere)
+        return any(not self._must_wait() and self._place_elsewhere(entry, ask) for ask in elsewhere)
+
+    def _must_wait(self) -> bool:
+        checks = self._state.node_checks
+        return checks is not None and checks.ends_cycle
 
     def _place(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
         state = self._state
         if not (fits(node.available, ask.resource) and fits(node.capacity, ask.resource)):
             return False
-        predicates = state.host.predicates
-        if predicates is not None:
-            reason = predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
+        checks = state.node_checks
+        if checks is not None:
+            reason = checks.refuse(ask.allocation_key, node.node_id, allocate=True)
+            if isinstance(reason, Pending):
+                self.always_retry = self._pending = self.waits = True
+                checks.ask_about(ask.allocation_key, (node.node_id,), allocate=True)
+                return False
             if reason is not None:
-                self.always_retry = True
-                self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
-                state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns)
+                self._note(entry, ask, {reason: 1})
                 return False
         return commit(state, entry, ask, node)
+
+    def _note(self, entry: ApplicationEntry, ask: Ask, refusals: Mapping[str, int]) -> None:
+        """Note refusals of the RM, and try again later."""
+        self.always_retry = True
+        self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
+        for reason, times in refusals.items():
+            self._state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns, times)
 
     def _expire(self, entry: ApplicationEntry, reservation: Reservation) -> None:
         """Drop a reservation whose quotas have had no room for too long, or retry when that is so."""
@@ -143,9 +170,16 @@ class _Visit:
         node = nodes.first_fit(ask.resource)
         if node is None:
             return False
-        if self._state.host.predicates is None:
+        checks = self._state.node_checks
+        if checks is None:
             return self._place(entry, ask, node)
-        return any(self._place(entry, ask, node) for node in list(nodes.fitting(ask.resource)))
+        search = checks.first_allowed(ask, nodes)
+        if search.pending:
+            self.always_retry = self.waits = True
+            return False
+        if search.denied:
+            self._note(entry, ask, search.refusals)
+        return search.node is not None and commit(self._state, entry, ask, search.node)
 
 
 def _within(queue_room: Resource | None, user_room: Resource | None, resource: Resource) -> bool:

@@ -82,4 +82,8 @@ def next_retry_ns(state: PartitionState) -> int | None:
     reserved = state.reserved_skip
     if reserved is not None and reserved.retry_ns is not None and state.reservations:
         due.append(reserved.retry_ns)
+    if state.node_checks is not None:
+        unanswered_ns = state.node_checks.next_due_ns()
+        if unanswered_ns is not None:
+            due.append(unanswered_ns)
     return min(due, default=None)

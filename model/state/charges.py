@@ -81,6 +81,8 @@ def drop_asks(state: PartitionState, entry: ApplicationEntry, answer: Answer) ->
     for record in answer.asks:
         if not record.placed:
             entry.remove_pending(record.ask)
+            if state.node_checks is not None:
+                state.node_checks.forget(keys=(record.ask.allocation_key,))
     drop_reservations(state, answer.reservations)
 
 

@@ -6,25 +6,28 @@ The model starts nothing and has no clock of its own. An engine makes one host f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from ..applications.application import Application
     from ..applications.effects import TimerKind
     from ..nodes.node import Node
     from ..values.documents import Document
     from ..values.messages import Announcement
+    from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
     from ..values.refusals import PlacementHalt
 
 __all__ = [
+    "ANSWER_TIMEOUT_NS",
     "ApplicationTimer",
     "Expiry",
     "Inspection",
     "Instrument",
     "PartitionHost",
     "Predicates",
+    "QuestionChannel",
     "QueueCleaning",
     "QuotaCheck",
     "RetryAsks",
@@ -32,6 +35,9 @@ __all__ = [
     "TimerKey",
     "timer_key",
 ]
+
+ANSWER_TIMEOUT_NS: Final = 2_000_000_000
+"""How long the RM has for an answer of its predicates, unless the program says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,23 @@ class Predicates(Protocol):
         """Return the index of the last victim that must end for the ask to run there, or `None`."""
 
 
+class QuestionChannel(Protocol):
+    """The way to predicates that are answered later: neither method waits.
+
+    It is all that a partition learns of the RM's answers. What `take` returns decides what a cycle does, so a
+    record of it is enough to repeat the cycle.
+    """
+
+    def ask(self, questions: Sequence[NumberedQuestion]) -> None:
+        """Send questions to the RM, in order; called at the end of a cycle."""
+
+    def take(self) -> Sequence[PredicateAnswer]:
+        """Return the answers that have come since the last call; called at the start of each cycle.
+
+        After an answer has come, the partition must get a `RetryAsks`, unless its caller steps it.
+        """
+
+
 def _cancel_nothing(_: TimerKey) -> None:
     """Cancel nothing: a timer whose object is gone does nothing when it is due."""
 
@@ -141,7 +164,14 @@ class PartitionHost:
     """Why nothing new is to be placed for the RM now, `None` if it is; asked before each cycle. When it
     ends, the partition gets the message `RetryAsks`."""
     predicates: Predicates | None
-    """`None`: the RM takes every node."""
+    """The RM's predicates if they answer at once. `None`, and no `question_channel`: it takes every node."""
+    question_channel: QuestionChannel | None = None
+    """The RM's predicates if they answer later; then there are no `predicates`."""
+    answer_timeout_ns: int = ANSWER_TIMEOUT_NS
+    """How long the RM has for an answer through the `question_channel`: then it counts as a refusal."""
+    asks_may_overtake: bool = True
+    """An ask may be placed while an answer through the `question_channel` about another one is pending, which
+    goes first. Otherwise the decisions are those that follow from answers at once."""
     keys_of_others: Callable[[], Collection[str]] = _no_keys
     """The keys of asks about which another cycle is asking the RM: this one skips them. Skipping is no
     refusal, and changes nothing."""

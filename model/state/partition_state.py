@@ -24,6 +24,7 @@ from .ask_parts import AskParts
 from .expiries import Expiries
 from .host import ApplicationTimer
 from .key_claims import KeyClaims
+from .making_checks import checks_of
 from .partition_timers import PartitionTimers
 from .placed_counts import PlacedCounts
 from .preemption_attempts import FailedAttempts
@@ -93,7 +94,9 @@ class PartitionState:
         self.preemptions = PreemptionLog()
         self.failed_preemptions = FailedAttempts()
         self.quarantine = Quarantine()
-        self.notes = RefusalNotes(kept=host.predicates is not None)
+        self.node_checks = checks_of(host)
+        """The RM's predicates; `None` if it takes every node."""
+        self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.preemption_claims: dict[str, str] = {}
         """Keys of asks whose victims end for a guarantee, and their applications, see `preemption.claims`."""
         self._serial = 0

@@ -62,6 +62,8 @@ def finish_placing(
 ) -> None:
     """Count an ask as placed that queues, user, node and application have accepted; report it to the RM."""
     entry.remove_pending(allocation.ask)
+    if state.node_checks is not None:
+        state.node_checks.forget(keys=(allocation.ask.allocation_key,))
     state.placed.count(allocation.ask)
     if answer.reservations:
         drop_reservations(state, answer.reservations)

@@ -48,7 +48,7 @@ class AttemptShape(NamedTuple):
 class AttemptBudget:
     """How many attempts one visit of a leaf may still make, and when a retry is worthwhile."""
 
-    __slots__ = ("left", "refused_to_ns", "retry_ns")
+    __slots__ = ("left", "pending", "refused_to_ns", "retry_ns")
 
     def __init__(self) -> None:
         self.left = ATTEMPTS_MAX
@@ -57,6 +57,8 @@ class AttemptBudget:
         answer of its own; `None` if the refusal is of the last one alone."""
         self.retry_ns: int | None = None
         """When time alone may let the ask that was last refused preempt; `None` if only a change can."""
+        self.pending = False
+        """The last attempt was broken off without a trace, since the RM has not answered yet."""
 
 
 @final

@@ -26,26 +26,37 @@ class RefusalNotes:
 
     def __init__(self, *, kept: bool) -> None:
         self.kept = kept
-        self._notes: list[tuple[Application, str, str, int]] = []
+        self._notes: list[tuple[Application, str, str, int, int]] = []
 
     def begin(self) -> None:
         """Forget the notes of a cycle that was invalidated."""
         self._notes.clear()
 
-    def note(self, application: Application, allocation_key: str, text: str, now_ns: int) -> None:
-        """Note a refusal."""
+    def note(
+        self, application: Application, allocation_key: str, text: str, now_ns: int, times: int = 1
+    ) -> None:
+        """Note a refusal, or several with the same text."""
         if self.kept:
-            self._notes.append((application, allocation_key, text, now_ns))
+            self._notes.append((application, allocation_key, text, now_ns, times))
         else:
-            application.asks.note_refusal(allocation_key, text, now_ns)
+            application.asks.note_refusal(allocation_key, text, now_ns, times)
 
     def take(self, application: Application, walk: AskWalk) -> None:
         """Note what the application itself has refused at the last question of a walk."""
         if walk.notes:
-            self._notes += [(application, key, text, walk.now_ns) for key, text in walk.notes]
+            self._notes += [(application, key, text, walk.now_ns, 1) for key, text in walk.notes]
+
+    @property
+    def taken(self) -> int:
+        """How many notes this cycle has taken."""
+        return len(self._notes)
+
+    def drop_beyond(self, taken: int) -> None:
+        """Drop the notes after so many: the part of the cycle that took them is repeated."""
+        del self._notes[taken:]
 
     def count(self) -> None:
         """Count all that was noted, now that the cycle is over."""
-        for application, allocation_key, text, now_ns in self._notes:
-            application.asks.note_refusal(allocation_key, text, now_ns)
+        for application, allocation_key, text, now_ns, times in self._notes:
+            application.asks.note_refusal(allocation_key, text, now_ns, times)
         self._notes.clear()

@@ -56,6 +56,11 @@ class NodeAction(Enum):
     DRAIN_TO_SCHEDULABLE = 5
     CREATE_DRAIN = 6
 
+    @property
+    def creates(self) -> bool:
+        """Whether the node is a new one, also where one of its name was there."""
+        return self in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
+
 
 class TerminationType(Enum):
     """Why an allocation ends; names and numbers of `si.v1`."""

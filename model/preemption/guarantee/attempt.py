@@ -63,12 +63,16 @@ def preempt_for_queue(
     """
     now_ns = state.now_ns()
     attempts.retry_ns = attempts.refused_to_ns = None
+    attempts.pending = False
     refusal = _refusal(state, entry, candidate, attempts, now_ns, nodes_tried=nodes_tried)
     if refusal:
         _note(state, entry, candidate, refusal)
         return None
     attempts.left -= 1
     node = _attempt(state, entry, candidate, nodes_tried=nodes_tried)
+    if node is NoPreemption.PENDING:
+        attempts.pending = True
+        return None
     if isinstance(node, NoPreemption):
         if node.holds_for_shape:
             shape = _shape(entry, candidate, nodes_tried=nodes_tried)
@@ -171,7 +175,7 @@ def _attempt(
         return NoPreemption.GUARANTEE
     preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
     view = _view(state, entry, candidate, facts_of, preemptible, nodes_tried=nodes_tried)
-    plan = decide(view, state.host.predicates)
+    plan = decide(view, state.node_checks)
     if isinstance(plan, NoPreemption):
         return plan
     node = state.nodes.get(plan.node_id)

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...resources.resource import Resource, add, fits
+from ...state.node_checks import Pending
 from ..victims import Need, Victim, given_back, needed_only, queue_order
 from .ledger import ProjectedUsage, QueueFacts, covers, is_within
 from .node_choice import NodeChoice, NoNode, choose_node
@@ -28,7 +29,7 @@ from .node_solver import CandidateNode, NodeSolver
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...state.host import Predicates
+    from ...state.node_checks import NodeChecks
     from ...values.allocation import Ask
     from .candidate_victims import CandidateVictims
 
@@ -47,6 +48,8 @@ class NoPreemption(Enum):
     SHORT = ("Preemption helped but short of resources", False)
     ABOVE_GUARANTEE = ("Preemption would leave the queue above its guarantee", False)
     TOO_LATE = ("Victims picked earlier were released at the final stage", False)
+    PENDING = ("The RM has not answered yet", False)
+    """The attempt is repeated when it has; nothing is noted."""
 
     @property
     def text(self) -> str:
@@ -57,6 +60,13 @@ class NoPreemption(Enum):
     def holds_for_shape(self) -> bool:
         """Whether every ask of equal size and priority in the leaf would fail likewise."""
         return self.value[1]
+
+
+_WITHOUT_NODE: Final = {
+    NoNode.NO_ROOM: NoPreemption.NO_NODE,
+    NoNode.REFUSED: NoPreemption.REFUSED,
+    NoNode.PENDING: NoPreemption.PENDING,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +123,7 @@ def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]])
     return Resource(lack)
 
 
-def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPlan | NoPreemption:
+def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | NoPreemption:
     """Decide where the ask is to run and what is preempted for it."""
     if not (
         view.candidates.victims and may_be_entitled(view.leaf, view.ask) and _is_entitled_if_all_go(view)
@@ -123,13 +133,15 @@ def decide(view: PreemptionView, predicates: Predicates | None) -> PreemptionPla
     solutions = solver.solutions(view.candidate_nodes)
     if not view.lack:  # Otherwise it depends on the further victims.
         solutions = (each for each in solutions if _keeps_guarantees(view, each.victims[: each.needed]))
-    node = choose_node(view.ask.allocation_key, solutions, predicates)
+    node = choose_node(view.ask.allocation_key, solutions, checks)
     if isinstance(node, NoNode):
-        return NoPreemption.NO_NODE if node is NoNode.NO_ROOM else NoPreemption.REFUSED
+        return _WITHOUT_NODE[node]
     for_queue = _for_queue(view, node)
     if for_queue is None:
         return NoPreemption.SHORT
-    plan = _without_needless(view, node, for_queue, predicates)
+    plan = _without_needless(view, node, for_queue, checks)
+    if plan is None:
+        return NoPreemption.PENDING
     if not plan.victims:
         return NoPreemption.NO_NODE
     return plan if _keeps_guarantees(view, plan.victims) else NoPreemption.ABOVE_GUARANTEE
@@ -210,12 +222,13 @@ def _without_needless(
     view: PreemptionView,
     node: NodeChoice,
     for_queue: tuple[Victim, ...],
-    predicates: Predicates | None,
-) -> PreemptionPlan:
+    checks: NodeChecks | None,
+) -> PreemptionPlan | None:
     """Leave out every victim without which node and queues would have room all the same.
 
     A victim for a queue may be on the node as well, and spare another one there. With predicates the RM has
     agreed to a different set on the node: it is asked again, and if it does not agree nothing is spared.
+    `None` if its answer is pending.
     """
     if node.demanded:
         return PreemptionPlan(node.node_id, node.needed, node.demanded, _needed(view, node, (), for_queue))
@@ -223,7 +236,10 @@ def _without_needless(
     on_node = tuple(victim for victim in node.needed if victim in kept)
     added = tuple(victim for victim in for_queue if victim in kept)
     spared = tuple(victim for victim in node.needed if victim not in kept)
-    if not spared or _agrees(view, node, kept, predicates):
+    agrees = not spared or _agrees(view, node, kept, checks)
+    if agrees is None:
+        return None
+    if agrees:
         return PreemptionPlan(node.node_id, on_node, (), added)
     return PreemptionPlan(node.node_id, on_node, spared, _needed(view, node, (), for_queue))
 
@@ -258,14 +274,15 @@ def _agrees(
     view: PreemptionView,
     node: NodeChoice,
     victims: tuple[Victim, ...],
-    predicates: Predicates | None,
-) -> bool:
-    """Ask the RM about other victims on a node than those it has agreed to."""
-    if predicates is None:
+    checks: NodeChecks | None,
+) -> bool | None:
+    """Ask the RM about other victims on a node than those it has agreed to; `None` if that is pending."""
+    if checks is None:
         return True
     keys = tuple(victim.key for victim in victims if _is_on(victim, node))
     last = len(keys) - 1
-    return predicates.preemption_index(view.ask.allocation_key, node.node_id, keys, last) == last
+    index = checks.preemption_index(view.ask.allocation_key, node.node_id, keys, last)
+    return None if isinstance(index, Pending) else index == last
 
 
 def _keeps_guarantees(view: PreemptionView, victims: Sequence[Victim]) -> bool:

@@ -6,10 +6,12 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...state.node_checks import Pending
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...state.host import Predicates
+    from ...state.node_checks import NodeChecks
     from ..victims import Victim
     from .node_solver import NodeSolution
 
@@ -24,6 +26,7 @@ class NoNode(Enum):
 
     NO_ROOM = "no node would have room, whoever goes"
     REFUSED = "the RM's predicates refused every node that would"
+    PENDING = "the RM's predicates have not answered yet"
 
 
 class NodeChoice(NamedTuple):
@@ -54,39 +57,57 @@ class NodeChoice(NamedTuple):
 def choose_node(
     allocation_key: str,
     solutions: Iterator[NodeSolution],
-    predicates: Predicates | None,
+    checks: NodeChecks | None,
 ) -> NodeChoice | NoNode:
     """Return the mildest solution that the RM agrees to, of equals the first.
 
     The solutions come with the fewest victims first. They are evaluated in batches: a batch with a mild
-    solution is the last one.
+    solution is the last one. Where the RM answers later, it is asked about a batch at once, and after that
+    about more than it has refused.
     """
     best: NodeChoice | None = None
     none = NoNode.NO_ROOM
+    evaluated = 0
+    asked_max: int | None = None
+    """After how many solutions the rest is left until the RM has answered."""
     while batch := list(islice(solutions, SOLUTIONS_PER_BATCH)):
         for solution in batch:
             if best is not None and best.is_mild and best.severity[2] <= solution.needed:
                 return best  # No later one is milder.
-            none = NoNode.REFUSED
-            choice = _evaluate(allocation_key, solution, predicates)
-            if choice is not None and (best is None or choice.severity < best.severity):
+            if none is not NoNode.PENDING:
+                none = NoNode.REFUSED
+            choice = _evaluate(allocation_key, solution, checks)
+            if isinstance(choice, Pending):
+                none, best = NoNode.PENDING, None
+                asked_max = asked_max or 2 * evaluated + SOLUTIONS_PER_BATCH
+            elif none is NoNode.PENDING or choice is None:
+                continue
+            elif best is None or choice.severity < best.severity:
                 best = choice
+        evaluated += len(batch)
         if best is not None and best.is_mild:
             return best
+        if asked_max is not None and evaluated >= asked_max:
+            break
     return none if best is None else best
 
 
 def _evaluate(
-    allocation_key: str, solution: NodeSolution, predicates: Predicates | None
-) -> NodeChoice | None:
+    allocation_key: str, solution: NodeSolution, checks: NodeChecks | None
+) -> NodeChoice | Pending | None:
     needed = solution.victims[: solution.needed]
-    if predicates is None:
+    if checks is None:
         return NodeChoice(solution.node_id, needed, ())
     if not solution.victims:
-        reason = predicates.refuse(allocation_key, solution.node_id, allocate=True)
+        reason = checks.refuse(allocation_key, solution.node_id, allocate=True)
+        if isinstance(reason, Pending):
+            checks.ask_about(allocation_key, (solution.node_id,), allocate=True)
+            return reason
         return NodeChoice(solution.node_id, (), ()) if reason is None else None
     keys = tuple(victim.key for victim in solution.victims)
-    index = predicates.preemption_index(allocation_key, solution.node_id, keys, solution.start_index)
+    index = checks.preemption_index(allocation_key, solution.node_id, keys, solution.start_index)
+    if isinstance(index, Pending):
+        return index
     if index is None or index >= len(keys):
         return None
     return NodeChoice(solution.node_id, needed, solution.victims[solution.needed : index + 1])

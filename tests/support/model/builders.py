@@ -14,18 +14,21 @@ from licorne.model.nodes.node import Node
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Allocation, Ask
+from licorne.model.values.predicate_questions import NodesAnswer, PredicateQuestion, VictimsAnswer
 from licorne.model.values.users import User
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from licorne.model.configuration.schema import PartitionConfig
+    from licorne.model.values.predicate_questions import NumberedQuestion, PredicateAnswer
 
 __all__ = [
     "PARTITION",
     "SECOND_NS",
     "START_NS",
     "TEN",
+    "FakeChannel",
     "FakePredicates",
     "a_configuration",
     "a_node",
@@ -168,3 +171,64 @@ class FakePredicates:
         """Say that the first victims of the list are enough."""
         self.asked.append((allocation_key, node_id, True))
         return start_index if victim_keys else None
+
+
+class FakeChannel:
+    """The way to an RM whose predicates answer when the test says so.
+
+    Attributes:
+        predicates: what the RM thinks.
+        batches: what was asked, batch by batch.
+        open: what has not been answered, in order.
+    """
+
+    def __init__(self, predicates: FakePredicates | None = None) -> None:
+        self.predicates = predicates or FakePredicates()
+        self.batches: list[list[NumberedQuestion]] = []
+        self.open: list[NumberedQuestion] = []
+        self._answers: list[PredicateAnswer] = []
+
+    def ask(self, questions: Sequence[NumberedQuestion]) -> None:
+        """Keep questions."""
+        self.batches.append(list(questions))
+        self.open += questions
+
+    def take(self) -> Sequence[PredicateAnswer]:
+        """Return the answers since the last time."""
+        answers, self._answers = self._answers, []
+        return answers
+
+    def add(self, *answers: PredicateAnswer) -> None:
+        """Have answers come that the RM does not think."""
+        self._answers += answers
+
+    def answer(self, chosen: Callable[[NumberedQuestion], bool] = lambda _: True) -> int:
+        """Answer the open questions that are chosen; return how many there were."""
+        answered = [each for each in self.open if chosen(each)]
+        self.open = [each for each in self.open if each not in answered]
+        self._answers += [self._answer_to(each) for each in answered]
+        return len(answered)
+
+    def answer_for(self, *allocation_keys: str) -> None:
+        """Answer the open questions about asks."""
+        count = self.answer(lambda each: each.question.allocation_key in allocation_keys)
+        assert count, f"nothing is asked about {allocation_keys}"
+
+    @property
+    def asked(self) -> list[str]:
+        """The keys of the asks of all questions, in order."""
+        return [each.question.allocation_key for batch in self.batches for each in batch]
+
+    def _answer_to(self, each: NumberedQuestion) -> PredicateAnswer:
+        question = each.question
+        if not isinstance(question, PredicateQuestion):
+            index = self.predicates.preemption_index(
+                question.allocation_key, question.node_id, question.victim_keys, question.start_index
+            )
+            return VictimsAnswer(each.number, index)
+        refused = {}
+        for node_id in question.node_ids:
+            reason = self.predicates.refuse(question.allocation_key, node_id, allocate=question.allocate)
+            if reason is not None:
+                refused[node_id] = reason
+        return NodesAnswer(each.number, refused)

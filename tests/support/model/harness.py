@@ -14,6 +14,7 @@ from support.model.builders import (
     SECOND_NS,
     START_NS,
     TEN,
+    FakeChannel,
     FakePredicates,
     a_configuration,
     a_node,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from licorne.model.nodes.node import NodeFacts
     from licorne.model.queues.application_entry import ApplicationEntry
     from licorne.model.queues.queue import Queue
-    from licorne.model.state.host import Predicates, TimerAction
+    from licorne.model.state.host import Predicates, QuestionChannel, TimerAction
     from licorne.model.state.partition_state import PartitionState
     from licorne.model.values.messages import Announcement
     from licorne.model.values.refusals import PlacementHalt
@@ -66,6 +67,7 @@ __all__ = [
     "SECOND_NS",
     "START_NS",
     "TEN",
+    "FakeChannel",
     "FakePredicates",
     "Harness",
     "a_configuration",
@@ -90,6 +92,7 @@ class Harness:
         root: lines of the root queue.
         partition: lines of the partition, for example its node sort policy.
         predicates: the RM's judgement; without it every node is fine.
+        question_channel: the way to predicates that the RM answers later.
         reservations_on: whether nodes are reserved for asks that wait.
     """
 
@@ -100,6 +103,7 @@ class Harness:
         root: str = "",
         partition: str = "",
         predicates: Predicates | None = None,
+        question_channel: QuestionChannel | None = None,
         reservations_on: bool = True,
     ) -> None:
         self.announcements: list[Announcement] = []
@@ -119,6 +123,7 @@ class Harness:
             flush=self._flush,
             placement_halt=lambda: self.halt,
             predicates=predicates,
+            question_channel=question_channel,
             keys_of_others=lambda: self.keys_of_others,
             adopt_node=lambda node: node,
             adopt_application=lambda application: application,

@@ -18,6 +18,7 @@ from licorne.model.preemption.guarantee.decision import (
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.node_solver import CandidateNode
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.state.node_checks import ImmediateChecks
 
 if TYPE_CHECKING:
     from licorne.model.state.host import Predicates
@@ -50,7 +51,7 @@ def decided(
         candidate_nodes=tuple(CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes),
         nodes_tried=nodes_tried,
     )
-    return decide(view, predicates)
+    return decide(view, None if predicates is None else ImmediateChecks(predicates))
 
 
 def keys(plan: PreemptionPlan | NoPreemption) -> tuple[str, list[str], list[str], list[str]]:

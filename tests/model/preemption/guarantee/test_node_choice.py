@@ -15,6 +15,7 @@ from licorne.model.preemption.guarantee.node_choice import (
 )
 from licorne.model.preemption.guarantee.node_solver import NodeSolution
 from licorne.model.preemption.victims import Victim
+from licorne.model.state.node_checks import ImmediateChecks
 from licorne.model.values.allocation import Allocation, Ask
 
 
@@ -68,7 +69,8 @@ def a_solution(node_id: str, *victims: Victim, needed: int | None = None) -> Nod
 
 def chosen(*solutions: NodeSolution, predicates: NodePredicates | None = None) -> str:
     """Return the node that is chosen."""
-    node = choose_node("ask", iter(solutions), predicates)
+    checks = None if predicates is None else ImmediateChecks(predicates)
+    node = choose_node("ask", iter(solutions), checks)
     assert isinstance(node, NodeChoice)
     return node.node_id
 
@@ -110,7 +112,7 @@ def test_the_rm_may_refuse_a_node() -> None:
 def test_the_rm_may_want_more_gone() -> None:
     """Those are distinguished from the ones that are needed for room."""
     solution = a_solution("n1", a_victim("v1"), a_victim("v2"), a_victim("v3"), needed=1)
-    node = choose_node("ask", iter([solution]), NodePredicates(indexes={"n1": 1}))
+    node = choose_node("ask", iter([solution]), ImmediateChecks(NodePredicates(indexes={"n1": 1})))
 
     assert isinstance(node, NodeChoice)
     assert (["v1"], ["v2"]) == ([v.key for v in node.needed], [v.key for v in node.demanded])
@@ -127,7 +129,9 @@ def test_a_node_where_the_rm_wants_more_gone_may_lose_to_another() -> None:
 def test_an_answer_beyond_the_list_is_a_refusal() -> None:
     """There are no such victims."""
     assert (
-        choose_node("ask", iter([a_solution("n1", a_victim("v1"))]), NodePredicates({"n1": 1}))
+        choose_node(
+            "ask", iter([a_solution("n1", a_victim("v1"))]), ImmediateChecks(NodePredicates({"n1": 1}))
+        )
         is NoNode.REFUSED
     )
 
@@ -159,6 +163,8 @@ def test_why_there_is_no_node_is_reported() -> None:
     """No victim would help, or the RM has refused all: that holds for this ask only."""
     assert choose_node("ask", iter(()), None) is NoNode.NO_ROOM
     assert (
-        choose_node("ask", iter([a_solution("n1", a_victim("v"))]), NodePredicates({"n1": None}))
+        choose_node(
+            "ask", iter([a_solution("n1", a_victim("v"))]), ImmediateChecks(NodePredicates({"n1": None}))
+        )
         is NoNode.REFUSED
     )

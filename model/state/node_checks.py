@@ -1,0 +1,147 @@
+"""The RM's predicates as a partition uses them, whether they answer at once or later.
+
+A check of predicates that answer later may be pending. Pending is no refusal: the cycle passes over the ask,
+which changes nothing, and goes on with the next one (`licorne.model.state.deferred_checks`).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from ..nodes.order import NodeEntry, NodeOrder
+    from ..values.allocation import Ask
+    from .host import Predicates
+
+__all__ = ["PENDING_SEARCH", "ImmediateChecks", "NodeChecks", "NodeSearch", "Pending"]
+
+
+class Pending(Enum):
+    """What a check returns while the RM has not answered."""
+
+    PENDING = "the RM has not answered yet"
+
+
+class NodeSearch(NamedTuple):
+    """The result of a search for a node that the RM allows."""
+
+    node: NodeEntry | None
+    """The first node in order that is allowed; `None` if all are refused, or it is not known yet."""
+    refusals: Mapping[str, int]
+    """The reasons to be noted, in the order in which they came, and how many nodes were refused with each."""
+    denied: str
+    """Why the last refused node before the allowed one was refused; the empty text if none was."""
+    pending: bool = False
+
+
+PENDING_SEARCH: Final = NodeSearch(None, {}, "", pending=True)
+
+
+class NodeChecks(Protocol):
+    """The checks of nodes by the RM's predicates, of one partition."""
+
+    @property
+    def ends_cycle(self) -> bool:
+        """Whether the cycle goes no further: too many questions are open, or no ask may overtake another."""
+
+    @property
+    def may_overtake(self) -> bool:
+        """Whether an ask may be placed while the answer about one that goes before it is pending."""
+
+    def begin(self, now_ns: int) -> None:
+        """Begin a cycle: take the answers that have come."""
+
+    def end(self, *, changed: bool) -> None:
+        """End a cycle, and send its questions."""
+
+    def keys_to_skip(self) -> Collection[str]:
+        """Return the keys of asks that a cycle passes over; they may become more while it runs."""
+
+    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: str = "") -> NodeSearch:
+        """Search the usable nodes with room in order, except the one with the id `without`."""
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
+        """Return why a node is refused, `None` if it is not; `allocate` is false for a reservation.
+
+        If that is pending and is to be known later, `ask_about` asks.
+        """
+
+    def ask_about(self, allocation_key: str, node_ids: Sequence[str], *, allocate: bool) -> None:
+        """Ask about nodes for which `refuse` returned that the answer is pending."""
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> int | Pending | None:
+        """Return the index of the last victim that must end, `None` if the node is refused; it asks."""
+
+    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:
+        """Drop what is known of asks and nodes that are gone, come again or have changed."""
+
+    def next_due_ns(self) -> int | None:
+        """Return when the first open question has been open for too long, `None` if none is open."""
+
+
+@final
+class ImmediateChecks:
+    """Checks by predicates that answer at once: each is one call, made when the answer is needed."""
+
+    ends_cycle: Final = False
+    may_overtake: Final = True
+
+    def __init__(self, predicates: Predicates, keys_of_others: Callable[[], Collection[str]] = tuple) -> None:
+        self._predicates = predicates
+        self._keys_of_others = keys_of_others
+
+    def begin(self, now_ns: int) -> None:
+        """Do nothing: nothing is kept."""
+
+    def end(self, *, changed: bool) -> None:
+        """Do nothing: nothing is sent later."""
+
+    def keys_to_skip(self) -> Collection[str]:
+        """Return the keys of asks about which another cycle is asking the RM."""
+        return self._keys_of_others()
+
+    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: str = "") -> NodeSearch:
+        """Ask about one node after the other until one is allowed."""
+        refusals: dict[str, int] = {}
+        denied = ""
+        for node in nodes.fitting(ask.resource):
+            if node.node_id == without:
+                continue
+            reason = self._predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
+            if reason is None:
+                return NodeSearch(node, refusals, denied)
+            refusals[reason] = refusals.get(reason, 0) + 1
+            denied = reason
+        return NodeSearch(None, refusals, denied)
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
+        """Ask about one node."""
+        return self._predicates.refuse(allocation_key, node_id, allocate=allocate)
+
+    def ask_about(self, allocation_key: str, node_ids: Sequence[str], *, allocate: bool) -> None:
+        """Raise: no answer is pending.
+
+        Raises:
+            AssertionError: always.
+        """
+        raise AssertionError(
+            f"the answers for {allocation_key} on {node_ids} ({allocate=}) came at once: please report"
+        )
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> int | Pending | None:
+        """Ask about the victims on one node."""
+        return self._predicates.preemption_index(allocation_key, node_id, victim_keys, start_index)
+
+    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:
+        """Do nothing: nothing is kept."""
+
+    def next_due_ns(self) -> int | None:
+        """Return `None`: no question is open."""
+        return None
