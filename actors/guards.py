@@ -47,10 +47,10 @@ LOCK_ORDER: Final = Order(
     "partition < node-order, partition < counts, registration < clock, "
     "registration < link, scheduling, look-ups, answers, "
     "registration < cluster-actor < partition-actor < application-actor, partition-actor < node-actor, "
-    "partition-actor < clock",
+    "partition-actor < clock, partition-actor < questions",
     exclusive=[
         *("registration", "limits", "node-order", "counts", "clock", "link", "scheduling", "look-ups"),
-        *("answers", "cluster-actor", "partition-actor", "application-actor", "node-actor"),
+        *("answers", "questions", "cluster-actor", "partition-actor", "application-actor", "node-actor"),
     ],
     leaves=["queue", "application", "node", "limits", "node-order", "counts"],
     forbid=[
@@ -68,6 +68,8 @@ LOCK_ORDER: Final = Order(
             f"cluster[R] -> {inner}"
             for inner in ("partition", "queue", "application", "node", "limits", "node-order", "counts")
         ),
+        "registration -> questions",
+        "cluster-actor -> questions",
     ],
     walks=[
         "cluster -> partition",

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from ..model.cluster import Cluster
     from ..model.nodes.node import Node
     from ..model.partition import Partition
-    from ..model.state.host import PartitionHost, TimerAction, TimerKey
+    from ..model.state.host import PartitionHost, QuestionChannel, TimerAction, TimerKey
     from ..model.values.documents import Document
     from ..model.values.messages import Announcement
+    from ..model.values.predicate_questions import NumberedQuestion, PredicateAnswer
+    from .deferred import Action
 
 __all__ = ["ThreadsEngine"]
 
@@ -74,6 +76,7 @@ class ThreadsEngine:
         def summarise(summary: Document) -> None:
             defer(partial(host.summarise, summary))
 
+        channel = host.question_channel
         predicate_cache = (
             None if host.predicates is None else PredicateCache(host.predicates, perf_counter_ns)
         )
@@ -86,12 +89,13 @@ class ThreadsEngine:
             summarise=summarise,
             instrument=instrument if self._is_shared(host) else host.instrument,
             predicates=predicate_cache,
+            question_channel=None if channel is None else _DeferredChannel(channel, defer),
             keys_of_others=host.keys_of_others if predicate_cache is None else predicate_cache.keys_of_others,
         )
 
     def _is_shared(self, host: PartitionHost) -> bool:
         """Return whether threads share the partition; with predicates they help each other in other ways."""
-        return self._shares and host.predicates is None
+        return self._shares and host.predicates is None and host.question_channel is None
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Guard a cluster."""
@@ -191,6 +195,23 @@ class ThreadsEngine:
         if guarded.quarantine_broken(kind, name, reason):
             log.error("{} {} is quarantined, please report: {}", kind.value, name, reason)  # noqa: PLE1205 - loguru's braces
             self._threads.want(guarded)
+
+
+@final
+class _DeferredChannel:
+    """The questions of a partition, sent when the thread holds no lock: the RM may call the scheduler."""
+
+    def __init__(self, channel: QuestionChannel, defer: Callable[[Action], None]) -> None:
+        self._channel = channel
+        self._defer = defer
+
+    def ask(self, questions: Sequence[NumberedQuestion]) -> None:
+        """Send questions soon."""
+        self._defer(partial(self._channel.ask, questions))
+
+    def take(self) -> Sequence[PredicateAnswer]:
+        """Return the answers that have come."""
+        return self._channel.take()
 
 
 def _guarded(partition: Partition) -> GuardedPartition:

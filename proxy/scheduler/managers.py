@@ -13,10 +13,12 @@ from ...model.errors import RequestError
 from ...model.state.host import PartitionHost, RetryAsks
 from ...model.values.messages import short_partition_name
 from ...model.values.refusals import PlacementHalt, RefusalReason
+from ..si.api import DeferredPredicates
 from ..si.older_answers import Generation
 from ..si.writing import callback_for, dispatch
 from .application_summaries import summariser
 from .callback_threads import CallbackThreads
+from .deferred_predicates import CallbackQuestions, DeferredCalls
 from .manager_life import ManagerLife
 from .predicates import predicates_of
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from ..resolvers.partition_resolvers import PartitionResolver
     from ..resolvers.resolver import UserResolver
     from ..si.api import ResourceManagerCallback
+    from .answer_wait import AnswerWait
     from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
     from .incarnations import Incarnations
@@ -56,7 +59,7 @@ class Manager:
     """Its thread; `None` in a stepped scheduler, whose caller delivers."""
     announce: Callable[[Announcement], None]
     flush: Callable[[], None]
-    predicates: Predicates | None
+    predicates: Predicates | DeferredCalls | None
     generation: Generation
     """The generation of `si.v1` that it uses; set by the thread that asks, read by the one that answers."""
     observer: Observer
@@ -132,6 +135,8 @@ class Managers:
         incarnations: Incarnations,
         observer: Observer,
         reservations_on: bool,
+        answer_timeout_ns: int,
+        answer_wait: AnswerWait | None,
     ) -> None:
         self._engine = engine
         self._failures = failures
@@ -143,6 +148,10 @@ class Managers:
         self._table: Mapping[str, Manager] = {}
         self._clock = clock
         self._incarnations = incarnations
+        self._answer_timeout_ns = answer_timeout_ns
+        self._answer_wait = answer_wait
+        self._channels: dict[str, CallbackQuestions] = {}
+        """The questions of the partitions whose RM answers its predicates later, by their incarnations."""
         self.callback_threads = CallbackThreads()
 
     # -------------------------------------------------------------------------------------- the table
@@ -203,7 +212,12 @@ class Managers:
                     raise
 
         log = self.extra.log("core.rmproxy", rm_id)
-        predicates = predicates_of(callback, self._engine.blocking, self.callback_threads, note, generation)
+        around = (self._engine.blocking, self.callback_threads, note)
+        predicates: Predicates | DeferredCalls | None
+        if isinstance(callback, DeferredPredicates):
+            predicates = DeferredCalls(callback, *around)
+        else:
+            predicates = predicates_of(callback, *around, generation)
         if self._outbox is None:
             link = RmLink(
                 rm_id,
@@ -227,6 +241,8 @@ class Managers:
 
     def close(self) -> None:
         """Deliver what is queued for the RMs, and end their links."""
+        for channel in list(self._channels.values()):
+            channel.close()
         links = [manager.link for manager in self._table.values() if manager.link is not None]
         for link in links:
             link.close_nowait()
@@ -257,6 +273,10 @@ class Managers:
         def cancel(key: TimerKey) -> None:
             clock.cancel(incarnation, key)
 
+        channel, predicates = None, manager.predicates
+        if isinstance(predicates, DeferredCalls):
+            wake = partial(self._incarnations.fire, incarnation, RetryAsks())
+            channel, predicates = CallbackQuestions(name, predicates, wake, self._answer_wait), None
         host = PartitionHost(
             now_ns=clock.now_ns,
             call_at=call_at,
@@ -264,7 +284,10 @@ class Managers:
             announce=manager.announce,
             flush=manager.flush,
             placement_halt=manager.placement_halt,
-            predicates=manager.predicates,
+            predicates=predicates,
+            question_channel=channel,
+            answer_timeout_ns=self._answer_timeout_ns,
+            asks_may_overtake=self._answer_wait is None,
             adopt_node=self._engine.adopt_node,
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,
@@ -282,6 +305,8 @@ class Managers:
             )
         )
         self._incarnations.enter(incarnation, partition)
+        if channel is not None:
+            self._channels[incarnation] = channel
         return partition
 
     def forget_timers(self, partition: Partition) -> list[str]:
@@ -299,6 +324,10 @@ class Managers:
     def retire(self, partition: Partition) -> None:
         """Stop a partition that is no longer in the table; late requests are refused, since it has ended."""
         incarnations = self.forget_timers(partition)
+        for incarnation in incarnations:
+            channel = self._channels.pop(incarnation, None)
+            if channel is not None:
+                channel.close()
         self._engine.retire(partition)
         for incarnation in incarnations:
             self.observer.retired(incarnation)

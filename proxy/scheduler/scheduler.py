@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Self, TypeVar, final
 
@@ -10,13 +11,15 @@ from ...actors.real_clock import RealClock
 from ...actors.virtual_clock import VirtualClock
 from ...model.cluster import Cluster
 from ...model.configuration.flags import flag_of
-from ...model.errors import RequestError
+from ...model.errors import LicorneError, RequestError
+from ...model.state.host import ANSWER_TIMEOUT_NS
 from ..resolvers.look_up import with_groups
 from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
 from ..si import reading
 from ..si import si_pb2 as si
 from ..si.callbacks import check_callback
 from ..si.older_generation import ask_terms
+from .answer_wait import AnswerWait
 from .callback_failures import CallbackFailures
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine
@@ -77,10 +80,11 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
             Without it the first one of each kind is logged by `logging`, so that it is seen.
         record: where all that happens is recorded as a transcript, see `docs/transcripts.md`: a folder, below
             which the scheduler makes one of its own, or a `licorne.Recording`; not with the engine `threads`.
+        predicate_timeout_seconds: how long a resource manager has for a predicate that it answers later.
 
     Raises:
         LicorneError: the engine is unknown, or cannot have so many threads or share partitions; or nothing
-            can be recorded with it, or in this folder.
+            can be recorded with it, or in this folder; or the timeout is not above 0.
     """
 
     def __init__(
@@ -95,7 +99,10 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
         check_direction: bool = False,
         on_error: ErrorHook | None = None,
         record: Recording | Path | str | None = None,
+        predicate_timeout_seconds: float = ANSWER_TIMEOUT_NS / 1e9,
     ) -> None:
+        if not 0 < predicate_timeout_seconds < math.inf:
+            raise LicorneError(f"predicate_timeout_seconds={predicate_timeout_seconds} is not above 0")
         self.stepped = stepped or engine == "direct"
         self._extra = ExtraConfigurations()
         self._log = self._extra.log("core.rmproxy")
@@ -108,6 +115,7 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
             log=self._extra.log("core.actors"),
         )
         self._outbox = Outbox() if self.stepped else None
+        self._answer_wait = AnswerWait(predicate_timeout_seconds) if self.stepped else None
         incarnations = Incarnations(self._engine)
         fire = incarnations.fire
         self._clock: VirtualClock | RealClock = (
@@ -132,6 +140,8 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
             incarnations=incarnations,
             observer=self._observer,
             reservations_on=reservations_on,
+            answer_timeout_ns=int(predicate_timeout_seconds * 1e9),
+            answer_wait=self._answer_wait,
         )
         self._reader = reading.RequestReader()
         self._stopped = False

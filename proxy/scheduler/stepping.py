@@ -19,11 +19,18 @@ if TYPE_CHECKING:
     from ...actors.real_clock import RealClock
     from ...model.cluster import Cluster
     from ...model.partition import Partition
+    from .answer_wait import AnswerWait
     from .outbox import Outbox
 
 __all__ = ["Stepping"]
 
 _ALL_CYCLES: Final = 2**31
+_RESULT, _PREPARED, _NOTHING = 2, 1, 0
+_CODES: Final = {
+    CycleOutcome.RESULT: _RESULT,
+    CycleOutcome.PREPARED: _PREPARED,
+    CycleOutcome.NOTHING: _NOTHING,
+}
 
 
 class Stepping:
@@ -33,6 +40,7 @@ class Stepping:
     _cluster: Cluster
     _engine: Engine
     _outbox: Outbox | None
+    _answer_wait: AnswerWait | None
 
     def now_ns(self) -> int:
         """Return the scheduler's time, nanoseconds since 1970."""
@@ -43,21 +51,30 @@ class Stepping:
         return self._stepped_outbox().deliver()
 
     def schedule(self, cycles: int | None = None) -> int:
-        """Run cycles until one gives no result in any partition, at most so many; return how many did."""
+        """Run cycles until one gives no result in any partition, at most so many; return how many did.
+
+        Where nothing changed because predicates are answered later, it waits for their answers, and goes on.
+        """
         self._stepped_outbox()
         partitions = self._cluster.partitions()
-        for done in range(_ALL_CYCLES if cycles is None else cycles):
-            if not self._step(partitions, _run_one_cycle):
-                return done
-        return _ALL_CYCLES if cycles is None else cycles
+        done, cycles_max = 0, _ALL_CYCLES if cycles is None else cycles
+        while done < cycles_max and self._run_one_cycle(partitions):
+            done += 1
+        return done
 
     def run_until_idle(self) -> int:
-        """Deliver and schedule until nothing more happens; return how many cycles gave a result."""
+        """Deliver and schedule until nothing more happens; return how many cycles gave a result.
+
+        It waits for predicates that are answered later.
+        """
         outbox = self._stepped_outbox()
         results = 0
         while True:
             delivered = outbox.deliver()
-            done = self._step(self._cluster.partitions(), _run_until_idle)
+            partitions: Sequence[Partition] = self._cluster.partitions()
+            done = sum(self._step_each(partitions, _run_until_idle))
+            while partitions := self._wait_for_answers(partitions):
+                done += sum(self._step_each(partitions, _run_until_idle))
             results += done
             if not done and not delivered and not outbox.deliver():
                 return results
@@ -97,10 +114,25 @@ class Stepping:
             for partition in self._cluster.partitions():
                 partition.preempt_over_quota()
 
-    def _step(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> int:
-        """Run a step of each partition, which an interrupt does not stop half-way; return the sum."""
+    def _step_each(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
+        """Run a step of each partition, which an interrupt does not stop half-way; return what they give."""
         with Uninterrupted():
-            return sum(self._engine.step_each(partitions, step))
+            return self._engine.step_each(partitions, step)
+
+    def _run_one_cycle(self, partitions: Sequence[Partition]) -> bool:
+        """Run a cycle of each partition, again where answers were missing; return whether any placed."""
+        has_result = False
+        while partitions:
+            codes = self._step_each(partitions, _cycle_code)
+            has_result = has_result or _RESULT in codes
+            idle = [each for each, code in zip(partitions, codes, strict=True) if code == _NOTHING]
+            partitions = self._wait_for_answers(idle)
+        return has_result
+
+    def _wait_for_answers(self, partitions: Sequence[Partition]) -> Sequence[Partition]:
+        """Wait for the answers to open questions; return those of the partitions that got any."""
+        answered = () if self._answer_wait is None else self._answer_wait.wait()
+        return [partition for partition in partitions if partition.name in answered]
 
     def _advance(self, time_ns: int) -> bool:
         """Move the clock to the next timer that is due by then; return whether one was."""
@@ -118,8 +150,8 @@ class Stepping:
         return self._outbox
 
 
-def _run_one_cycle(partition: Partition) -> int:
-    return int(partition.cycle() is CycleOutcome.RESULT)
+def _cycle_code(partition: Partition) -> int:
+    return _CODES[partition.cycle()]
 
 
 def _run_until_idle(partition: Partition) -> int:

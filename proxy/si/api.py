@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from . import si_pb2 as si
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["ResourceManager", "ResourceManagerCallback", "SchedulerAPI", "StateDumpPlugin"]
+    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+
+__all__ = [
+    "DeferredPredicates",
+    "ResourceManager",
+    "ResourceManagerCallback",
+    "SchedulerAPI",
+    "StateDumpPlugin",
+]
 
 
 class SchedulerAPI(Protocol):
@@ -86,6 +94,39 @@ class ResourceManagerCallback(Protocol):
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
         """Take a hint how the scheduling of one ask goes; the same may come again."""
+        ...
+
+
+@runtime_checkable
+class DeferredPredicates(Protocol):
+    """An optional interface of a resource manager besides its callback: predicates that it answers later.
+
+    With it, `predicates` and `preemption_predicates` are not called, and may be missing. Both methods return
+    at once; `answer` may be called from any thread, also before they return, and as often as there are
+    answers. It takes answers by the position of their questions, from 0, and never waits for the RM. A
+    question without an answer in time counts as a refusal, and an answer that comes later is dropped.
+
+    `answer` raises a `RequestError` for something that is no answer, and has then taken nothing.
+    """
+
+    def ask_predicates(
+        self,
+        questions: Sequence[PredicateQuestion],
+        answer: Callable[[Mapping[int, Mapping[str, str] | None]], None],
+    ) -> None:
+        """Answer each question with the nodes that are refused, and why; all others of it are allowed.
+
+        Names that the question does not have are ignored, so that questions may share an answer. `None`
+        says that no answer will come.
+        """
+        ...
+
+    def ask_preemption_predicates(
+        self,
+        questions: Sequence[PreemptionQuestion],
+        answer: Callable[[Mapping[int, int | None]], None],
+    ) -> None:
+        """Answer each question with the index of the last victim that must end; `None` refuses the node."""
         ...
 
 

@@ -13,6 +13,11 @@ _REQUIRED: Final = (
     *("predicates", "preemption_predicates", "send_event"),
 )
 """The methods of `ResourceManagerCallback`."""
+_DEFERRED: Final = {
+    "predicates": "ask_predicates",
+    "preemption_predicates": "ask_preemption_predicates",
+}
+"""The methods of `DeferredPredicates`, by those that they replace."""
 
 
 def check_callback(callback: object) -> None:
@@ -21,9 +26,16 @@ def check_callback(callback: object) -> None:
     Raises:
         RequestError: it lacks a method; the text names all that are missing.
     """
-    missing = [name for name in _REQUIRED if not callable(getattr(callback, name, None))]
+    required: tuple[str, ...] = _REQUIRED
+    if any(_has(callback, name) for name in _DEFERRED.values()):
+        required = tuple(_DEFERRED.get(name, name) for name in _REQUIRED)
+    missing = [name for name in required if not _has(callback, name)]
     if missing:
         raise RequestError(
             f"the callback {callback!r:.200} of a resource manager has no method {', '.join(missing)}: "
             "extend licorne.ResourceManager"
         )
+
+
+def _has(callback: object, name: str) -> bool:
+    return callable(getattr(callback, name, None))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from support.proxy.deferring import KnowingListener
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import (
     ONE,
@@ -40,6 +41,7 @@ def test_every_declared_nesting_is_made() -> None:
             end_a_partition_with_a_reservation(engine)
             reload_while_something_runs(engine)
             explain_while_something_waits(engine)
+            answer_predicates_later(engine)
         reload_while_no_worker_has_time()
         place_in_a_partition_that_threads_share()
         reload_while_something_runs("threads", share_partitions=True)
@@ -101,6 +103,16 @@ def explain_while_something_waits(engine: EngineName, *, share_partitions: bool 
         begin(scheduler, Listener())
         scheduler.update_allocation(ask_request("ask", memory=2000))
         assert scheduler.explain("app").asks
+
+
+def answer_predicates_later(engine: EngineName) -> None:
+    """What is asked is noted for the wait for the answers."""
+    with Scheduler(engine=engine, stepped=True) as scheduler:
+        scheduler.register("rm", KnowingListener(), configuration=ONE)
+        scheduler.update_node(node_request("node"))
+        scheduler.update_application(application_request("app"))
+        scheduler.update_allocation(ask_request("ask"))
+        assert 1 == scheduler.run_until_idle()
 
 
 def place_in_a_partition_that_threads_share() -> None:
