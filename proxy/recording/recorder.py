@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast, final
 
 from ...actors.log import Log
 from ..si.older_answers import InGeneration
+from .anonymous_lines import AnonymousLines
 from .callback_documents import callback_document
 from .files import FORMAT_VERSION, RecordingFiles, new_folder
 from .partition_turns import PartitionTurns
@@ -20,7 +22,6 @@ from .recorded_partition import RecordedPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from ...model.configuration.schema import PartitionConfig
     from ...model.partition import Partition
@@ -94,7 +95,8 @@ class TurnRecorder:
         self._now_ns = now_ns
         self._log = log or Log()
         self._reservations_on = reservations_on
-        folder = new_folder(recording.folder)
+        self._anonymous = AnonymousLines() if recording.anonymize else None
+        folder = new_folder(Path(recording.folder))
         self.folder: Path | None = folder
         self._files: RecordingFiles | None = RecordingFiles(self.folder, recording.rotate_bytes, self._header)
         self._lock = threading.Lock()
@@ -118,6 +120,7 @@ class TurnRecorder:
                     "version": FORMAT_VERSION,
                     "file": number,
                     "reservations": self._reservations_on,
+                    "anonymous": self._anonymous is not None,
                 }
             }
         )
@@ -259,6 +262,8 @@ class TurnRecorder:
 
     def encoded(self, line: Document) -> bytes:
         """Return a line as it is written."""
+        if self._anonymous is not None:
+            line = self._anonymous.hidden(line)
         return _encode(line).encode() + b"\n"
 
     def give_up(self, reason: str) -> None:

@@ -24,9 +24,11 @@ class Recording:
         LicorneError: a file would have no room for a line.
     """
 
-    folder: Path
+    folder: Path | str
     rotate_bytes: int = ROTATE_BYTES
     """A file ends before it becomes larger, unless a single turn is."""
+    anonymize: bool = False
+    """Names have pseudonyms; see `docs/transcripts.md` for what is replaced, and what may differ then."""
 
     def __post_init__(self) -> None:
         if self.rotate_bytes < 1:

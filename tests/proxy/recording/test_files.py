@@ -61,7 +61,7 @@ def test_only_the_owner_can_read_a_recording(tmp_path: Path) -> None:
 
 def test_each_scheduler_has_a_folder_of_its_own(tmp_path: Path) -> None:
     """Two in the same second of the same process, too."""
-    with Scheduler(record=tmp_path) as one, Scheduler(record=str(tmp_path)) as other:
+    with Scheduler(record=tmp_path) as one, Scheduler(record=Recording(str(tmp_path))) as other:
         assert one.recorded_in is not None
         assert {tmp_path} == {one.recorded_in.parent, other.recorded_in.parent}  # type: ignore[union-attr]
         assert one.recorded_in != other.recorded_in
