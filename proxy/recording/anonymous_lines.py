@@ -45,8 +45,8 @@ class AnonymousLines:
         self._by_key: Mapping[str, Callable[[str], str]] = {
             "nodeID": names.node,
             "applicationID": lambda text: names.hashed("app", text),
-            "allocationKey": lambda text: names.hashed("key", text),
-            "UUID": lambda text: names.hashed("key", text),
+            "allocationKey": names.key,
+            "UUID": names.key,
             "taskGroupName": lambda text: names.hashed("group", text),
             "queueName": names.name,
             "user": names.name,

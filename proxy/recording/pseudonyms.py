@@ -31,6 +31,8 @@ _DOT: Final = "_dot_"
 """What the scheduler writes for a dot where it makes the name of a queue from a user or a tag."""
 _NAME_LENGTH_MAX: Final = 64
 """A longer part cannot be the name of a queue, nor can its pseudonym."""
+_PART_MARK: Final = "#allocation"
+"""What is between the key of an ask for several allocations and the name of one of them."""
 _CACHED: Final = 100_000
 
 
@@ -112,6 +114,15 @@ class Pseudonyms:
             return ""
         said = f"{kind}\0{text}".encode("utf-8", errors="surrogatepass")
         return f"{kind}-{hmac.new(self._key, said, hashlib.sha256).hexdigest()[:_HASH_DIGITS]}"
+
+    def key(self, allocation_key: str) -> str:
+        """Return the pseudonym of an allocation key; that of a part of an ask is made of that of the ask."""
+        ask_key, mark, part = allocation_key.partition(_PART_MARK)
+        if mark and part.startswith(":"):
+            return f"{self.key(ask_key)}{mark}:{self.key(part[1:])}"
+        if mark and part.startswith("-") and part[1:].isdecimal():
+            return f"{self.key(ask_key)}{mark}{part}"
+        return self.hashed("key", allocation_key)
 
     def node(self, node_id: str) -> str:
         """Return the pseudonym of a node; they are in the order of the ids."""

@@ -74,6 +74,17 @@ def test_names_that_mean_something_stay(text: str) -> None:
     assert text == Pseudonyms(KEY).name(text)
 
 
+def test_the_key_of_a_part_is_that_of_its_ask_with_the_part() -> None:
+    """The scheduler of the replay makes the same key of that of the ask."""
+    pseudonyms = Pseudonyms(KEY)
+    ask, uuid = pseudonyms.key("ask"), pseudonyms.key("uuid")
+
+    assert f"{ask}#allocation-2" == pseudonyms.key("ask#allocation-2")
+    assert f"{ask}#allocation:{uuid}" == pseudonyms.key("ask#allocation:uuid")
+    assert "name" not in pseudonyms.key("ask#allocation-name")
+    assert not pseudonyms.key("")
+
+
 def test_hashes_depend_on_the_key_and_the_kind() -> None:
     """The key is drawn; nothing stands for nothing."""
     one, other = Pseudonyms(), Pseudonyms()
