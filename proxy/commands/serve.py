@@ -16,6 +16,7 @@ from ..terminal.standard_output import write_line
 from .options import EngineOption, ThreadsOption
 
 if TYPE_CHECKING:
+    from ..recording.recording import Recording
     from ..server.addresses import Address
     from ..server.server import ServerSettings
 
@@ -63,6 +64,9 @@ def serve(
         Path | None,
         typer.Option("--record", metavar="DIR", help="Record all that happens, in a new folder below."),
     ] = None,
+    anonymize: Annotated[
+        bool, typer.Option("--anonymize", help="Record pseudonyms in the place of names.")
+    ] = False,
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
@@ -86,7 +90,8 @@ def serve(
             insecure_public=insecure_public,
             stop_after=stop_after,
         )
-        scheduler = Scheduler(engine=engine_named(engine), threads=threads, record=record)
+        recording = _recording(record, anonymize=anonymize)
+        scheduler = Scheduler(engine=engine_named(engine), threads=threads, record=recording)
 
         def on_listening(listening: Address) -> None:
             shown = json.dumps({"address": str(listening), "tls": settings.credentials is not None})
@@ -103,6 +108,19 @@ def serve(
         import asyncio
 
         asyncio.run(serve_until_signal(scheduler, settings, on_listening=on_listening, report=report))
+
+
+def _recording(folder: Path | None, *, anonymize: bool) -> Recording | None:
+    """Return where to record, `None` for nowhere.
+
+    Raises:
+        LicorneError: There are to be pseudonyms, and no recording.
+    """
+    from ..recording.recording import Recording
+
+    if folder is None and anonymize:
+        raise LicorneError("--anonymize is for a recording: give --record DIR, too")
+    return None if folder is None else Recording(folder, anonymize=anonymize)
 
 
 def _check_installed() -> None:

@@ -17,6 +17,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, final
 
+from ...model.values.part_keys import PART_MARK
+
 __all__ = ["Pseudonyms"]
 
 _KEY_BYTES: Final = 32
@@ -31,8 +33,6 @@ _DOT: Final = "_dot_"
 """What the scheduler writes for a dot where it makes the name of a queue from a user or a tag."""
 _NAME_LENGTH_MAX: Final = 64
 """A longer part cannot be the name of a queue, nor can its pseudonym."""
-_PART_MARK: Final = "#allocation"
-"""What is between the key of an ask for several allocations and the name of one of them."""
 _CACHED: Final = 100_000
 
 
@@ -117,7 +117,7 @@ class Pseudonyms:
 
     def key(self, allocation_key: str) -> str:
         """Return the pseudonym of an allocation key; that of a part of an ask is made of that of the ask."""
-        ask_key, mark, part = allocation_key.partition(_PART_MARK)
+        ask_key, mark, part = allocation_key.partition(PART_MARK)
         if mark and part.startswith(":"):
             return f"{self.key(ask_key)}{mark}:{self.key(part[1:])}"
         if mark and part.startswith("-") and part[1:].isdecimal():
