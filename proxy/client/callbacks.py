@@ -46,31 +46,36 @@ def make_callback(callback: ResourceManagerCallback, message: v1.SchedulerMessag
 def predicate_answers(
     callback: ResourceManagerCallback,
     questions: v1.PredicateQuestions,
+    positions: range,
     note: Callable[[str, BaseException], None],
 ) -> v1.PredicateAnswers:
-    """Ask an RM's predicate about each node of each question.
+    """Ask an RM's predicate about the nodes of questions, for each up to the first node that it agrees to.
 
     Args:
         callback: The RM.
         questions: What is asked.
+        positions: Which of the questions are answered.
         note: Gets a predicate that failed rather than refused, by name, and its error.
     """
-    answers = v1.PredicateAnswers(batch=questions.batch)
+    answers = v1.PredicateAnswers(batch=questions.batch, first=positions.start)
     reasons: dict[str, int] = {}
-    lists = [tuple(each.node_ids) for each in questions.node_lists]
-    for question in questions.questions:
+    for position in positions:
+        question = questions.questions[position]
         answer = answers.answers.add()
-        for position, node_id in enumerate(lists[question.node_list]):
+        for index, node_id in enumerate(questions.node_lists[question.node_list].node_ids):
             args = si.PredicatesArgs(
                 allocationKey=question.allocation_key, nodeID=node_id, allocate=question.allocate
             )
+            answer.judged = index + 1
             try:
                 callback.predicates(args)
             except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
                 if is_fault(error):
                     note("predicates", error)
-                answer.refused.append(position)
+                answer.refused.append(index)
                 answer.reasons.append(reasons.setdefault(text_of(error), len(reasons)))
+            else:
+                break
     answers.reasons.extend(reasons)
     return answers
 

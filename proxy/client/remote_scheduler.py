@@ -5,7 +5,9 @@ from __future__ import annotations
 import queue
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from ...actors.interrupts import start_thread
@@ -14,7 +16,7 @@ from ..scheduler.callback_failures import CallbackFailures
 from ..scheduler.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager
+from ..si.api import DeferredPredicates, ResourceManager
 from ..si.callbacks import check_callback
 from .callbacks import CallbackQueue, make_callback, predicate_answers, preemption_answers
 from .errors import ConnectionLostError
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
     from ..scheduler.callback_failures import ErrorHook
     from ..si.api import ResourceManagerCallback
     from .connection import Connection
+from .deferring import ask_nodes, ask_victims
 
 __all__ = ["RemoteScheduler"]
 
 _BACKOFF_MIN_SECONDS: Final = 0.05
 _BACKOFF_MAX_SECONDS: Final = 5.0
+_PREDICATE_THREADS: Final = 16
+"""How many threads ask an RM's predicates at once: one that waits does not set the pace."""
 
 
 class _Registered:
@@ -96,7 +101,9 @@ class RemoteScheduler(RemoteQuestions):
         connection = self._connect()
         self.stepped = connection.is_stepped
         self._callbacks = CallbackQueue("licorne-callbacks") if not self.stepped else None
-        self._predicates = CallbackQueue("licorne-predicates") if not self.stepped else None
+        self._predicates = (
+            None if self.stepped else ThreadPoolExecutor(_PREDICATE_THREADS, "licorne-predicates")
+        )
         self._connection = connection
 
     def __enter__(self) -> Self:
@@ -142,7 +149,8 @@ class RemoteScheduler(RemoteQuestions):
         """
         check_callback(callback)
         self._callback_threads.refuse("a registration")
-        judges = getattr(type(callback), "predicates", None) is not ResourceManager.predicates
+        judges = isinstance(callback, DeferredPredicates)
+        judges = judges or getattr(type(callback), "predicates", None) is not ResourceManager.predicates
         registration = v1.Registration(request=request, predicates=judges)
         before = self._registered.get(request.rmID)
         self._registered[request.rmID] = _Registered(registration, callback)
@@ -210,9 +218,10 @@ class RemoteScheduler(RemoteQuestions):
                 if self._registered:
                     self._ask(connection, v1.ManagerMessage(goodbye=v1.Goodbye()))
                 connection.finish(self._timeout)
-        for each in (self._callbacks, self._predicates):
-            if each is not None:
-                each.close()
+        if self._callbacks is not None:
+            self._callbacks.close()
+        if self._predicates is not None:
+            self._predicates.shutdown(wait=False, cancel_futures=True)
 
     # ---------------------------------------------------------------------------------- connection
 
@@ -273,8 +282,16 @@ class RemoteScheduler(RemoteQuestions):
         """Queue a message that is no answer; on the connection's thread."""
         if self._callbacks is None or self._predicates is None:
             self._steps.put(message)
-        elif message.WhichOneof("body") in {"predicates", "preemption_predicates"}:
-            self._predicates.put(lambda: self._call_back(message))
+        elif message.HasField("predicates") and not self._defers(message.rm_id):
+            count = len(message.predicates.questions)
+            size = -(-count // _PREDICATE_THREADS)
+            for start in range(0, count, size):
+                positions = range(start, min(start + size, count))
+                self._predicates.submit(self._answer_predicates, message, positions)
+        elif message.HasField("predicates"):
+            self._predicates.submit(self._answer_predicates, message, range(0))
+        elif message.HasField("preemption_predicates"):
+            self._predicates.submit(self._answer_preemption, message)
         else:
             self._callbacks.put(lambda: self._call_back(message), may_wait=self._may_wait)
 
@@ -284,39 +301,57 @@ class RemoteScheduler(RemoteQuestions):
         return connection is not None and not connection.has_calls
 
     def _call_back(self, message: v1.SchedulerMessage) -> None:
-        """Make the callback of a message, and answer a question."""
+        """Make the callback of a message; for a stepped scheduler, also answer a question."""
         if message.HasField("refusal"):
             self._failures.note("", "request", RequestError(message.refusal.text))
-            return
-        registered = self._registered.get(message.rm_id)
-        if registered is None:
-            return
-        callback = registered.callback
-
-        def note(name: str, error: BaseException) -> None:
-            self._failures.note(message.rm_id, name, error)
-
-        answer: v1.ManagerMessage | None = None
-        body = message.WhichOneof("body")
-        if body == "predicates":
-            with self._callback_threads.predicate():
-                answers = predicate_answers(callback, message.predicates, note)
-            answer = v1.ManagerMessage(predicate_answers=answers)
-        elif body == "preemption_predicates":
-            with self._callback_threads.predicate():
-                found = preemption_answers(callback, message.preemption_predicates, note)
-            answer = v1.ManagerMessage(preemption_answers=found)
-        else:
+        elif message.HasField("predicates"):
+            self._answer_predicates(message, range(len(message.predicates.questions)))
+        elif message.HasField("preemption_predicates"):
+            self._answer_preemption(message)
+        elif message.rm_id in self._registered:
             try:
                 with self._callback_threads.callback(message.rm_id):
-                    make_callback(callback, message)
+                    make_callback(self._registered[message.rm_id].callback, message)
             except BaseException as error:  # noqa: BLE001 - it is reported, and the next one is made
-                note(str(body), error)
+                self._failures.note(message.rm_id, str(message.WhichOneof("body")), error)
             if message.callback:
-                answer = v1.ManagerMessage(returned=v1.Returned(callback=message.callback))
-        if answer is not None:
+                self._reply(v1.ManagerMessage(returned=v1.Returned(callback=message.callback)))
+
+    def _answer_predicates(self, message: v1.SchedulerMessage, positions: range) -> None:
+        """Answer some of the questions of a batch about nodes; several threads may do so at once."""
+        registered = self._registered.get(message.rm_id)
+        if registered is not None:
+            note = partial(self._failures.note, message.rm_id)
+            if isinstance(registered.callback, DeferredPredicates):
+                ask_nodes(registered.callback, message.predicates, self._reply)
+                return
+            with self._callback_threads.predicate():
+                found = predicate_answers(registered.callback, message.predicates, positions, note)
+            self._reply(v1.ManagerMessage(predicate_answers=found))
+
+    def _answer_preemption(self, message: v1.SchedulerMessage) -> None:
+        """Answer a batch of questions about victims."""
+        registered = self._registered.get(message.rm_id)
+        if registered is not None:
+            note = partial(self._failures.note, message.rm_id)
+            if isinstance(registered.callback, DeferredPredicates):
+                ask_victims(registered.callback, message.preemption_predicates, self._reply)
+                return
+            with self._callback_threads.predicate():
+                found = preemption_answers(registered.callback, message.preemption_predicates, note)
+            self._reply(v1.ManagerMessage(preemption_answers=found))
+
+    def _defers(self, rm_id: str) -> bool:
+        """Return whether an RM answers its predicates later by itself."""
+        registered = self._registered.get(rm_id)
+        return registered is not None and isinstance(registered.callback, DeferredPredicates)
+
+    def _reply(self, message: v1.ManagerMessage) -> None:
+        """Send a reply, unless the connection is lost."""
+        connection = self._connection
+        if connection is not None:
             with suppress(ConnectionLostError):
-                self._known().send(answer)
+                connection.send(message)
 
     # ----------------------------------------------------------------------------------- reconnecting
 

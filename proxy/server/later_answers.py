@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol, final
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+    from ...model.values.predicate_questions import (
+        JudgedNodes,
+        PredicateQuestion,
+        PreemptionQuestion,
+    )
     from ..si import licorne_v1_pb2 as v1
 
 __all__ = ["AnswersLater", "LaterAnswers", "QuestionSender", "batch_of"]
@@ -55,7 +60,7 @@ class AnswersLater:
     def ask_predicates(
         self,
         questions: Sequence[PredicateQuestion],
-        answer: Callable[[Mapping[int, Mapping[str, str] | None]], None],
+        answer: Callable[[Mapping[int, Mapping[str, str] | JudgedNodes | None]], None],
     ) -> None:
         """Ask on which nodes asks may run; see `DeferredPredicates`."""
 
@@ -84,6 +89,17 @@ class AnswersLater:
 
 
 @final
+@dataclass(slots=True)
+class _Batch:
+    """A batch that is open."""
+
+    since: float
+    on_answer: Callable[[v1.ManagerMessage | None], None]
+    left: int
+    """How many of its questions have no answer yet."""
+
+
+@final
 class LaterAnswers:
     """The batches of one session that are open.
 
@@ -100,7 +116,7 @@ class LaterAnswers:
         self._send = send
         self._on_bad_answer = on_bad_answer
         self._lock = threading.Lock()
-        self._open: dict[int, tuple[float, Callable[[v1.ManagerMessage | None], None]]] = {}
+        self._open: dict[int, _Batch] = {}
         self._count = 0
         self._answers: SimpleQueue[
             tuple[v1.ManagerMessage, Callable[[v1.ManagerMessage | None], None]] | None
@@ -120,7 +136,7 @@ class LaterAnswers:
             self._count += 1
             questions.batch = number = self._count
             self._forget_old(now)
-            self._open[number] = now, on_answer
+            self._open[number] = _Batch(now, on_answer, len(questions.questions))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="licorne-answers", daemon=True)
                 self._thread.start()
@@ -133,8 +149,8 @@ class LaterAnswers:
     def _forget_old(self, now: float) -> None:
         """Forget batches without an answer, so that their number is bounded; the caller has the lock."""
         while self._open:
-            number, (since, _) = next(iter(self._open.items()))
-            if now - since < _FORGOTTEN_SECONDS:
+            number, batch = next(iter(self._open.items()))
+            if now - batch.since < _FORGOTTEN_SECONDS:
                 return
             del self._open[number]
 
@@ -146,10 +162,15 @@ class LaterAnswers:
         number = batch_of(message)
         if not number:
             return False
+        answered = len(message.predicate_answers.answers) + len(message.preemption_answers.answers)
         with self._lock:
-            found = self._open.pop(number, None)
-        if found is not None:
-            self._answers.put((message, found[1]))
+            batch = self._open.get(number)
+            if batch is None:
+                return True
+            batch.left -= answered
+            if batch.left <= 0:
+                del self._open[number]
+        self._answers.put((message, batch.on_answer))
         return True
 
     def close(self) -> None:
@@ -157,8 +178,8 @@ class LaterAnswers:
         self._answers.put(None)
         with self._lock:
             waiting, self._open = list(self._open.values()), {}
-        for _, on_answer in waiting:
-            on_answer(None)
+        for batch in waiting:
+            batch.on_answer(None)
 
     def _run(self) -> None:
         while (answered := self._answers.get()) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...model.errors import RequestError
+from ...model.values.predicate_questions import JudgedNodes
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 
@@ -33,27 +34,33 @@ def node_questions(questions: Sequence[PredicateQuestion]) -> v1.PredicateQuesti
 
 def read_node_answers(
     questions: Sequence[PredicateQuestion], answers: v1.PredicateAnswers
-) -> Mapping[int, Mapping[str, str]]:
-    """Read which nodes are refused, and why, by the position of the question.
+) -> Mapping[int, JudgedNodes | None]:
+    """Read which nodes are refused, and why, by the position of the question; `None`: no answer will come.
 
     Raises:
         RequestError: The answers do not belong to the questions.
     """
-    if len(answers.answers) != len(questions):
-        raise RequestError(f"{len(answers.answers)} answers to {len(questions)} questions about nodes")
+    if answers.first + len(answers.answers) > len(questions):
+        last = answers.first + len(answers.answers) - 1
+        raise RequestError(f"an answer to question {last} of {len(questions)} about nodes")
     reasons = tuple(answers.reasons)
-    found: dict[int, Mapping[str, str]] = {}
-    for position, (question, answer) in enumerate(zip(questions, answers.answers, strict=True)):
+    found: dict[int, JudgedNodes | None] = {}
+    for position, answer in enumerate(answers.answers, start=answers.first):
+        question = questions[position]
+        if answer.unanswered:
+            found[position] = None
+            continue
         if len(answer.refused) != len(answer.reasons):
             raise RequestError(f"{len(answer.refused)} refused nodes with {len(answer.reasons)} reasons")
         try:
-            found[position] = {
+            refused = {
                 question.node_ids[node]: reasons[reason]
                 for node, reason in zip(answer.refused, answer.reasons, strict=True)
             }
         except IndexError as error:
             text = f"an answer about ask {question.allocation_key!r} names a node or reason that is not there"
             raise RequestError(text) from error
+        found[position] = JudgedNodes(refused, answer.judged or len(question.node_ids))
     return found
 
 

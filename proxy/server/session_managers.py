@@ -95,8 +95,9 @@ class SteppedManager(SessionManager):
         """Refuse a node by raising, as the RM does."""
         question = PredicateQuestion(args.allocationKey, (args.nodeID,), args.allocate)
         message = self._session.ask_now(self.rm_id, "predicates", node_questions([question]))
-        for reason in read_node_answers([question], message.predicate_answers)[0].values():
-            raise LicorneError(reason)
+        for answer in read_node_answers([question], message.predicate_answers).values():
+            for reason in answer.refused.values() if answer is not None else ("no answer",):
+                raise LicorneError(reason)
 
     def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs

@@ -185,22 +185,28 @@ class PredicateQuestion(_message.Message):
     def __init__(self, allocation_key: _Optional[str] = ..., allocate: _Optional[bool] = ..., node_list: _Optional[int] = ...) -> None: ...
 
 class PredicateAnswers(_message.Message):
-    __slots__ = ("batch", "reasons", "answers")
+    __slots__ = ("batch", "reasons", "answers", "first")
     BATCH_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
     batch: int
     reasons: _containers.RepeatedScalarFieldContainer[str]
     answers: _containers.RepeatedCompositeFieldContainer[PredicateAnswer]
-    def __init__(self, batch: _Optional[int] = ..., reasons: _Optional[_Iterable[str]] = ..., answers: _Optional[_Iterable[_Union[PredicateAnswer, _Mapping[str, object]]]] = ...) -> None: ...
+    first: int
+    def __init__(self, batch: _Optional[int] = ..., reasons: _Optional[_Iterable[str]] = ..., answers: _Optional[_Iterable[_Union[PredicateAnswer, _Mapping[str, object]]]] = ..., first: _Optional[int] = ...) -> None: ...
 
 class PredicateAnswer(_message.Message):
-    __slots__ = ("refused", "reasons")
+    __slots__ = ("refused", "reasons", "judged", "unanswered")
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_FIELD_NUMBER: _ClassVar[int]
+    UNANSWERED_FIELD_NUMBER: _ClassVar[int]
     refused: _containers.RepeatedScalarFieldContainer[int]
     reasons: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, refused: _Optional[_Iterable[int]] = ..., reasons: _Optional[_Iterable[int]] = ...) -> None: ...
+    judged: int
+    unanswered: bool
+    def __init__(self, refused: _Optional[_Iterable[int]] = ..., reasons: _Optional[_Iterable[int]] = ..., judged: _Optional[int] = ..., unanswered: _Optional[bool] = ...) -> None: ...
 
 class PreemptionQuestions(_message.Message):
     __slots__ = ("batch", "questions")
