@@ -79,7 +79,7 @@ class LeafVisit:
         self.keys_to_skip: Collection[str] = () if checks is None else checks.keys_to_skip()
         self.ends_cycle = False
         """The RM has been asked, and what comes behind has to wait for the answer."""
-        self.notes_before = state.notes.taken
+        self.notes_before = 0 if checks is None else state.notes.taken
         self.passed_over = False
         """The RM is being asked about an ask; the result is not known yet."""
         self.denied = False

@@ -108,7 +108,7 @@ class _Visit:
                 continue
             ask = record.ask
             if keys_to_skip and ask.allocation_key in keys_to_skip:
-                self.always_retry = True
+                self.always_retry = self.waits = True
                 continue
             if not _within(queue_room, user_room, ask.resource):
                 self._expire(entry, reservation)

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
-    "JudgedNodes",
     "NoAnswer",
     "NodesAnswer",
     "NumberedQuestion",
@@ -43,16 +42,6 @@ class PreemptionQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedNodes:
-    """What an RM answers to a `PredicateQuestion` if it has judged the first of its nodes alone."""
-
-    refused: Mapping[str, str]
-    """Those of them that are refused, with the reasons."""
-    judged: int
-    """How many there are; 1 at least."""
-
-
-@dataclass(frozen=True, slots=True)
 class NumberedQuestion:
     """A question with the number that its answer must have. A partition uses each number once."""
 
@@ -66,9 +55,7 @@ class NodesAnswer:
 
     number: int
     refused: Mapping[str, str]
-    """The nodes that are refused, with the reasons; all others that were judged are allowed."""
-    judged: int | None = None
-    """How many nodes were judged, from the first; `None` for all. It is asked again about the others."""
+    """The nodes that are refused, with the reasons; all others are allowed."""
 
 
 @dataclass(frozen=True, slots=True)

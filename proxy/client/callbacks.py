@@ -49,7 +49,7 @@ def predicate_answers(
     positions: range,
     note: Callable[[str, BaseException], None],
 ) -> v1.PredicateAnswers:
-    """Ask an RM's predicate about the nodes of questions, for each up to the first node that it agrees to.
+    """Ask an RM's predicate about each node of questions.
 
     Args:
         callback: The RM.
@@ -66,7 +66,6 @@ def predicate_answers(
             args = si.PredicatesArgs(
                 allocationKey=question.allocation_key, nodeID=node_id, allocate=question.allocate
             )
-            answer.judged = index + 1
             try:
                 callback.predicates(args)
             except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
@@ -74,8 +73,6 @@ def predicate_answers(
                     note("predicates", error)
                 answer.refused.append(index)
                 answer.reasons.append(reasons.setdefault(text_of(error), len(reasons)))
-            else:
-                break
     answers.reasons.extend(reasons)
     return answers
 

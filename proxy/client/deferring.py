@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...model.values.predicate_questions import JudgedNodes, PredicateQuestion, PreemptionQuestion
+from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from ..scheduler.callback_failures import text_of
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
@@ -29,7 +29,7 @@ def ask_nodes(
         for each in message.questions
     ]
 
-    def answer(answers: Mapping[int, Mapping[str, str] | JudgedNodes | None]) -> None:
+    def answer(answers: Mapping[int, Mapping[str, str] | None]) -> None:
         for position, value in answers.items():
             written = v1.PredicateAnswers(batch=message.batch, first=position)
             _write(written, questions[position], value)
@@ -43,19 +43,17 @@ def ask_nodes(
 
 
 def _write(
-    written: v1.PredicateAnswers, question: PredicateQuestion, value: Mapping[str, str] | JudgedNodes | None
+    written: v1.PredicateAnswers, question: PredicateQuestion, value: Mapping[str, str] | None
 ) -> None:
     entry = written.answers.add()
     if value is None:
         entry.unanswered = True
         return
-    refused = value.refused if isinstance(value, JudgedNodes) else value
-    entry.judged = value.judged if isinstance(value, JudgedNodes) else 0
     reasons: dict[str, int] = {}
     for position, node_id in enumerate(question.node_ids):
-        if node_id in refused:
+        if node_id in value:
             entry.refused.append(position)
-            entry.reasons.append(reasons.setdefault(refused[node_id], len(reasons)))
+            entry.reasons.append(reasons.setdefault(value[node_id], len(reasons)))
     written.reasons.extend(reasons)
 
 

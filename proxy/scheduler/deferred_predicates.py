@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ...model.errors import RequestError
 from ...model.values.predicate_questions import (
-    JudgedNodes,
     NoAnswer,
     NodesAnswer,
     PredicateQuestion,
@@ -181,10 +180,6 @@ def _nodes_answer(number: int, value: object, copies: dict[int, Mapping[str, str
     """Read the refused nodes; a mapping that several answers share is copied once."""
     if value is None:
         return NoAnswer(number)
-    if isinstance(value, JudgedNodes):
-        if type(value.judged) is not int or value.judged < 1:
-            raise RequestError(f"{value.judged!r:.200} judged nodes: one at least is wanted")
-        return NodesAnswer(number, _refusals(value.refused), value.judged)
     refused = copies.get(id(value))
     if refused is None:
         refused = copies[id(value)] = _refusals(value)

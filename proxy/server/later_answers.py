@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ...model.values.predicate_questions import (
-        JudgedNodes,
-        PredicateQuestion,
-        PreemptionQuestion,
-    )
+    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
     from ..si import licorne_v1_pb2 as v1
 
 __all__ = ["AnswersLater", "LaterAnswers", "QuestionSender", "batch_of"]
@@ -60,7 +56,7 @@ class AnswersLater:
     def ask_predicates(
         self,
         questions: Sequence[PredicateQuestion],
-        answer: Callable[[Mapping[int, Mapping[str, str] | JudgedNodes | None]], None],
+        answer: Callable[[Mapping[int, Mapping[str, str] | None]], None],
     ) -> None:
         """Ask on which nodes asks may run; see `DeferredPredicates`."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...model.errors import RequestError
-from ...model.values.predicate_questions import JudgedNodes
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 
@@ -34,7 +33,7 @@ def node_questions(questions: Sequence[PredicateQuestion]) -> v1.PredicateQuesti
 
 def read_node_answers(
     questions: Sequence[PredicateQuestion], answers: v1.PredicateAnswers
-) -> Mapping[int, JudgedNodes | None]:
+) -> Mapping[int, Mapping[str, str] | None]:
     """Read which nodes are refused, and why, by the position of the question; `None`: no answer will come.
 
     Raises:
@@ -44,7 +43,7 @@ def read_node_answers(
         last = answers.first + len(answers.answers) - 1
         raise RequestError(f"an answer to question {last} of {len(questions)} about nodes")
     reasons = tuple(answers.reasons)
-    found: dict[int, JudgedNodes | None] = {}
+    found: dict[int, Mapping[str, str] | None] = {}
     for position, answer in enumerate(answers.answers, start=answers.first):
         question = questions[position]
         if answer.unanswered:
@@ -53,14 +52,13 @@ def read_node_answers(
         if len(answer.refused) != len(answer.reasons):
             raise RequestError(f"{len(answer.refused)} refused nodes with {len(answer.reasons)} reasons")
         try:
-            refused = {
+            found[position] = {
                 question.node_ids[node]: reasons[reason]
                 for node, reason in zip(answer.refused, answer.reasons, strict=True)
             }
         except IndexError as error:
             text = f"an answer about ask {question.allocation_key!r} names a node or reason that is not there"
             raise RequestError(text) from error
-        found[position] = JudgedNodes(refused, answer.judged or len(question.node_ids))
     return found
 
 

@@ -96,7 +96,7 @@ class SteppedManager(SessionManager):
         question = PredicateQuestion(args.allocationKey, (args.nodeID,), args.allocate)
         message = self._session.ask_now(self.rm_id, "predicates", node_questions([question]))
         for answer in read_node_answers([question], message.predicate_answers).values():
-            for reason in answer.refused.values() if answer is not None else ("no answer",):
+            for reason in answer.values() if answer is not None else ("no answer",):
                 raise LicorneError(reason)
 
     def preemption_predicates(

@@ -13,11 +13,7 @@ from . import si_pb2 as si
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ...model.values.predicate_questions import (
-        JudgedNodes,
-        PredicateQuestion,
-        PreemptionQuestion,
-    )
+    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 
 __all__ = [
     "DeferredPredicates",
@@ -116,13 +112,12 @@ class DeferredPredicates(Protocol):
     def ask_predicates(
         self,
         questions: Sequence[PredicateQuestion],
-        answer: Callable[[Mapping[int, Mapping[str, str] | JudgedNodes | None]], None],
+        answer: Callable[[Mapping[int, Mapping[str, str] | None]], None],
     ) -> None:
         """Answer each question with the nodes that are refused, and why; all others of it are allowed.
 
-        `JudgedNodes` answers for the first nodes of a question alone: it is asked again about the others if
-        they matter. Names that the question does not have are ignored, so that questions may share an
-        answer. `None` says that no answer will come.
+        Names that the question does not have are ignored, so that questions may share an answer. `None`
+        says that no answer will come.
         """
         ...
 

@@ -197,16 +197,14 @@ class PredicateAnswers(_message.Message):
     def __init__(self, batch: _Optional[int] = ..., reasons: _Optional[_Iterable[str]] = ..., answers: _Optional[_Iterable[_Union[PredicateAnswer, _Mapping[str, object]]]] = ..., first: _Optional[int] = ...) -> None: ...
 
 class PredicateAnswer(_message.Message):
-    __slots__ = ("refused", "reasons", "judged", "unanswered")
+    __slots__ = ("refused", "reasons", "unanswered")
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
-    JUDGED_FIELD_NUMBER: _ClassVar[int]
     UNANSWERED_FIELD_NUMBER: _ClassVar[int]
     refused: _containers.RepeatedScalarFieldContainer[int]
     reasons: _containers.RepeatedScalarFieldContainer[int]
-    judged: int
     unanswered: bool
-    def __init__(self, refused: _Optional[_Iterable[int]] = ..., reasons: _Optional[_Iterable[int]] = ..., judged: _Optional[int] = ..., unanswered: _Optional[bool] = ...) -> None: ...
+    def __init__(self, refused: _Optional[_Iterable[int]] = ..., reasons: _Optional[_Iterable[int]] = ..., unanswered: _Optional[bool] = ...) -> None: ...
 
 class PreemptionQuestions(_message.Message):
     __slots__ = ("batch", "questions")

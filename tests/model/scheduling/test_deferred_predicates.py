@@ -10,7 +10,8 @@ from support.model.harness import Harness, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.scheduling.cycle import CycleOutcome
-from licorne.model.state.deferred_checks import NODES_PER_STEP, QUESTIONS_MAX, ROUNDS_MAX
+from licorne.model.state.deferred_checks import NODES_PER_STEP, QUESTIONS_MAX
+from licorne.model.state.node_checks import Pending
 from licorne.model.values.messages import NodeAction
 from licorne.model.values.predicate_questions import (
     NoAnswer,
@@ -400,18 +401,68 @@ def test_an_rm_that_refuses_all_victims_is_asked_in_few_rounds() -> None:
     assert record.preemption_checked_ns == scene.clock.now_ns()
 
 
-def test_victims_that_change_all_the_time_are_given_up() -> None:
-    """Otherwise the partition would decide about them for ever."""
-    channel = FakeChannel()
-    scene = a_full_queue(channel, 1)
-    for number in range(ROUNDS_MAX + 2):
-        scene.cycle()
-        channel.answer()
-        scene.release(*[f"v{number:02}"], application_id="root.b")
-        scene.runs(f"v{number + 1:02}", node="n00")
-    scene.cycle()
+# ------------------------------------------------------------------------------------ what is noted
 
-    record = scene.application("root.a").asks.record("a")
-    assert record is not None
-    assert record.preemption_checked_ns is not None
-    assert [] == scene.preempted
+
+def test_a_leaf_that_is_visited_again_for_an_answer_notes_once() -> None:
+    """What else it refuses is in the logs as often as with answers at once."""
+    scene = Deferred("n1", memory=100)
+    scene.h.reload("- {name: leaf, resources: {max: {memory: 50}}}")
+    scene.h.ask("large", resource=a_resource(memory=60), priority=5)
+    scene.h.ask("a")
+    for _ in range(3):
+        scene.h.cycle()
+    assert {} == scene.log_of("large")
+    scene.settle()
+
+    assert {"Not enough queue quota": 2} == scene.log_of("large")
+
+
+def test_a_pass_over_reserved_asks_that_is_repeated_for_an_answer_notes_once() -> None:
+    """What the RM refused to others in it."""
+    scene = Deferred("n1", "n2", refused=[("old-1", "n1")])
+    scene.h.ask("first-1", "first-2")
+    scene.settle()
+    scene.h.ask("old-1", "old-2")
+    scene.h.advance(3)
+    scene.settle()
+    assert 2 == scene.h.state.reservations
+    scene.h.release("first-1", "first-2")
+    scene.h.cycle()
+    scene.channel.answer_for("old-1")
+    assert [NOTHING, NOTHING] == [scene.h.cycle(), scene.h.cycle()]
+    assert {} == scene.log_of("old-1")
+    scene.channel.answer()
+    assert RESULT is scene.h.cycle()
+
+    assert {"no n1": 1} == scene.log_of("old-1")
+
+
+# ------------------------------------------------------------------------------------------ what is kept
+
+
+def test_an_answer_goes_with_its_ask() -> None:
+    """Whether that is placed, withdrawn, or replaces a placeholder."""
+    scene = Deferred("n1", memory=100)
+    scene.h.ask("p", task_group_name="g", placeholder=True)
+    scene.settle()
+    scene.h.ask("placed", "pending")
+    scene.h.ask("large", resource=a_resource(memory=100), priority=-1)
+    scene.h.ask("m", task_group_name="g")
+    scene.h.cycle()
+    scene.channel.answer(lambda each: each.question.allocation_key != "pending")
+    assert [RESULT, RESULT] == [scene.h.cycle(), scene.h.cycle()]
+    checks = scene.h.state.node_checks
+    assert checks is not None
+
+    def known(key: str, *, allocate: bool = True) -> bool:
+        return checks.refuse(key, "n1", allocate=allocate) is not Pending.PENDING
+
+    assert [False, False] == [known("placed"), known("m", allocate=False)]
+    scene.h.ask("withdrawn", resource=a_resource(memory=1))
+    scene.h.cycle()
+    scene.channel.answer_for("withdrawn")
+    checks.begin(scene.h.clock.now_ns())
+    assert known("withdrawn")
+    scene.h.release("withdrawn")
+    assert not known("withdrawn")

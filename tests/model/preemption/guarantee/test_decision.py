@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from support.model.builders import TEN, FakePredicates, a_resource, an_ask
 from support.model.preemption_scenes import TWO_QUEUES, Scene
@@ -18,7 +18,7 @@ from licorne.model.preemption.guarantee.decision import (
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.node_solver import CandidateNode
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.state.node_checks import ImmediateChecks
+from licorne.model.state.node_checks import ImmediateChecks, Pending
 
 if TYPE_CHECKING:
     from licorne.model.state.host import Predicates
@@ -146,6 +146,17 @@ def test_who_goes_for_a_queue_may_spare_who_goes_for_the_node() -> None:
     assert ("n1", [], ["small"], ["large"]) == keys(
         decided(scene, asked, queue="root.p.x", predicates=Insisting())
     )
+    assert decided(scene, asked, queue="root.p.x", predicates=Hesitating()) is NoPreemption.PENDING
+
+
+class Hesitating(FakePredicates):
+    """An RM that has not answered yet whether the end of the large one alone will do."""
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> Any:
+        index = super().preemption_index(allocation_key, node_id, victim_keys, start_index)
+        return index if "small" in victim_keys else Pending.PENDING
 
 
 class Insisting(FakePredicates):

@@ -1,0 +1,183 @@
+"""What is asked of an RM that answers later, and how long its answers are kept."""
+
+from __future__ import annotations
+
+from support.model.builders import FakeChannel, a_node, a_resource, an_ask
+
+from licorne.model.configuration.schema import NodeSortPolicy
+from licorne.model.nodes.order import NodeEntry, NodeOrder
+from licorne.model.state.deferred_checks import ASKS_KEPT_MAX, NODES_PER_STEP, ROUNDS_MAX, DeferredChecks
+from licorne.model.state.node_checks import Pending
+from licorne.model.values.predicate_questions import PredicateQuestion
+
+ONE = a_resource(memory=1)
+
+
+class Checks:
+    """Checks on nodes, and the RM that is asked; each `cycle` takes what was answered and sends the rest."""
+
+    def __init__(self, nodes: int = 4) -> None:
+        self.channel = FakeChannel()
+        self.checks = DeferredChecks(self.channel, 2_000_000_000, may_overtake=True)
+        self.nodes = NodeOrder(NodeSortPolicy.FAIR, {})
+        for number in range(nodes):
+            self.add(f"n{number:03}")
+        self.checks.begin(0)
+
+    def add(self, node_id: str) -> None:
+        capacity = a_resource(memory=100)
+        node = a_node(node_id, capacity=capacity)
+        self.nodes.add(NodeEntry(node, node_id, "", capacity, schedulable=True))
+
+    def cycle(self, now_ns: int = 0, *, answers: bool = True) -> None:
+        self.checks.end(changed=True)
+        if answers:
+            self.channel.answer()
+        self.checks.begin(now_ns)
+
+    def search(self, key: str) -> str | None:
+        """Return the node that is found, the empty text if all are refused, `None` if that is pending."""
+        search = self.checks.first_allowed(an_ask(key, resource=ONE), self.nodes)
+        if search.pending:
+            return None
+        return "" if search.node is None else search.node.node_id
+
+    def asked(self, number: int = -1) -> list[tuple[str, int]]:
+        """Return the asks of a batch, and about how many nodes each question is."""
+        questions = [each.question for each in self.channel.batches[number]]
+        return [(q.allocation_key, len(q.node_ids)) for q in questions if isinstance(q, PredicateQuestion)]
+
+
+def test_later_questions_of_a_cycle_are_about_more_nodes() -> None:
+    """Those before may take the first ones; and questions share their lists of nodes."""
+    scene = Checks(100)
+    for number in range(40):
+        assert scene.search(f"a{number}") is None
+    scene.cycle()
+
+    assert [32] * 17 + [64] * 23 == [count for _, count in scene.asked()]
+    questions = [each.question for each in scene.channel.batches[0]]
+    assert 2 == len({id(each.node_ids) for each in questions if isinstance(each, PredicateQuestion)})
+
+
+def test_questions_are_about_more_nodes_where_more_were_refused() -> None:
+    """As many as the last search passed, which is forgotten little by little."""
+    scene = Checks(200)
+    scene.channel.predicates.refused.update({("a", f"n{number:03}"): "no" for number in range(50)})
+    scene.search("a")
+    scene.cycle()
+    assert scene.search("a") is None
+    scene.cycle()
+    assert "n050" == scene.search("a")
+    scene.search("b")
+    scene.cycle()
+
+    assert [("b", -(-66 // NODES_PER_STEP) * NODES_PER_STEP)] == scene.asked()
+    for _ in range(60):
+        assert "n000" == scene.search("b")
+    scene.search("c")
+    scene.cycle()
+    assert [("c", NODES_PER_STEP)] == scene.asked()
+
+
+def test_an_answer_that_was_taken_is_dropped_with_its_node() -> None:
+    """As soon as one of its name is created."""
+    scene = Checks()
+    scene.search("a")
+    scene.cycle()
+    assert "n000" == scene.search("a")
+    scene.checks.forget(node_ids={"n003"})
+
+    assert scene.search("a") is None
+
+
+def test_an_answer_that_was_taken_is_dropped_with_its_ask() -> None:
+    """Those about others are kept."""
+    scene = Checks()
+    scene.search("a")
+    scene.search("b")
+    scene.cycle()
+    scene.checks.forget(keys=["a"])
+
+    assert (None, "n000") == (scene.search("a"), scene.search("b"))
+
+
+def test_an_ask_that_was_refused_everywhere_is_searched_for_again_when_a_node_may_have_room() -> None:
+    """Not before that, which would take time for nothing."""
+    scene = Checks(2)
+    scene.channel.predicates.refused.update({("a", name): f"no {name}" for name in ("n000", "n001")})
+    scene.search("a")
+    scene.cycle()
+    first = scene.checks.first_allowed(an_ask("a", resource=ONE), scene.nodes)
+    assert ({"no n000": 1, "no n001": 1}, "no n001") == (first.refusals, first.denied)
+    assert first is scene.checks.first_allowed(an_ask("a", resource=ONE), scene.nodes)
+    scene.add("n002")
+
+    assert scene.search("a") is None
+
+
+def test_the_answers_for_so_many_asks_are_kept() -> None:
+    """Those of the first ones go to make room."""
+    scene = Checks(1)
+    for number in range(ASKS_KEPT_MAX + 3):
+        scene.checks.ask_about(f"a{number}", ["n000"], allocate=True)
+        if number % 100 == 99:
+            scene.cycle()
+    scene.cycle()
+    known = [
+        number
+        for number in range(ASKS_KEPT_MAX + 3)
+        if scene.checks.refuse(f"a{number}", "n000", allocate=True) is None
+    ]
+
+    assert list(range(3, ASKS_KEPT_MAX + 3)) == known
+
+
+def test_a_reservation_is_another_question_than_a_placement() -> None:
+    """An answer to one says nothing of the other."""
+    scene = Checks()
+    scene.channel.predicates.unreservable["a", "n000"] = "full"
+    scene.checks.ask_about("a", ["n000"], allocate=False)
+    scene.cycle()
+
+    assert "full" == scene.checks.refuse("a", "n000", allocate=False)
+    assert Pending.PENDING is scene.checks.refuse("a", "n000", allocate=True)
+
+
+def test_victims_that_change_faster_than_the_rm_answers_are_given_up() -> None:
+    """Otherwise the partition would decide about them for ever."""
+    scene = Checks()
+    outcomes = []
+    for number in range(ROUNDS_MAX + 3):
+        outcomes.append(scene.checks.preemption_index("a", "n000", (f"v{number}",), 0))
+        scene.cycle()
+
+    assert [Pending.PENDING] * (ROUNDS_MAX + 1) + [None, None] == outcomes
+    assert 0 == scene.checks.preemption_index("a", "n000", ("v0",), 0)
+
+
+def test_questions_about_victims_in_one_cycle_are_one_round() -> None:
+    """However many nodes they are about."""
+    scene = Checks()
+    for cycle in range(ROUNDS_MAX):
+        for number in range(5):
+            index = scene.checks.preemption_index("a", "n000", (f"v{cycle}-{number}",), 0)
+            assert Pending.PENDING is index
+        scene.cycle()
+
+
+def test_an_ask_without_an_answer_is_refused_everything_for_a_second() -> None:
+    """Nodes, reservations and victims; then it is asked again."""
+    scene = Checks()
+    scene.search("a")
+    scene.cycle(answers=False)
+    scene.checks.begin(2_000_000_000)
+    reason = "the resource manager gave no answer within 2 s"
+    assert "" == scene.search("a")
+    assert reason == scene.checks.refuse("a", "n003", allocate=False)
+    assert scene.checks.preemption_index("a", "n000", ("v",), 0) is None
+    scene.checks.begin(2_999_999_999)
+    assert "" == scene.search("a")
+    scene.checks.begin(3_000_000_000)
+
+    assert scene.search("a") is None
