@@ -12,6 +12,7 @@ from ..resources.comparisons import equals, has_negative
 from ..resources.resource import strictly_greater_than_zero
 from ..state.applying import apply
 from ..state.charges import count_placed, drop_reservations
+from ..state.placing import count_accepted
 from ..state.quarantine import BrokenKind
 from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
 from ..values.messages import (
@@ -224,6 +225,7 @@ def _recover(state: PartitionState, entry: ApplicationEntry, ask: Ask, node_id: 
     count_placed(state, entry, allocation)
     answer = entry.application.allocations.recover(allocation, state.now_ns())
     apply(state, entry, answer)
+    count_accepted(entry)  # With placeholders alone it is still Accepted.
     state.host.announce(AllocationPlaced(allocation))
     if PART_MARK in ask.allocation_key:
         _note_part(state, entry, ask.allocation_key)
@@ -266,6 +268,7 @@ def _place_externally(
     count_placed(state, entry, allocation)
     drop_reservations(state, answer.reservations)
     apply(state, entry, answer)
+    count_accepted(entry)
     state.host.announce(AllocationPlaced(allocation))
 
 
