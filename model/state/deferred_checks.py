@@ -329,10 +329,7 @@ class DeferredChecks:
             answers.victims[question] = answer.index
         else:
             assert isinstance(answer, NodesAnswer), f"{question} got {answer}: please report"
-            judged = asked.node_ids
-            if answer.judged is not None:
-                judged = frozenset(question.node_ids[: answer.judged])
-            answers.add(judged, answer.refused, allocate=question.allocate)
+            answers.add(asked.node_ids, answer.refused, allocate=question.allocate)
 
     def _fail(self, number: int) -> None:
         """Close a question without an answer: all that is asked about the ask counts as refused."""

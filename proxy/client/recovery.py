@@ -58,6 +58,8 @@ class Recovery:
         asks: What waits.
         on_rejection: What becomes of the recovery if a node or an allocation is rejected.
         batch_max: How many entries one request has at most.
+        replaces: The recovery by which the RM has registered before. The scheduler ends all that it knew by
+            that one, and the callback is not called about it: for the RM nothing has ended.
 
     Raises:
         LicorneError: Something occurs twice or refers to something that is not given.
@@ -76,6 +78,7 @@ class Recovery:
         asks: Iterable[si.Allocation] = (),
         on_rejection: OnRejection = OnRejection.LEAVE_OUT,
         batch_max: int = 1_000,
+        replaces: Recovery | None = None,
     ) -> None:
         if batch_max < 1:
             raise LicorneError(f"batch_max={batch_max}: a request has one entry at least")
@@ -91,6 +94,7 @@ class Recovery:
         )
         self._changed = threading.Condition()
         self._state = RecoveryState.NEW
+        self._replaced = None if replaces is None else replaces._watcher  # noqa: SLF001 - of the same class
         self._is_registering = False
         self._failure = ""
         self._held: deque[Request] = deque(ask_requests(self._rm_id, known.asks, batch_max))
@@ -132,10 +136,14 @@ class Recovery:
             if self._is_registering:
                 raise LicorneError(f"the recovery of RM {self._rm_id!r} is being started already")
             self._is_registering = True
+        if self._replaced is not None:
+            self._replaced.is_muted = True
         try:
             self._scheduler.register_resource_manager(self._registration, self._watcher)
         except BaseException:
             self._is_registering = False
+            if self._replaced is not None:
+                self._replaced.is_muted = False
             raise
         with self._changed:
             self._enter(RecoveryEvent.REGISTER)

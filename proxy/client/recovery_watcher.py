@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from ..si import si_pb2 as si
     from ..si.api import ResourceManagerCallback
 
-__all__ = ["watcher_of"]
+__all__ = ["Watcher", "watcher_of"]
 
 
-class _Watcher(ResourceManager):
+class Watcher(ResourceManager):
     """A callback around one that agrees to every node: a scheduler need not ask it.
 
     Args:
@@ -33,29 +33,32 @@ class _Watcher(ResourceManager):
         take_allocations: Callable[[si.AllocationResponse], si.AllocationResponse],
     ) -> None:
         self._callback = callback
+        self.is_muted = False
+        """Whether the RM is not called any more: it has registered again, and has not lost what ends here."""
         self._take_nodes = take_nodes
         self._take_applications = take_applications
         self._take_allocations = take_allocations
         reconnected = getattr(callback, "reconnected", None)
         if reconnected is not None:
-            self.reconnected = reconnected
+            self.reconnected = reconnected  # A remote scheduler calls it, see `RemoteScheduler`.
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Take placements, releases and rejections; the RM gets those that it does not expect."""
         rest = self._take_allocations(response)
-        if rest.ListFields():
+        if rest.ListFields() and not self.is_muted:
             self._callback.update_allocation(rest)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Take answers about applications, and changes of state."""
         rest = self._take_applications(response)
-        if rest.ListFields():
+        if rest.ListFields() and not self.is_muted:
             self._callback.update_application(rest)
 
     def update_node(self, response: si.NodeResponse) -> None:
         """Take accepted and rejected nodes."""
         self._take_nodes(response)
-        self._callback.update_node(response)
+        if not self.is_muted:
+            self._callback.update_node(response)
 
     def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs
@@ -69,11 +72,12 @@ class _Watcher(ResourceManager):
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
         """Pass a hint on."""
-        self._callback.update_container_scheduling_state(request)
+        if not self.is_muted:
+            self._callback.update_container_scheduling_state(request)
 
 
 @final
-class _AskedWatcher(_Watcher):
+class _AskedWatcher(Watcher):
     """A callback around one that has predicates of its own."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
@@ -86,8 +90,8 @@ def watcher_of(
     take_nodes: Callable[[si.NodeResponse], None],
     take_applications: Callable[[si.ApplicationResponse], si.ApplicationResponse],
     take_allocations: Callable[[si.AllocationResponse], si.AllocationResponse],
-) -> ResourceManagerCallback:
+) -> Watcher:
     """Return the callback around that of an RM; it has predicates of its own only if that one has."""
     asks = getattr(type(callback), "predicates", None) is not ResourceManager.predicates
-    kind = _AskedWatcher if asks else _Watcher
+    kind = _AskedWatcher if asks else Watcher
     return kind(callback, take_nodes, take_applications, take_allocations)

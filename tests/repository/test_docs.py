@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from support.model.state_diagrams import application_states, manager_states, object_states
+from support.model.state_diagrams import application_states, manager_states, object_states, recovery_states
 
 from licorne.proxy.si import licorne_v1_pb2
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 ARCHITECTURE: Final = ROOT / "docs" / "architecture.md"
+RECOVERY: Final = ROOT / "docs" / "recovery.md"
 INDEX: Final = ROOT / "docs" / "README.md"
 DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -83,16 +84,17 @@ def exists(name: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "draw"),
+    ("page", "name", "draw"),
     [
-        ("application states", application_states),
-        ("object states", object_states),
-        ("manager states", manager_states),
+        (ARCHITECTURE, "application states", application_states),
+        (ARCHITECTURE, "object states", object_states),
+        (ARCHITECTURE, "manager states", manager_states),
+        (RECOVERY, "recovery states", recovery_states),
     ],
 )
-def test_the_architecture_shows_the_states_that_the_table_has(name: str, draw: Callable[[], str]) -> None:
+def test_a_page_shows_the_states_that_the_table_has(page: Path, name: str, draw: Callable[[], str]) -> None:
     """A change of a table needs a new diagram."""
-    assert draw() == diagram(ARCHITECTURE.read_text(encoding="utf-8"), name)
+    assert draw() == diagram(page.read_text(encoding="utf-8"), name)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

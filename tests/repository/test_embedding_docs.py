@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import pytest
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-PAGES: Final = ("embedding.md", "configuration.md", "explain.md")
+PAGES: Final = ("embedding.md", "configuration.md", "explain.md", "recovery.md")
 TIMEOUT_SECONDS: Final = 30
 
 _BLOCK: Final = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)

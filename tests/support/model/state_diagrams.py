@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from licorne.model.applications.state import TRANSITIONS, ApplicationState
 from licorne.model.values.manager_state import MANAGER_TRANSITIONS, ManagerState
 from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectState
+from licorne.proxy.client.recovery_state import RECOVERY_TRANSITIONS, RecoveryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["application_states", "manager_states", "object_states"]
+__all__ = ["application_states", "manager_states", "object_states", "recovery_states"]
 
 State = TypeVar("State", bound=Enum)
 Event = TypeVar("Event", bound=Enum)
@@ -35,6 +36,11 @@ def object_states() -> str:
 def manager_states() -> str:
     """Draw the life of a resource manager, in the same way."""
     return _drawn(MANAGER_TRANSITIONS, ManagerState.INIT)
+
+
+def recovery_states() -> str:
+    """Draw the life of a recovery, in the same way."""
+    return _drawn(RECOVERY_TRANSITIONS, RecoveryState.NEW)
 
 
 def _drawn(transitions: Mapping[tuple[State, Event], State], first: State) -> str:

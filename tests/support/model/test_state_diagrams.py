@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.model.state_diagrams import application_states, manager_states, object_states
+from support.model.state_diagrams import application_states, manager_states, object_states, recovery_states
 
 from licorne.model.applications.state import TRANSITIONS
 from licorne.model.values.manager_state import MANAGER_TRANSITIONS
@@ -53,3 +53,11 @@ def test_a_resource_manager_begins_as_init_and_may_always_register() -> None:
     assert len(MANAGER_TRANSITIONS) + 1 == len(lines)
     assert "Stopped --> Running: Register" in lines
     assert [] == [line for line in lines if line.endswith("[*]")]
+
+
+def test_a_recovery_begins_as_new_and_ends_once() -> None:
+    """A further one is another recovery."""
+    lines = arrows(recovery_states())
+
+    assert lines[0] == "[*] --> New"
+    assert ["Running --> [*]", "Failed --> [*]"] == [line for line in lines if line.endswith("[*]")]
