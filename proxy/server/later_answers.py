@@ -86,7 +86,7 @@ class AnswersLater:
 
 @final
 @dataclass(slots=True)
-class _Batch:
+class _OpenBatch:
     """A batch that is open."""
 
     since: float
@@ -112,7 +112,7 @@ class LaterAnswers:
         self._send = send
         self._on_bad_answer = on_bad_answer
         self._lock = threading.Lock()
-        self._open: dict[int, _Batch] = {}
+        self._open: dict[int, _OpenBatch] = {}
         self._count = 0
         self._answers: SimpleQueue[
             tuple[v1.ManagerMessage, Callable[[v1.ManagerMessage | None], None]] | None
@@ -132,7 +132,7 @@ class LaterAnswers:
             self._count += 1
             questions.batch = number = self._count
             self._forget_old(now)
-            self._open[number] = _Batch(now, on_answer, len(questions.questions))
+            self._open[number] = _OpenBatch(now, on_answer, len(questions.questions))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="licorne-answers", daemon=True)
                 self._thread.start()
