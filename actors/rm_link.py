@@ -87,6 +87,11 @@ class RmLink:
                 if self._sleeps:
                     self._changed.notify()
 
+    @property
+    def backlog(self) -> int:
+        """How many announcements wait."""
+        return len(self._waiting)
+
     def is_congested(self) -> bool:
         """Return whether so many announcements wait that nothing more should be placed for the RM.
 

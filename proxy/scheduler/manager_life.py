@@ -115,6 +115,11 @@ class LifeSide(ABC):
         self._check_running()
         return self._managers.statuses()
 
+    def callbacks_waiting(self, rm_id: str) -> int:
+        """Return how many callbacks of a resource manager wait to be called; 0 for one that is not known."""
+        manager = self._managers.find(rm_id)
+        return 0 if manager is None or manager.link is None else manager.link.backlog
+
     def pause_manager(
         self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
     ) -> bool:

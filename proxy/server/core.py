@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 import grpc
 
 from ..si import si_pb2 as si
+from .budget import Budget
 from .calls import Calls
 from .later_answers import QuestionSender
 from .remote_managers import RemoteManagers
@@ -71,6 +72,8 @@ class ServerCore:
         """Held while a message is carried out: a stepped scheduler is for one thread at a time."""
         self.companions: dict[str, Companion] = {}
         """The sessions of RMs that use the streams of `si.v1`, by RM; belongs to the event loop."""
+        self.questions = Budget()
+        """The time for questions about the scheduler, which its partitions answer."""
         self.calls = Calls(silence)
         self.stopping: StatusError | None = None
         """Set when the server stops: the status of calls from then on."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 import grpc
 
 from ...actors.log import Log
+from ...actors.rm_link import BACKLOG_MAX
 from ...model.errors import LicorneError
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
@@ -33,6 +34,8 @@ __all__ = ["MANAGERS_MAX", "RemoteManager", "RemoteManagers"]
 
 MANAGERS_MAX: Final = 1_000
 """How many RMs the scheduler knows, stopped ones included: it keeps what they had to be looked at."""
+_LOOK_SECONDS: Final = 1.0
+"""How soon a thread that waits for callbacks sees that the connection is lost."""
 _REGISTERING: Final = 64
 """How many locks the registrations share."""
 
@@ -52,6 +55,8 @@ class RemoteManager(ResourceManager, ABC):
         self.uses_file = uses_file
         self.lost: str | None = None
         """Why its connection is lost; set once, on the event loop."""
+        self.delivered: Final = threading.Event()
+        """Set with each callback that is sent."""
         self.turn: Final = threading.RLock()
         """Held while a request of it is carried out, and while it registers again: a request of the old
         connection never reaches the new one."""
@@ -71,6 +76,14 @@ class RemoteManager(ResourceManager, ABC):
     @abstractmethod
     def drop(self) -> None:
         """Drop what is queued: it has no reader any more; on the event loop."""
+
+    def wait_until_delivered(self, scheduler: Scheduler) -> None:
+        """Wait while too many callbacks wait in the scheduler: its answers would add to them."""
+        while self.lost is None:
+            self.delivered.clear()
+            if scheduler.callbacks_waiting(self.rm_id) < BACKLOG_MAX:
+                return
+            self.delivered.wait(_LOOK_SECONDS)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Send placements, releases and rejections."""

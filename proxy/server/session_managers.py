@@ -55,6 +55,7 @@ class SessionManager(RemoteManager):
     def send(self, callback: str, message: Message) -> None:
         """Send a callback's message; wait while too many are waiting to be sent."""
         self._session.call_back(self.rm_id, callback, message)
+        self.delivered.set()
 
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         """Have `send` wait, or not."""

@@ -257,7 +257,9 @@ class _Session:
         match message.WhichOneof("body"):
             case "update_allocation" | "update_application" | "update_node" as method:
                 request = getattr(message, method)
-                with self._check_own(request.rmID).turn:
+                manager = self._check_own(request.rmID)
+                manager.wait_until_delivered(scheduler)
+                with manager.turn:
                     self._check_own(request.rmID)  # It may have registered elsewhere meanwhile.
                     getattr(scheduler, method)(request)
             case "register":
@@ -266,7 +268,10 @@ class _Session:
                 request = message.update_configuration
                 self._core.update_configuration(request, self._check_own(request.rmID))
             case "question":
-                return self._calls.ask(message.question)
+                if scheduler.stepped:
+                    return self._calls.ask(message.question)
+                with self._core.questions.step():
+                    return self._calls.ask(message.question)
             case "step":
                 return self._calls.step(message.step)
             case "goodbye":

@@ -91,6 +91,8 @@ class _StreamManager(RemoteManager):
         self.inbox: Inbox[tuple[_Stream, _Request]] = Inbox(core.loop)
         self.status: StatusError | None = None
         """Why all its streams end when what is queued is delivered."""
+        self.waits_for_stream: asyncio.TimerHandle | None = None
+        """Looks whether it has opened a stream; a timer keeps its manager until then."""
         self._works = False
 
     def send(self, callback: str, message: Message) -> None:
@@ -100,6 +102,7 @@ class _StreamManager(RemoteManager):
             outgoing.put(message)
         elif self.companion is not None:
             self.companion.call_back(self.rm_id, callback, message)
+        self.delivered.set()
 
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
         self.send("send_event", v1.Events(events=events))
@@ -112,6 +115,8 @@ class _StreamManager(RemoteManager):
 
     def end(self, status: StatusError) -> None:
         self.status = status
+        if self.waits_for_stream is not None:
+            self.waits_for_stream.cancel()
         self.inbox.close(drop=True)
         for outgoing in self.outgoing.values():
             outgoing.finish()
@@ -175,6 +180,7 @@ class _StreamManager(RemoteManager):
             stream, request = item
             for outgoing in self.outgoing.values():
                 outgoing.wait_for_room()
+            self.wait_until_delivered(self._core.scheduler)
             try:
                 with self.turn:
                     self._core.managers.check_current(self)
@@ -243,8 +249,9 @@ class SiStreams:
 
     def _await_streams(self, manager: _StreamManager, registering: asyncio.Future[None]) -> None:
         """Have an RM that has registered open a stream soon."""
-        if not registering.cancelled() and registering.exception() is None:
-            self._core.loop.call_later(self._core.calls.silence_seconds, self._check_has_streams, manager)
+        if not registering.cancelled() and registering.exception() is None and manager.status is None:
+            seconds = self._core.calls.silence_seconds
+            manager.waits_for_stream = self._core.loop.call_later(seconds, self._check_has_streams, manager)
 
     def _check_has_streams(self, manager: _StreamManager) -> None:
         if not manager.streams and manager.lost is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from support.proxy.served import (
     served,
 )
 
+from licorne.actors.rm_link import BACKLOG_MAX
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 
@@ -258,6 +260,39 @@ def test_calls_to_a_server_that_stops_are_unavailable() -> None:
             thread.join()
 
         assert [(grpc.StatusCode.UNAVAILABLE, "the server stops")] * 4 == ends
+
+
+def test_requests_wait_while_too_many_callbacks_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to a request is one callback more."""
+    asked = threading.Event()
+    waiting = [BACKLOG_MAX]
+
+    def callbacks_waiting(_: str) -> int:
+        asked.set()
+        return waiting[0]
+
+    with served() as it, channel_to(it.address) as channel:
+        good = StreamManager(channel)
+        monkeypatch.setattr(it.scheduler, "callbacks_waiting", callbacks_waiting)
+        good.nodes.send(node_request("second", rm_id="good"))
+        assert asked.wait(WAIT_SECONDS)
+        before = node_ids(it)
+        waiting[0] = 0
+        eventually(lambda: node_ids(it) == ["node", "second"])
+
+        assert ["node"] == before
+
+
+def test_an_rm_that_registers_again_and_again_leaves_nothing_behind() -> None:
+    """Nothing keeps what an earlier registration had, not even for a while."""
+    with served() as it, channel_to(it.address) as channel:
+        for _ in range(50):
+            register(channel, registration())
+
+        def known() -> int:
+            return sum(type(each).__name__ == "_StreamManager" for each in gc.get_objects())
+
+        eventually(lambda: gc.collect() >= 0 and known() <= 1, "the end of earlier ones")
 
 
 def test_no_more_than_a_thousand_managers_register(monkeypatch: pytest.MonkeyPatch) -> None:

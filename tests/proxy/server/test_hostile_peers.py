@@ -26,6 +26,7 @@ from support.proxy.served import (
 )
 
 from licorne.actors.rm_link import BACKLOG_MAX
+from licorne.proxy.server.buffers import Outgoing
 from licorne.proxy.server.calls import STRANGERS_MAX
 from licorne.proxy.server.server import MESSAGE_BYTES_MAX
 from licorne.proxy.si import licorne_v1_pb2 as v1
@@ -42,6 +43,7 @@ MALFORMED: Final = (
 )
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SILENT: Final = 200
+STOP_SECONDS: Final = 5
 STEADY: Final = 30
 """How many looks in a row find no progress."""
 SETTINGS: Final = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
@@ -302,7 +304,7 @@ class Flood:
 
 def unknown_asks(rm_id: str) -> si.AllocationRequest:
     """Return asks that are rejected: the answer is larger than they are."""
-    return ask_request(*(f"ask-{number}" for number in range(20)), rm_id=rm_id, application="unknown")
+    return ask_request(*(f"{number}-{'x' * 2_000}" for number in range(20)), rm_id=rm_id, application="none")
 
 
 def test_very_many_small_streams_leave_nothing_behind() -> None:
@@ -312,22 +314,56 @@ def test_very_many_small_streams_leave_nothing_behind() -> None:
             opened(channel, "rm" if number % 2 else None).cancel()
 
 
-@pytest.mark.parametrize("service", ["session", "streams"])
-def test_an_rm_that_does_not_read_is_not_served(service: str) -> None:
-    """Its requests stay where they are, and what waits for it is bounded."""
+def flooding(it: Served, channel: grpc.Channel, service: str) -> Flood:
+    """Return an RM that sends and does not read, when the server takes no more of it."""
     asks = unknown_asks("slow")
+    if service == "session":
+        firsts = [
+            v1.ManagerMessage(hello=v1.Hello()),
+            v1.ManagerMessage(register=v1.Registration(request=registration("slow"))),
+        ]
+        flood = Flood(channel, OPEN, firsts, v1.ManagerMessage(update_allocation=asks))
+    else:
+        register(channel, registration("slow"))
+        flood = Flood(channel, method_of("UpdateAllocation"), [], asks)
+    flood.until_steady()
+    assert it.scheduler.callbacks_waiting("slow") < BACKLOG_MAX
+    return flood
+
+
+@pytest.fixture
+def _small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have less wait for a peer than usual, which is sooner there."""
+    defaults: Any = Outgoing.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "size_max", 32)
+
+
+@pytest.mark.usefixtures("_small_buffers")
+@pytest.mark.parametrize("service", ["session", "streams"])
+def test_an_rm_that_does_not_read_is_not_served_and_may_come_back(service: str) -> None:
+    """What waits for it is bounded; when it registers elsewhere, nothing waits for its older connection."""
     with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        if service == "session":
-            firsts = [
-                v1.ManagerMessage(hello=v1.Hello()),
-                v1.ManagerMessage(register=v1.Registration(request=registration("slow"))),
-            ]
-            flood = Flood(channel, OPEN, firsts, v1.ManagerMessage(update_allocation=asks))
-        else:
-            register(channel, registration("slow"))
-            flood = Flood(channel, method_of("UpdateAllocation"), [], asks)
-        flood.until_steady()
-        backlog = it.backlog("slow")
+        flood = flooding(it, channel, service)
+        with channel_to(it.address) as another:
+            session = opened(another, "slow")
+            session.send(v1.ManagerMessage(call=3, update_node=node_request("node", rm_id="slow")))
+            answered = v1.SchedulerMessage.FromString(session.read())
+            session.cancel()
         flood.end()
 
-        assert backlog < BACKLOG_MAX
+        assert answered.call in (0, 3)
+        assert not answered.HasField("refusal")
+
+
+@pytest.mark.usefixtures("_small_buffers")
+@pytest.mark.parametrize("service", ["session", "streams"])
+def test_a_server_stops_while_a_peer_does_not_read(service: str) -> None:
+    """Its last callbacks are dropped: no thread waits for it."""
+    with served() as it, channel_to(it.address) as channel:
+        flood = flooding(it, channel, service)
+        it.stop()
+        it.server._thread.join(STOP_SECONDS)
+        flood.end()
+
+        assert not it.server._thread.is_alive()
+        assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("licorne-rm")]

@@ -235,10 +235,7 @@ class Served:
 
     def backlog(self, rm_id: str) -> int:
         """Return how many callbacks of an RM wait in the scheduler."""
-        manager = self.scheduler._managers.find(rm_id)
-        assert manager is not None
-        assert manager.link is not None
-        return len(manager.link._waiting)
+        return self.scheduler.callbacks_waiting(rm_id)
 
     def stop(self) -> None:
         """Begin to stop the server."""
