@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium test lockcheck check bench proto soak mutants oracle corpus pykka-contract pictures clean
+.PHONY: run slapd chromium test lockcheck check bench attacks proto soak mutants oracle corpus pykka-contract pictures clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -44,6 +44,9 @@ check: $(VENV)/.ready $(LINKS)
 bench: $(VENV)/.ready
 	mkdir -p .cache && $(BIN)/licorne bench --json > .cache/bench.json
 	$(BIN)/python bench/targets.py .cache/bench.json
+
+attacks: $(VENV)/.ready
+	$(BIN)/python bench/attacks.py
 
 soak: $(VENV)/.ready
 	$(BIN)/pytest -q -m soak --timeout 0
