@@ -1,0 +1,78 @@
+"""A small resource manager: eight tasks on two nodes, and a server that may die.
+
+    licorne serve --config examples/queues.yaml
+    python examples/resource_manager.py 127.0.0.1:3333
+
+Kill the server while it runs, start it again, and see what it says. Ctrl-C ends it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from licorne import Recovery, RemoteScheduler, ResourceManager
+from licorne.proxy.si import si_pb2 as si
+
+CORE = {"resources": {"vcore": {"value": 1_000}}}
+NODE = {"resources": {"vcore": {"value": 4_000}}}
+TASKS = [f"task-{number}" for number in range(1, 9)]
+
+
+class Manager(ResourceManager):
+    """It knows what runs where; that is what it sends when a scheduler knows nothing."""
+
+    def __init__(self, scheduler: RemoteScheduler) -> None:
+        self.scheduler = scheduler
+        self.runs_on: dict[str, str] = {}
+
+    def reconnected(self) -> None:
+        """Register, and send all that is known: called by the scheduler's client when it is back."""
+        registration = si.RegisterResourceManagerRequest(rmID="example")
+        nodes = [si.NodeInfo(nodeID=name, action="CREATE", schedulableResource=NODE) for name in ("n1", "n2")]
+        application = si.AddApplicationRequest(applicationID="report", queueName="root.research")
+        application.ugi.user = "ada"
+        tasks = [
+            si.Allocation(
+                allocationKey=task,
+                applicationID="report",
+                nodeID=self.runs_on.get(task, ""),
+                resourcePerAlloc=CORE,
+            )
+            for task in TASKS
+        ]
+        print(f"registering, with {len(self.runs_on)} tasks that run", flush=True)
+        Recovery(
+            self.scheduler,
+            registration,
+            self,
+            nodes=nodes,
+            applications=[application],
+            allocations=[task for task in tasks if task.nodeID],
+            asks=[task for task in tasks if not task.nodeID],
+        ).start()
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Start what is placed."""
+        for allocation in response.new:
+            self.runs_on[allocation.allocationKey] = allocation.nodeID
+            print(allocation.allocationKey, "runs on", allocation.nodeID, flush=True)
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Say which nodes the scheduler has."""
+        for node in response.accepted:
+            print(node.nodeID, "is known", flush=True)
+
+
+def main(address: str) -> None:
+    """Run until Ctrl-C."""
+    with RemoteScheduler(address) as scheduler:
+        Manager(scheduler).reconnected()
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            print("shutting down", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
