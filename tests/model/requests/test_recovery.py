@@ -70,10 +70,10 @@ def test_what_runs_for_an_unknown_application_is_refused() -> None:
 
 
 def test_a_gang_that_is_recovered_counts_for_the_maximum_of_applications() -> None:
-    """Also with placeholders alone, as after their placement: another application has to wait."""
+    """Also while it lacks some of its placeholders, as after their placement: another one has to wait."""
     h = Harness("- {name: leaf, maxapplications: 1}")
     h.nodes("one", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
-    h.submit(placeholder_ask=TEN)
+    h.submit(placeholder_ask=a_resource(memory=20))
     h.submit("other")
     h.ask("holder", node_id="one", task_group_name="g", placeholder=True)
     h.update_node("one", NodeAction.DRAIN_TO_SCHEDULABLE)
