@@ -83,6 +83,10 @@ class AnonymousLines:
                 return {name: self._tag(name, str(text)) for name, text in value.items()}
             case "groups":  # Those that were looked up, by user.
                 return {self._pseudonyms.name(user): self._value(key, found) for user, found in value.items()}
+            case "refused":  # The nodes that a predicate refused, with the reasons.
+                return {self._pseudonyms.node(node_id): _REFUSED for node_id in value}
+            case "resources":  # Names of resources, whatever they are, and quantities.
+                return value
             case "quarantine":
                 name = str(value["name"])
                 is_node = value["kind"] == "node"

@@ -50,16 +50,13 @@ class Observer(Protocol):
             generation: the generation of `si.v1` in which its RM is answered.
         """
 
-    def change(
-        self, verb: str, rm_id: str, configuration: str, *, has_predicates: bool
-    ) -> AbstractContextManager[object]:
+    def change(self, verb: str, rm_id: str, configuration: str) -> AbstractContextManager[object]:
         """Give a context for a registration or reload, which raises if it does not happen.
 
         Args:
             verb: `register` or `configuration`.
             rm_id: the RM.
             configuration: its queues, as YAML text.
-            has_predicates: whether the partitions that are made ask the RM's predicates.
         """
 
     def retired(self, incarnation: str) -> None:
@@ -101,8 +98,6 @@ class Unobserved:
         verb: str,  # noqa: ARG002 - likewise
         rm_id: str,  # noqa: ARG002 - likewise
         configuration: str,  # noqa: ARG002 - likewise
-        *,
-        has_predicates: bool,  # noqa: ARG002 - likewise
     ) -> AbstractContextManager[object]:
         """Do nothing."""
         return nullcontext()

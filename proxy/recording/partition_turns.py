@@ -11,14 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast, final
 
 from ..si.older_answers import InGeneration
-from .answers import written_answer
+from .answers import written_answer, written_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from ...model.state.host import PartitionHost, Predicates
+    from ...model.state.host import PartitionHost, Predicates, QuestionChannel
     from ...model.values.documents import Document, Json
     from ...model.values.messages import Announcement
+    from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
     from ...model.values.refusals import PlacementHalt
     from ..si.older_answers import Generation
     from .recorder import TurnRecorder
@@ -49,6 +50,7 @@ class PartitionTurns:
         self._recorder = recorder
         self._given = host
         self._asked: Predicates | None = host.predicates
+        self._channel: QuestionChannel | None = host.question_channel
         self._generation = generation
         self._at_ns: int | None = None
         """The time of the turn; `None` outside of turns."""
@@ -56,6 +58,9 @@ class PartitionTurns:
         self._halt_asked = False
         """Whether the halt of this turn has been asked for."""
         self._answers: list[Json] = []
+        self._cycles = 0
+        """How many cycles of this turn have taken answers, also none."""
+        self._taken: list[Json] = []
         self._announced: list[Announcement] = []
         self._held_lines: list[bytes] = []
         self._held_announcements: list[Announcement] = []
@@ -66,6 +71,7 @@ class PartitionTurns:
             flush=self.flush,
             placement_halt=self._placement_halt,
             predicates=None if host.predicates is None else self,
+            question_channel=None if host.question_channel is None else self,
         )
         """What the partition is given."""
 
@@ -123,6 +129,8 @@ class PartitionTurns:
         self._at_ns = at_ns
         self._halt, self._halt_asked = None, False
         self._answers.clear()
+        self._cycles = 0
+        self._taken.clear()
 
     def _end(self, describe: Callable[[], Document], failure: BaseException | None) -> None:
         at_ns, self._at_ns = self._at_ns, None
@@ -132,6 +140,8 @@ class PartitionTurns:
                 line: Document = {"at": at_ns, "partition": self.number, **describe()}
                 if self._answers:
                     line["answers"] = [*self._answers]
+                if self._taken:
+                    line["taken"] = [*self._taken]
                 if self._halt is not None:
                     line["halted"] = True
                 if is_older:
@@ -174,6 +184,19 @@ class PartitionTurns:
         answer = self._asked.preemption_index(allocation_key, node_id, victim_keys, start_index)
         self._answers.append(written_answer(answer))
         return answer
+
+    def ask(self, questions: Sequence[NumberedQuestion]) -> None:
+        """Send questions to the RM; a replay has the partition ask them again."""
+        assert self._channel is not None, "a partition without a channel asks nothing: please report"
+        self._channel.ask(questions)
+
+    def take(self) -> Sequence[PredicateAnswer]:
+        """Return the answers that have come, and keep them; called once in each cycle."""
+        assert self._channel is not None, "a partition without a channel takes nothing: please report"
+        answers = self._channel.take()
+        self._taken += [written_taken(self._cycles, answer) for answer in answers]
+        self._cycles += 1
+        return answers
 
 
 def _settled(announced: Iterable[Announcement], is_older: bool) -> list[Announcement]:  # noqa: FBT001 - one fact

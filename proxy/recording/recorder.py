@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast, final
 from ...actors.log import Log
 from ..si.older_answers import InGeneration
 from .anonymous_lines import AnonymousLines
+from .answers import how_asked, written_how_asked
 from .callback_documents import callback_document
 from .files import FORMAT_VERSION, RecordingFiles, new_folder
 from .partition_turns import PartitionTurns
@@ -58,6 +59,8 @@ class _ChangeUnderWay:
         """By incarnation."""
         self.names: dict[str, Json] = {}
         """The numbers of the partitions that were made, by full name."""
+        self.predicates: Json = False
+        """How these ask the RM's predicates."""
         self.parts: set[PartitionTurns] = set()
         """The partitions that have changed already."""
         self.waiting: list[_Waiting] = []
@@ -145,6 +148,7 @@ class TurnRecorder:
             change.parts.add(turns)
             change.made[incarnation] = turns
             change.names[name] = turns.number
+            change.predicates = written_how_asked(how_asked(host))
         return turns.run_in_change(change.at_ns, lambda: RecordedPartition(name, rm_id, config, turns, self))
 
     def take_part(self, turns: PartitionTurns) -> int:
@@ -177,7 +181,7 @@ class TurnRecorder:
     # ------------------------------------------------------------------------------------- changes
 
     @contextmanager
-    def change(self, verb: str, rm_id: str, configuration: str, *, has_predicates: bool) -> Iterator[None]:
+    def change(self, verb: str, rm_id: str, configuration: str) -> Iterator[None]:
         """Record a registration or reload: one line if it happens, none if it raises."""
         change = _ChangeUnderWay(self._now_ns(), rm_id)
         with self._lock:
@@ -187,12 +191,12 @@ class TurnRecorder:
         except BaseException:
             self._undo(change)
             raise
-        self._finish(change, {verb: {"rmID": rm_id, "config": configuration}}, has_predicates)
+        self._finish(change, {verb: {"rmID": rm_id, "config": configuration}})
 
-    def _finish(self, change: _ChangeUnderWay, line: Document, has_predicates: bool) -> None:  # noqa: FBT001 - as it is written
-        line = {"at": change.at_ns, **line, "predicates": has_predicates}
+    def _finish(self, change: _ChangeUnderWay, line: Document) -> None:
+        line = {"at": change.at_ns, **line}
         if change.names:
-            line["partitions"] = change.names
+            line |= {"predicates": change.predicates, "partitions": change.names}
         encoded = self.encoded(line) if self.is_open else b""
         with self._lock:
             self._write(encoded + b"".join(waiting.lines for waiting in change.waiting))

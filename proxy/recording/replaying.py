@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from ...model.errors import LicorneError
 from ...model.partition import Partition
 from ...model.values.refusals import PlacementHalt, RefusalReason
+from .answers import AskedLater
 from .observer import Unobserved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ...model.configuration.schema import PartitionConfig
     from ...model.state.host import PartitionHost
+    from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
     from ..si.older_answers import Generation
+    from .answers import TakenAnswer
 
 __all__ = ["MadePartition", "ReplayDifferenceError", "ReplayedAnswers"]
 
@@ -39,16 +42,23 @@ class ReplayedAnswers(Unobserved):
     ends_partitions = False
 
     def __init__(self) -> None:
-        self.has_predicates = False
-        """Whether the partitions that are made ask predicates."""
+        self.asked: AskedLater | bool = False
+        """How the partitions that are made ask predicates, see `how_asked`."""
         self.made: dict[str, MadePartition] = {}
         """The partitions that were made and are not numbered yet, by full name."""
         self._answers: deque[str | int | None] = deque()
+        self._taken: deque[TakenAnswer] = deque()
+        self._cycles = 0
+        """How many cycles of the turn have taken answers, also none."""
         self._halt: PlacementHalt | None = None
 
-    def begin_turn(self, answers: Iterable[str | int | None], *, is_halted: bool) -> None:
+    def begin_turn(
+        self, answers: Iterable[str | int | None], taken: Iterable[TakenAnswer], *, is_halted: bool
+    ) -> None:
         """Answer this from now on."""
         self._answers = deque(answers)
+        self._taken = deque(taken)
+        self._cycles = 0
         self._halt = PlacementHalt(reason=RefusalReason.CONGESTED) if is_halted else None
 
     def end_turn(self) -> None:
@@ -61,6 +71,11 @@ class ReplayedAnswers(Unobserved):
             raise ReplayDifferenceError(
                 f"{len(self._answers)} of the recorded answers of predicates were not asked for: "
                 f"the next one is {self._answers[0]!r}"
+            )
+        if self._taken:
+            raise ReplayDifferenceError(
+                f"{len(self._taken)} of the recorded answers of predicates were not taken: "
+                f"the next one is for cycle {self._taken[0].cycle} of the turn, which had {self._cycles}"
             )
 
     # ------------------------------------------------------------------------------ the predicates
@@ -104,6 +119,20 @@ class ReplayedAnswers(Unobserved):
             )
         return self._answers.popleft()
 
+    def ask(self, questions: Sequence[NumberedQuestion]) -> None:
+        """Do nothing: the answers are in the lines of later turns."""
+
+    def take(self) -> Sequence[PredicateAnswer]:
+        """Return the answers that were recorded for this cycle."""
+        cycle = self._cycles
+        self._cycles += 1
+        answers: list[PredicateAnswer] = []
+        while self._taken and self._taken[0].cycle == cycle:
+            answers.append(self._taken.popleft().answer)
+        return answers
+
+    # ------------------------------------------------------------------------------ the partitions
+
     def make_partition(
         self,
         *,
@@ -116,7 +145,18 @@ class ReplayedAnswers(Unobserved):
     ) -> Partition:
         """Make a partition that asks the recording."""
         self.made[name] = MadePartition(incarnation, generation)
-        predicates = self if self.has_predicates else None
-        return Partition(
-            name, rm_id, config, replace(host, predicates=predicates, placement_halt=lambda: self._halt)
+        asked = self.asked
+        host = replace(
+            host,
+            placement_halt=lambda: self._halt,
+            predicates=self if asked is True else None,
+            question_channel=None,
         )
+        if isinstance(asked, AskedLater):
+            host = replace(
+                host,
+                question_channel=self,
+                answer_timeout_ns=asked.timeout_ns,
+                asks_may_overtake=asked.may_overtake,
+            )
+        return Partition(name, rm_id, config, host)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...model.partition import Partition
     from ...model.state.host import TimerAction
     from ...model.values.users import LookedUp
+    from ..recording.answers import AskedLater, TakenAnswer
     from ..recording.replaying import MadePartition
     from ..si import si_pb2 as si
     from .scheduler import Scheduler
@@ -58,10 +59,17 @@ class RecordedTurns:
         """Set the time of what comes next."""
         self._clock.set_to(at_ns)
 
-    def begin_turn(self, at_ns: int, answers: Iterable[str | int | None], *, is_halted: bool) -> None:
+    def begin_turn(
+        self,
+        at_ns: int,
+        answers: Iterable[str | int | None],
+        taken: Iterable[TakenAnswer],
+        *,
+        is_halted: bool,
+    ) -> None:
         """Set the time of a turn, and what its partition will be answered."""
         self.set_time(at_ns)
-        self._answers.begin_turn(answers, is_halted=is_halted)
+        self._answers.begin_turn(answers, taken, is_halted=is_halted)
 
     def end_turn(self) -> None:
         """Make sure that the partition has asked for all answers.
@@ -71,10 +79,10 @@ class RecordedTurns:
         """
         self._answers.end_turn()
 
-    def begin_change(self, at_ns: int, *, has_predicates: bool) -> None:
-        """Set the time of a registration or reload, and whether partitions that it makes ask predicates."""
+    def begin_change(self, at_ns: int, asked: AskedLater | bool) -> None:  # noqa: FBT001 - one of its values
+        """Set the time of a registration or reload, and how partitions that it makes ask predicates."""
         self.set_time(at_ns)
-        self._answers.has_predicates = has_predicates
+        self._answers.asked = asked
         self._answers.made.clear()
 
     def end_change(self, numbers: Mapping[str, int]) -> None:

@@ -85,12 +85,7 @@ class Registrations:
                 joining = self._managers.join(rm_id, callback)
                 joining.life.advance(ManagerEvent.REGISTER)  # It is not in the table yet.
                 change = self._change(settings, joining)
-                recorded = self._managers.observer.change(
-                    "register",
-                    rm_id,
-                    registration.configuration,
-                    has_predicates=joining.predicates is not None,
-                )
+                recorded = self._managers.observer.change("register", rm_id, registration.configuration)
                 with _refusing("registration of RM"), recorded:
                     done = self._cluster.register(registration, change)
         except BaseException:
@@ -115,12 +110,7 @@ class Registrations:
                 if manager is not None:
                     manager.check_serves("UpdateConfigurationRequest")
                 change = self._change(settings, manager)
-                recorded = self._managers.observer.change(
-                    "configuration",
-                    rm_id,
-                    configuration,
-                    has_predicates=manager is not None and manager.predicates is not None,
-                )
+                recorded = self._managers.observer.change("configuration", rm_id, configuration)
                 with _refusing("update of configuration"), recorded:
                     done = self._cluster.update_configuration(rm_id, configuration, change)
         except BaseException:

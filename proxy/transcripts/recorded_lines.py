@@ -17,16 +17,17 @@ from ...model.state.host import (
 )
 from ...model.state.quarantine import BrokenKind
 from ...model.values.users import LookUpFailure
-from ..recording.answers import read_answer
+from ..recording.answers import read_answer, read_how_asked, read_taken
 from ..recording.files import FORMAT_VERSION
 from ..recording.recorded_partition import STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ...model.state.host import TimerAction
     from ...model.values.documents import Document, Json
     from ...model.values.users import LookedUp
+    from ..recording.answers import AskedLater, TakenAnswer
 
 __all__ = [
     "RECORDED_KEYS",
@@ -42,7 +43,7 @@ __all__ = [
 T = TypeVar("T")
 
 RECORDED_KEYS: Final = frozenset(
-    {"answers", "at", "failed", "groups", "halted", "older", "partition", "partitions", "predicates"}
+    {"answers", "at", "failed", "groups", "halted", "older", "partition", "partitions", "predicates", "taken"}
 )
 """The keys that a line with a time may have besides its verb. `predicates` alone is a verb."""
 RECORDED_VERBS: Final = ("timer", "step", "quarantine", "retire", "answer", "manager")
@@ -61,10 +62,12 @@ class Recorded:
     at_ns: int
     partition: int | None = None
     answers: tuple[str | int | None, ...] = ()
+    taken: tuple[TakenAnswer, ...] = ()
     is_halted: bool = False
     is_older: bool = False
     has_failed: bool = False
-    has_predicates: bool = False
+    asked: AskedLater | bool = False
+    """How the partitions that the change makes ask predicates."""
     groups: Mapping[str, LookedUp] = field(default_factory=dict)
     partitions: Mapping[str, int] = field(default_factory=dict)
 
@@ -104,20 +107,16 @@ def read_recorded(document: Document) -> Recorded:
     Raises:
         LicorneError: a value is of the wrong kind; the text names it.
     """
-    answers = _of(document, "answers", list, default=[])
-    try:
-        read_answers = tuple(map(read_answer, answers))
-    except ValueError as error:
-        raise LicorneError(f"answers: {error}") from error
     numbers = _of(document, "partitions", dict, default={})
     return Recorded(
         at_ns=_number(document["at"], "at"),
         partition=_number(document["partition"], "partition") if "partition" in document else None,
-        answers=read_answers,
+        answers=_each(document, "answers", read_answer),
+        taken=_each(document, "taken", read_taken),
         is_halted=_of(document, "halted", bool, default=False),
         is_older=_of(document, "older", bool, default=False),
         has_failed="failed" in document,
-        has_predicates=_of(document, "predicates", bool, default=False),
+        asked=_read(read_how_asked, document.get("predicates", False), "predicates"),
         groups={
             user: _groups(user, found) for user, found in _of(document, "groups", dict, default={}).items()
         },
@@ -192,6 +191,17 @@ def _groups(user: str, found: Json) -> LookedUp:
     if isinstance(found, dict) and set(found) == {"failed"}:
         return LookUpFailure(str(found["failed"]))
     raise LicorneError(f"groups[{user}]: a list, or why the look-up `failed`, is wanted: {found!r}")
+
+
+def _each(document: Document, key: str, read: Callable[[Json], T]) -> tuple[T, ...]:
+    return tuple(_read(read, entry, key) for entry in _of(document, key, list, default=[]))
+
+
+def _read(read: Callable[[Json], T], value: Json, key: str) -> T:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise LicorneError(f"{key}: {error}") from error
 
 
 def _number(value: Json, place: str) -> int:

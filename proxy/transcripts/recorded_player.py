@@ -59,7 +59,7 @@ class RecordedPlayer:
     def _play(self, line: Line, recorded: Recorded) -> None:
         match line.verb:
             case "register" | "configuration":
-                self._turns.begin_change(recorded.at_ns, has_predicates=recorded.has_predicates)
+                self._turns.begin_change(recorded.at_ns, recorded.asked)
                 self._player.play(line)
                 self._turns.end_change(recorded.partitions)
             case "answer" | "manager" | "retire":
@@ -79,7 +79,7 @@ class RecordedPlayer:
     def _play_turn(self, line: Line, recorded: Recorded) -> None:
         number = recorded.number()
         self._turns.set_generation(number, is_older=recorded.is_older)
-        self._turns.begin_turn(recorded.at_ns, recorded.answers, is_halted=recorded.is_halted)
+        self._turns.begin_turn(recorded.at_ns, recorded.answers, recorded.taken, is_halted=recorded.is_halted)
         if recorded.has_failed:
             try:
                 self._have_done(number, line, recorded)

@@ -204,6 +204,14 @@ def test_tags_that_steer_the_scheduler_keep_what_they_say() -> None:
     assert hidden["other"].startswith("tag-")
 
 
+@pytest.mark.parametrize("name", ["tags", "groups", "refused", "attributes", "memory"])
+def test_a_resource_may_have_the_name_of_anything(name: str) -> None:
+    """Its quantity stays, and its name."""
+    line: Any = {"schedulableResource": {"resources": {name: {"value": "1"}}}}
+
+    assert line == AnonymousLines().hidden(line)
+
+
 def test_what_was_quarantined_has_the_pseudonym_of_its_kind() -> None:
     """The reason is a text for people."""
     lines = AnonymousLines()

@@ -11,6 +11,7 @@ from google.protobuf.json_format import ParseDict
 from support.proxy.recorded_traffic import (
     Hearing,
     JudgingHearing,
+    LaterHearing,
     callbacks_in,
     replayed,
 )
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 SEEDS: Final = [*range(4), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 100)]]
 SHORT_MS: Final = 15
-"""How long placeholders wait: a few turns of a busy scheduler."""
+"""How long placeholders and answers of predicates wait: a few turns of a busy scheduler."""
 
 
 class Managers:
@@ -99,12 +100,12 @@ def by_registration(documents: list[dict[str, Any]], rm_id: str) -> list[list[st
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("make", [Hearing, JudgingHearing])
+@pytest.mark.parametrize("make", [Hearing, JudgingHearing, LaterHearing])
 def test_the_replay_says_to_each_manager_what_it_heard(
     seed: int, make: Callable[[], Hearing], tmp_path: Path
 ) -> None:
     """Whatever threads, timers, reloads and moods of predicates came together, byte for byte."""
-    with Scheduler(record=tmp_path) as scheduler:
+    with Scheduler(record=tmp_path, predicate_timeout_seconds=SHORT_MS / 1000) as scheduler:
         managers = Managers(scheduler, 10 * seed, make)
         managers.talk()
         scheduler.validate()

@@ -91,7 +91,7 @@ def recorded(tmp_path: Path) -> Iterator[Recorded]:
 
 def registered(recorded: Recorded) -> Partition:
     """Register a manager with one partition."""
-    with recorded.recorder.change("register", RM, "text", has_predicates=False):
+    with recorded.recorder.change("register", RM, "text"):
         partition = recorded.partition()
     recorded.link.order.clear()
     return partition
@@ -131,7 +131,7 @@ def test_a_step_that_is_waited_for_writes_what_was_held(recorded: Recorded) -> N
 def test_turns_under_a_change_come_after_its_line(recorded: Recorded) -> None:
     """What they announce is delivered then, without another turn."""
     partition = registered(recorded)
-    with recorded.recorder.change("configuration", RM, "text", has_predicates=False):
+    with recorded.recorder.change("configuration", RM, "text"):
         partition.reconfigure(a_configuration())
         create(partition, "one")
         partition.flush()
@@ -146,7 +146,7 @@ def test_turns_before_a_change_come_before_its_line(recorded: Recorded) -> None:
     """Also if they were held until then."""
     partition = registered(recorded)
     create(partition, "one")
-    with recorded.recorder.change("configuration", RM, "text", has_predicates=False):
+    with recorded.recorder.change("configuration", RM, "text"):
         partition.reconfigure(a_configuration())
 
     assert ["register", "node", "configuration"] == recorded.verbs()
@@ -155,7 +155,7 @@ def test_turns_before_a_change_come_before_its_line(recorded: Recorded) -> None:
 def test_turns_of_a_partition_that_has_not_changed_yet_do_not_wait(recorded: Recorded) -> None:
     """They are made under the configuration before."""
     partition = registered(recorded)
-    with recorded.recorder.change("configuration", RM, "text", has_predicates=False):
+    with recorded.recorder.change("configuration", RM, "text"):
         create(partition, "one")
         partition.flush()
         assert ["register", "node"] == recorded.verbs()
@@ -163,7 +163,7 @@ def test_turns_of_a_partition_that_has_not_changed_yet_do_not_wait(recorded: Rec
 
 def test_an_answer_to_a_manager_waits_for_its_registration(recorded: Recorded) -> None:
     """In the replay it would not be known yet; one to another manager does not wait."""
-    with recorded.recorder.change("register", RM, "text", has_predicates=False):
+    with recorded.recorder.change("register", RM, "text"):
         recorded.partition()
         recorded.recorder.answer(RM, refusal("one"), recorded.link.announce, older=False)
         recorded.recorder.answer("other", refusal("two"), recorded.link.announce, older=False)
@@ -184,7 +184,7 @@ def test_what_a_dropped_partition_did_is_dropped(recorded: Recorded) -> None:
     """Its registration has not happened; an answer to its manager has."""
 
     def fail() -> None:
-        with recorded.recorder.change("register", RM, "text", has_predicates=False):
+        with recorded.recorder.change("register", RM, "text"):
             partition = recorded.partition()
             create(partition, "one")
             partition.flush()

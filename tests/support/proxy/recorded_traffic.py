@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -14,14 +15,16 @@ from licorne.proxy.transcripts.recorded_input import read_recording, recording_f
 from licorne.proxy.transcripts.replay import replay_recording
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from google.protobuf.message import Message
 
+    from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
     from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["Hearing", "JudgingHearing", "callbacks_in", "recorded_lines", "replayed"]
+__all__ = ["Hearing", "JudgingHearing", "LaterHearing", "callbacks_in", "recorded_lines", "replayed"]
 
 
 class Hearing(Listener):
@@ -78,6 +81,58 @@ class JudgingHearing(Hearing):
             self.questions += 1
             number = self.questions
         return si_pb2.PreemptionPredicatesResponse(success=number % 3 > 0, index=args.startIndex)
+
+
+class LaterHearing(Hearing):
+    """Answers its predicates later, on other threads, in random order; a few questions it never answers.
+
+    Args:
+        seed: what it answers, and when, depends on this and on the order of the questions.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self._random = random.Random(seed)  # noqa: S311 - dice, no secret
+        self._lock = threading.Lock()
+
+    def ask_predicates(
+        self, questions: Sequence[PredicateQuestion], answer: Callable[[dict[int, Any]], None]
+    ) -> None:
+        """Refuse about every fourth node, other ones each time."""
+        self._answer({place: self._refused(each) for place, each in enumerate(questions)}, answer)
+
+    def ask_preemption_predicates(
+        self, questions: Sequence[PreemptionQuestion], answer: Callable[[dict[int, Any]], None]
+    ) -> None:
+        """Refuse every third question."""
+        chosen = {
+            place: None if self._random.random() < 1 / 3 else each.start_index
+            for place, each in enumerate(questions)
+        }
+        self._answer(chosen, answer)
+
+    def _refused(self, question: PredicateQuestion) -> dict[str, str] | None:
+        """Return the refused nodes, now and then that no answer will come."""
+        with self._lock:
+            if self._random.random() < 1 / 20:
+                return None
+            refused = [name for name in question.node_ids if self._random.random() < 1 / 4]
+            return {name: f"odd number {self._random.randrange(5)}" for name in refused}
+
+    def _answer(self, answers: dict[int, Any], answer: Callable[[dict[int, Any]], None]) -> None:
+        with self._lock:
+            places = [place for place in answers if self._random.random() < 19 / 20]
+            self._random.shuffle(places)
+            at_once = self._random.random() < 1 / 4
+
+        def give() -> None:
+            for place in places:
+                answer({place: answers[place]})
+
+        if at_once:
+            give()
+        else:
+            threading.Thread(target=give, daemon=True).start()
 
 
 def replayed(
