@@ -292,9 +292,12 @@ class LeafVisit:
         """Preempt for a queue that is below its guarantee, and reserve the room for the ask."""
         state = self.state
         attempts = self.attempts
+        left = attempts.left
         node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=attempts)
         if attempts.pending:
             return _PASSED_OVER
+        if attempts.left < left:
+            self.notes_before = state.notes.taken  # The attempt is not repeated in the next visit.
         if node is None:
             self.mixed = True
             if attempts.retry_ns is not None:

@@ -58,7 +58,7 @@ class QueueCleaning:
 
 @dataclass(frozen=True, slots=True)
 class RetryAsks:
-    """Time may have changed an answer: an ask is old enough for a reservation, a back-off is over."""
+    """An answer may have changed: a reservation is due, a back-off is over, or the RM has answered."""
 
 
 @dataclass(frozen=True, slots=True)

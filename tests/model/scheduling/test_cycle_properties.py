@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import pytest
-from support.model.builders import a_resource
+from support.model.builders import FakeChannel, a_resource
 from support.model.harness import Harness
 
 from licorne.model.resources.resource import fits_undefined_unlimited
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
-from licorne.model.values.messages import NodeAction, TerminationType
+from licorne.model.values.messages import AllocationPlaced, NodeAction, TerminationType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,9 +68,17 @@ class MoodyPredicates:
 
 
 class RandomPartition:
-    """A partition that anything may happen to that an RM may say."""
+    """A partition that anything may happen to that an RM may say.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        seed: what happens.
+        channel: the way to an RM that answers its predicates later, some after each step, in any order; in
+            time if the seed is even.
+    """
+
+    def __init__(self, seed: int, channel: FakeChannel | None = None) -> None:
+        self.channel = channel
+        self.answers_in_time = seed % 2 == 0
         self.rng = random.Random(seed)  # noqa: S311 - dice, no secret
         self.serial = 0
         self.is_regular = True
@@ -81,7 +89,8 @@ class RandomPartition:
             CONFIGURATIONS[number],
             root=LIMITS[number],
             partition=self.partition_lines,
-            predicates=MoodyPredicates() if self.rng.random() < 0.3 else None,
+            predicates=MoodyPredicates() if self.rng.random() < 0.3 and channel is None else None,
+            question_channel=channel,
         )
         self.h.nodes(*NODES[:3], capacity=a_resource(memory=20))
         for name in APPLICATIONS[:3]:
@@ -194,6 +203,8 @@ class RandomPartition:
 
     def wait(self) -> None:
         """Let time pass."""
+        if self.channel is not None and self.answers_in_time:
+            self.channel.answer()
         self.h.advance(milliseconds=self.rng.choice([1, 1500, 1500, 2500, 2500, 21_000, 31_000]))
 
     def reload(self) -> None:
@@ -210,7 +221,10 @@ class RandomPartition:
     def run_until_idle(self) -> None:
         """Run cycles to the end: trying everything again gives no result either."""
         h = self.h
-        h.run_until_idle()
+        self.settle()
+        if self.channel is not None and not self.answers_in_time:
+            h.advance(1)  # What was not answered in time is tried again.
+            self.settle()
         for queue in h.state.tree:
             queue.entries.skip_until = None
         h.state.reserved_skip = None
@@ -219,7 +233,20 @@ class RandomPartition:
             block.room = None
         before = len(h.announcements)
         assert CycleOutcome.NOTHING is run_cycle(h.state)
+        self.settle()
         assert before == len(h.announcements)
+
+    def settle(self) -> None:
+        """Run cycles until nothing more happens, and every question is answered."""
+        self.h.run_until_idle()
+        while self.channel is not None and self.channel.answer():
+            self.h.run_until_idle()
+
+    def answer_some(self) -> None:
+        """Answer some of the open questions, in any order."""
+        assert self.channel is not None
+        self.rng.shuffle(self.channel.open)
+        self.channel.answer(lambda _: self.rng.random() < 0.4)
 
     # -------------------------------------------------------------------------------- invariants
 
@@ -249,6 +276,8 @@ class RandomPartition:
         moves, weights = zip(*weighted, strict=True)
         for move in self.rng.choices(moves, weights, k=steps):
             move()
+            if self.channel is not None:
+                self.answer_some()
             if self.is_regular:
                 self.check_quotas()
 
@@ -257,6 +286,26 @@ class RandomPartition:
 def test_whatever_happens_invariants_and_quotas_hold(seed: int) -> None:
     """Nothing is lost or counted twice, no quota is passed, and rest hides nothing that could be placed."""
     RandomPartition(seed).live(120)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_whatever_happens_while_the_rm_thinks_invariants_and_quotas_hold(seed: int) -> None:
+    """Its answers come late and in any order, or not at all; what is placed, it has allowed."""
+    moody = MoodyPredicates()
+    partition = RandomPartition(seed, FakeChannel(moody))
+    partition.live(120)
+    for allocation in partition.h.heard(AllocationPlaced):
+        ask = allocation.allocation.ask
+        refused = moody.refuse(ask.allocation_key, allocation.allocation.node_id, allocate=True)
+        # What the RM says that runs already is announced as well.
+        assert refused is None or not partition.is_regular
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1000, 1400))
+def test_whatever_happens_for_long_while_the_rm_thinks_invariants_hold(seed: int) -> None:
+    """The same for many seeds, and longer."""
+    RandomPartition(seed, FakeChannel(MoodyPredicates())).live(300)
 
 
 @pytest.mark.soak

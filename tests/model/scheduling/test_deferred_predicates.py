@@ -438,6 +438,23 @@ def test_a_pass_over_reserved_asks_that_is_repeated_for_an_answer_notes_once() -
     assert {"no n1": 1} == scene.log_of("old-1")
 
 
+def test_a_failed_attempt_to_preempt_is_noted_although_its_leaf_is_visited_again() -> None:
+    """The attempt is not repeated, so that its text would be lost."""
+    channel = FakeChannel()
+    scene = Scene(TWO_QUEUES, question_channel=channel, reservations_on=False)
+    scene.nodes("n1", capacity=a_resource(memory=30))
+    scene.runs("v", resource=a_resource(memory=25))
+    scene.asks("large", resource=a_resource(memory=40), priority=5)
+    scene.asks("small", resource=a_resource(memory=1), may_preempt=False)
+    scene.advance(60)
+    scene.cycle()
+    assert ["small"] == [each.question.allocation_key for each in channel.open]
+    record = scene.application("root.a").asks.record("large")
+    assert record is not None
+
+    assert "Preemption queue guarantees check failed" in (record.log or {})
+
+
 # ------------------------------------------------------------------------------------------ what is kept
 
 

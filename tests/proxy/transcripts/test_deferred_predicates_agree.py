@@ -43,7 +43,8 @@ def _scenarios() -> list[ParameterSet]:
 def decisions(output: list[str]) -> list[Any]:
     """Return the output without how often, and when, something was noted about an ask.
 
-    A cycle that waits for answers is run again, and may note the same again.
+    A cycle that waits for answers is run again, and may note the same again. It does not repeat an attempt to
+    preempt, but notes that none is due: these texts are left out as well.
     """
     return [json.loads(line, object_hook=_without_counts) for line in output]
 
@@ -52,7 +53,8 @@ def _without_counts(document: dict[str, Any]) -> dict[str, Any]:
     if {"count", "lastOccurrence"} <= document.keys():
         return {"message": document["message"]}
     if "allocationLog" in document:
-        document["allocationLog"].sort(key=lambda entry: str(entry["message"]))
+        texts = {str(entry["message"]) for entry in document["allocationLog"]}
+        document["allocationLog"] = sorted(text for text in texts if not text.startswith("Preemption "))
     return document
 
 

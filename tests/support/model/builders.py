@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from textwrap import dedent, indent
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
@@ -182,7 +182,7 @@ class FakeChannel:
         open: what has not been answered, in order.
     """
 
-    def __init__(self, predicates: FakePredicates | None = None) -> None:
+    def __init__(self, predicates: Any = None) -> None:
         self.predicates = predicates or FakePredicates()
         self.batches: list[list[NumberedQuestion]] = []
         self.open: list[NumberedQuestion] = []
