@@ -8,12 +8,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from ...actors.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
 from ..scheduler.callback_failures import CallbackFailures
 from ..scheduler.callback_threads import CallbackThreads
+from ..scheduler.calling import CallingSide
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager
@@ -24,9 +25,8 @@ from .questions import RemoteQuestions
 from .transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
 
     from ..scheduler.callback_failures import ErrorHook
     from ..si.api import ResourceManagerCallback
@@ -50,7 +50,7 @@ class _Registered:
 
 
 @final
-class RemoteScheduler(RemoteQuestions):
+class RemoteScheduler(CallingSide, RemoteQuestions):
     """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
 
     Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
@@ -106,38 +106,7 @@ class RemoteScheduler(RemoteQuestions):
         )
         self._connection = connection
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-
     # -------------------------------------------------------------------------------- SchedulerAPI
-
-    def register(
-        self,
-        rm_id: str,
-        callback: ResourceManagerCallback,
-        *,
-        configuration: str = "",
-        extra_configuration: Mapping[str, str] | None = None,
-    ) -> None:
-        """Register a resource manager with its queue configuration, as YAML text, and its other settings.
-
-        Without a configuration it gets that of the server.
-
-        Raises:
-            RequestError: the registration is refused; the text says why, each error with its position.
-        """
-        request = si.RegisterResourceManagerRequest(
-            rmID=rm_id, policyGroup="queues", config=configuration, extraConfig=extra_configuration
-        )
-        self.register_resource_manager(request, callback)
 
     def register_resource_manager(
         self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Self, TypeVar, final
+from typing import TYPE_CHECKING, TypeVar, final
 
 from ...actors.interrupts import Uninterrupted, run_uninterrupted
 from ...actors.real_clock import RealClock
@@ -21,6 +21,7 @@ from ..si.callbacks import check_callback
 from ..si.older_generation import ask_terms
 from .answer_wait import AnswerWait
 from .callback_failures import CallbackFailures
+from .calling import CallingSide
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine
 from .extra_configurations import ExtraConfigurations
@@ -37,9 +38,8 @@ from .stepping import Stepping
 from .stopping import Stopping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from ...model.configuration.extra import ExtraConfig
     from ...model.partition import Partition
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 @final
-class Scheduler(Stepping, QuestionSide, LifeSide):
+class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
     """A scheduler core in this process; two of them do not affect each other.
 
     With the engine `actors` it schedules by itself: calls return when the request is queued, callbacks
@@ -161,36 +161,7 @@ class Scheduler(Stepping, QuestionSide, LifeSide):
         """The folder of this scheduler's recording, `None` if nothing is recorded."""
         return self._observer.folder
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-
     # -------------------------------------------------------------------------------- SchedulerAPI
-
-    def register(
-        self,
-        rm_id: str,
-        callback: ResourceManagerCallback,
-        *,
-        configuration: str = "",
-        extra_configuration: Mapping[str, str] | None = None,
-    ) -> None:
-        """Register a resource manager with its queue configuration, as YAML text, and its other settings.
-
-        Raises:
-            RequestError: the registration is refused; the text says why, each error with its position.
-        """
-        request = si.RegisterResourceManagerRequest(
-            rmID=rm_id, policyGroup="queues", config=configuration, extraConfig=extra_configuration
-        )
-        self.register_resource_manager(request, callback)
 
     def register_resource_manager(
         self,
