@@ -68,7 +68,7 @@ class Observer(Protocol):
         """Announce to an RM what comes from no partition."""
 
     def note(self, line: Document) -> None:
-        """Note something else that happens now: a verb with its body."""
+        """Note something else: a verb with its body, and the time `at` unless it happens now."""
 
     def close(self) -> None:
         """Note that the scheduler has ended."""

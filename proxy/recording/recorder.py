@@ -247,7 +247,7 @@ class TurnRecorder:
         self._log_failure()
 
     def note(self, line: Document) -> None:
-        """Note something else that happens now: a verb with its body."""
+        """Note something else: a verb with its body, and the time `at` unless it happens now."""
         encoded = self.encoded({"at": self._now_ns(), **line})
         with self._lock:
             self._write(encoded)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ...model.errors import LicorneError
 from ...model.partition import Partition
@@ -13,7 +14,7 @@ from .answers import AskedLater
 from .observer import Unobserved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ...model.configuration.schema import PartitionConfig
     from ...model.state.host import PartitionHost
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .answers import TakenAnswer
 
 __all__ = ["MadePartition", "ReplayDifferenceError", "ReplayedAnswers"]
+
+_CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)
 
 
 class ReplayDifferenceError(LicorneError):
@@ -50,23 +53,34 @@ class ReplayedAnswers(Unobserved):
         self._taken: deque[TakenAnswer] = deque()
         self._cycles = 0
         """How many cycles of the turn have taken answers, also none."""
-        self._halt: PlacementHalt | None = None
+        self._in_turn = False
+        self._halted: set[str] = set()
+        """The partitions whose last turn placed nothing, by incarnation."""
 
     def begin_turn(
-        self, answers: Iterable[str | int | None], taken: Iterable[TakenAnswer], *, is_halted: bool
+        self,
+        incarnation: str,
+        answers: Iterable[str | int | None],
+        taken: Iterable[TakenAnswer],
+        *,
+        is_halted: bool,
     ) -> None:
-        """Answer this from now on."""
+        """Answer a partition this from now on."""
+        self._in_turn = True
         self._answers = deque(answers)
         self._taken = deque(taken)
         self._cycles = 0
-        self._halt = PlacementHalt(reason=RefusalReason.CONGESTED) if is_halted else None
+        (self._halted.add if is_halted else self._halted.discard)(incarnation)
 
-    def end_turn(self) -> None:
-        """Make sure that all was asked.
+    def end_turn(self, *, has_failed: bool) -> None:
+        """Make sure that all was asked, unless the turn has failed.
 
         Raises:
             ReplayDifferenceError: it was not.
         """
+        self._in_turn = False
+        if has_failed:
+            return
         if self._answers:
             raise ReplayDifferenceError(
                 f"{len(self._answers)} of the recorded answers of predicates were not asked for: "
@@ -148,7 +162,7 @@ class ReplayedAnswers(Unobserved):
         asked = self.asked
         host = replace(
             host,
-            placement_halt=lambda: self._halt,
+            placement_halt=partial(self._placement_halt, incarnation, host.placement_halt),
             predicates=self if asked is True else None,
             question_channel=None,
         )
@@ -160,3 +174,12 @@ class ReplayedAnswers(Unobserved):
                 asks_may_overtake=asked.may_overtake,
             )
         return Partition(name, rm_id, config, host)
+
+    def _placement_halt(
+        self, incarnation: str, of_manager: Callable[[], PlacementHalt | None]
+    ) -> PlacementHalt | None:
+        """Return whether a turn places anything as the recording says, and between turns why it does not."""
+        is_halted = incarnation in self._halted
+        if self._in_turn and not is_halted:
+            return None
+        return of_manager() or (_CONGESTED if is_halted else None)

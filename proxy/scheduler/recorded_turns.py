@@ -10,6 +10,7 @@ from ...actors.threads_engine import ThreadsEngine
 from ...actors.virtual_clock import VirtualClock
 from ...model.errors import LicorneError
 from ...model.state.host import timer_key
+from ...model.values.manager_state import ManagerState
 from ..recording.replaying import ReplayDifferenceError, ReplayedAnswers
 from ..si import reading
 from ..si.older_generation import ask_terms
@@ -61,6 +62,7 @@ class RecordedTurns:
 
     def begin_turn(
         self,
+        number: int,
         at_ns: int,
         answers: Iterable[str | int | None],
         taken: Iterable[TakenAnswer],
@@ -69,15 +71,15 @@ class RecordedTurns:
     ) -> None:
         """Set the time of a turn, and what its partition will be answered."""
         self.set_time(at_ns)
-        self._answers.begin_turn(answers, taken, is_halted=is_halted)
+        self._answers.begin_turn(self._known(number).incarnation, answers, taken, is_halted=is_halted)
 
-    def end_turn(self) -> None:
-        """Make sure that the partition has asked for all answers.
+    def end_turn(self, *, has_failed: bool) -> None:
+        """Make sure that the partition has asked for all answers, unless the turn has failed.
 
         Raises:
             ReplayDifferenceError: it has not.
         """
-        self._answers.end_turn()
+        self._answers.end_turn(has_failed=has_failed)
 
     def begin_change(self, at_ns: int, asked: AskedLater | bool) -> None:  # noqa: FBT001 - one of its values
         """Set the time of a registration or reload, and how partitions that it makes ask predicates."""
@@ -99,6 +101,21 @@ class RecordedTurns:
             recorded = ", ".join(numbers) or "none"
             raise ReplayDifferenceError(f"recorded partitions: {recorded}; made: {', '.join(made) or 'none'}")
         self._partitions |= {numbers[name]: partition for name, partition in made.items()}
+
+    def change_manager(self, rm_id: str, state: ManagerState, reason: str) -> None:
+        """Pause or stop a resource manager; its turns go on as they were recorded.
+
+        Raises:
+            RequestError: it has not registered.
+        """
+        manager = self._managers.get(rm_id, f"the state {state.value}")
+        if state is ManagerState.PAUSED:
+            manager.life.pause(reason)
+            return
+        manager.life.stop(reason)
+        for known in self._partitions.values():
+            if self._managers.partition(known.incarnation) in manager.partitions.values():
+                self._clock.forget(known.incarnation)
 
     def set_generation(self, number: int, *, is_older: bool) -> None:
         """Answer the resource manager of a partition in a generation from now on."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ...model.configuration.extra import ExtraConfig
     from ...model.configuration.schema import PartitionConfig, SchedulerConfig
     from ...model.partition import Partition
+    from ...model.values.documents import Document
     from ...model.values.messages import Registration
     from ..resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
     from ..si.api import ResourceManagerCallback
@@ -127,7 +128,10 @@ class Registrations:
         """
         with self._lock:
             manager = self._registered_with(rm_id, callback, "a pause")
-            return manager is not None and manager.life.pause(reason)
+            if manager is None or not manager.life.pause(reason):
+                return False
+            self._note_life(manager)
+        return True
 
     @excludes()
     def stop(self, rm_id: str, reason: str, callback: ResourceManagerCallback | None) -> bool:
@@ -140,6 +144,7 @@ class Registrations:
             manager = self._registered_with(rm_id, callback, "a stop")
             if manager is None or not manager.life.stop(reason):
                 return False
+            self._note_life(manager)
             for partition in manager.partitions.values():
                 self._managers.forget_timers(partition)
         manager.close_nowait()
@@ -163,6 +168,12 @@ class Registrations:
         self._check_running()
         manager = self._managers.get(rm_id, what)
         return manager if callback is None or callback is manager.callback else None
+
+    def _note_life(self, manager: Manager) -> None:
+        """Have a recording say that an RM is paused or stopped."""
+        status = manager.life.status
+        said: Document = {"rmID": status.rm_id, "state": status.state.value, "reason": status.reason}
+        self._managers.observer.note({"at": status.since_ns, "manager": said})
 
     def _change(self, settings: _Settings, manager: Manager | None) -> _Transaction:
         return _Transaction(self._managers, self._extra, self._resolver_maker, settings, manager)

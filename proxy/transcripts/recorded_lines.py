@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ...model.applications.effects import TimerKind
 from ...model.errors import LicorneError
@@ -16,6 +16,7 @@ from ...model.state.host import (
     RetryAsks,
 )
 from ...model.state.quarantine import BrokenKind
+from ...model.values.manager_state import ManagerState
 from ...model.values.users import LookUpFailure
 from ..recording.answers import read_answer, read_how_asked, read_taken
 from ..recording.files import FORMAT_VERSION
@@ -33,6 +34,7 @@ __all__ = [
     "RECORDED_KEYS",
     "RECORDED_VERBS",
     "Header",
+    "ManagerLine",
     "QuarantineLine",
     "Recorded",
     "read_header",
@@ -101,6 +103,15 @@ class QuarantineLine:
     reason: str
 
 
+class ManagerLine(NamedTuple):
+    """The body of `manager`."""
+
+    rm_id: str
+    state: ManagerState
+    """Paused or Stopped."""
+    reason: str
+
+
 def read_recorded(document: Document) -> Recorded:
     """Read what a line says besides its verb.
 
@@ -152,6 +163,8 @@ def read_recorded_verb(verb: str, body: Json) -> object:
             return body
         case "quarantine":
             return _read_quarantine(body)
+        case "manager":
+            return _read_manager(body)
         case "retire":
             if body is not True:
                 raise LicorneError(f"not true: {body!r}")
@@ -183,6 +196,15 @@ def _read_quarantine(body: Json) -> QuarantineLine:
     if not isinstance(body, dict) or set(body) != {"kind", "name", "reason"} or body["kind"] not in kinds:
         raise LicorneError(f"a kind ({', '.join(kinds)}), a name and a reason are wanted: {body!r}")
     return QuarantineLine(kinds[str(body["kind"])], str(body["name"]), str(body["reason"]))
+
+
+def _read_manager(body: Json) -> ManagerLine:
+    states = {state.value: state for state in (ManagerState.PAUSED, ManagerState.STOPPED)}
+    match body:
+        case {"rmID": str() as rm_id, "state": str() as state, "reason": str() as reason, **more}:
+            if state in states and not more:
+                return ManagerLine(rm_id, states[state], reason)
+    raise LicorneError(f"an rmID, a state ({', '.join(states)}) and a reason are wanted: {body!r}")
 
 
 def _groups(user: str, found: Json) -> LookedUp:

@@ -9,7 +9,7 @@ from ..recording.callback_documents import CALLBACK_KEYS
 from ..recording.replaying import ReplayDifferenceError
 from ..scheduler.recorded_turns import RecordedTurns
 from ..si import si_pb2 as si
-from .recorded_lines import QuarantineLine
+from .recorded_lines import ManagerLine, QuarantineLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +72,8 @@ class RecordedPlayer:
         """Play a line that is no turn of a partition."""
         if line.verb == "retire":
             self._turns.retire(recorded.number())
+        elif isinstance(line.body, ManagerLine):
+            self._turns.change_manager(*line.body)
         elif line.verb == "answer" and isinstance(line.body, dict):
             for key in CALLBACK_KEYS & line.body.keys():
                 self._answer(str(line.body["rmID"]), key, line.body[key])
@@ -79,16 +81,19 @@ class RecordedPlayer:
     def _play_turn(self, line: Line, recorded: Recorded) -> None:
         number = recorded.number()
         self._turns.set_generation(number, is_older=recorded.is_older)
-        self._turns.begin_turn(recorded.at_ns, recorded.answers, recorded.taken, is_halted=recorded.is_halted)
-        if recorded.has_failed:
-            try:
-                self._have_done(number, line, recorded)
-            except ReplayDifferenceError:
+        self._turns.begin_turn(
+            number, recorded.at_ns, recorded.answers, recorded.taken, is_halted=recorded.is_halted
+        )
+        try:
+            self._have_done(number, line, recorded)
+        except ReplayDifferenceError:
+            raise
+        except Exception:
+            if not recorded.has_failed:
                 raise
-            except Exception:  # noqa: BLE001 - what broke then breaks again
-                return
-        self._have_done(number, line, recorded)
-        self._turns.end_turn()
+            self._turns.end_turn(has_failed=True)  # What broke then breaks again.
+            return
+        self._turns.end_turn(has_failed=False)
 
     def _have_done(self, number: int, line: Line, recorded: Recorded) -> None:
         match line.verb:
