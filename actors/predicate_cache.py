@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast, final
 
 from ..model.scheduling.cycle import CycleOutcome
+from ..model.values.part_keys import ask_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -86,11 +87,11 @@ class CycleAnswers:
 
     def forget(self, keys: Collection[str], node_ids: Collection[str]) -> None:
         """Drop answers, also one under way, about asks and nodes that were added again or changed."""
-        stale = [each for each in self._given if each[0] in keys or each[1] in node_ids]
+        stale = [each for each in self._given if _is_about(each, keys, node_ids)]
         for question in stale:
             del self._given[question]
         pending = self._pending
-        if pending is not None and (pending[0] in keys or pending[1] in node_ids):
+        if pending is not None and _is_about(pending, keys, node_ids):
             self._pending = None
 
     def inherit(self, other: CycleAnswers) -> None:
@@ -98,6 +99,12 @@ class CycleAnswers:
         for question, (_, answer) in other._given.items():
             self._given.setdefault(question, (0, answer))
         self.keys |= other.keys
+
+
+def _is_about(question: _Question, keys: Collection[str], node_ids: Collection[str]) -> bool:
+    """Return whether a question is about one of these nodes, or about one of these asks or a part of one."""
+    key, node_id = question[0], question[1]
+    return key in keys or ask_key_of(key) in keys or node_id in node_ids
 
 
 @final

@@ -93,6 +93,8 @@ def _submit_parts(
     if len(known) > wanted.allocations:
         known = withdraw_waiting(state, state.entries[name], known, len(known) - wanted.allocations)
     keys = known + state.parts.further(name, key, max(0, wanted.allocations - len(known)))
+    if state.node_checks is not None:
+        state.node_checks.forget(keys=keys)
     rejected = submit_allocations(state, [submission.with_key(part) for part in keys])
     reasons = [rejection.reason for rejection in rejected.values()]
     rejections += [AllocationRejection(key, name, reason) for reason in reasons[:1]]

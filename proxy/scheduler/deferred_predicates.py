@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ...model.errors import RequestError
+from ...model.values.part_keys import ask_key_of
 from ...model.values.predicate_questions import (
     NoAnswer,
     NodesAnswer,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
     from ..si.api import DeferredPredicates
+    from ..si.older_answers import Generation
     from .answer_wait import AnswerWait
     from .callback_threads import CallbackThreads
 
@@ -41,6 +44,8 @@ class DeferredCalls(NamedTuple):
     callback_threads: CallbackThreads
     note: Callable[[str, BaseException], None]
     """Called with the name of a call that failed, and its error."""
+    generation: Generation
+    """The generation of `si.v1` that the RM uses: one of the older one knows asks, not their parts."""
 
 
 @final
@@ -75,10 +80,11 @@ class CallbackQuestions:
         victims = [each for each in questions if isinstance(each.question, PreemptionQuestion)]
         if self._answer_wait is not None and self._held is not None:
             self._answer_wait.expect(self._held, [each.number for each in questions])
-        predicates = self._calls.predicates
+        predicates, is_older = self._calls.predicates, self._calls.generation.is_older
         if nodes:
             batch = _Batch(self.add, nodes, _nodes_answer)
             asked = [each.question for each in nodes if isinstance(each.question, PredicateQuestion)]
+            asked = [_in_older_names(each) for each in asked] if is_older else asked
             failed = self._failure(lambda: predicates.ask_predicates(asked, batch.answer), "ask_predicates")
             if failed is not None:
                 refused = [dict.fromkeys(question.node_ids, failed) for question in asked]
@@ -86,6 +92,7 @@ class CallbackQuestions:
         if victims:
             batch = _Batch(self.add, victims, _victims_answer)
             preempting = [each.question for each in victims if isinstance(each.question, PreemptionQuestion)]
+            preempting = [_with_older_victims(each) for each in preempting] if is_older else preempting
             name = "ask_preemption_predicates"
             failed = self._failure(
                 lambda: predicates.ask_preemption_predicates(preempting, batch.answer), name
@@ -129,6 +136,18 @@ class CallbackQuestions:
                 calls.note(name, error)
                 return text_of(error)
         return None
+
+
+def _in_older_names(question: PredicateQuestion) -> PredicateQuestion:
+    """Return a question with the RM's own key of the ask."""
+    key = ask_key_of(question.allocation_key)
+    return question if key == question.allocation_key else replace(question, allocation_key=key)
+
+
+def _with_older_victims(question: PreemptionQuestion) -> PreemptionQuestion:
+    """Return a question with the RM's own keys of the ask and of those that the victims belong to."""
+    victims = tuple(map(ask_key_of, question.victim_keys))
+    return replace(question, allocation_key=ask_key_of(question.allocation_key), victim_keys=victims)
 
 
 @final

@@ -212,12 +212,12 @@ class Managers:
                     raise
 
         log = self.extra.log("core.rmproxy", rm_id)
-        around = (self._engine.blocking, self.callback_threads, note)
+        around = (self._engine.blocking, self.callback_threads, note, generation)
         predicates: Predicates | DeferredCalls | None
         if isinstance(callback, DeferredPredicates):
             predicates = DeferredCalls(callback, *around)
         else:
-            predicates = predicates_of(callback, *around, generation)
+            predicates = predicates_of(callback, *around)
         if self._outbox is None:
             link = RmLink(
                 rm_id,

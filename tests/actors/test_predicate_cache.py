@@ -160,6 +160,16 @@ def test_what_has_come_anew_is_asked_about_anew(keys: set[str], node_ids: set[st
     assert ["a", "a", "a", "a"] == scene.asked()
 
 
+def test_parts_of_an_ask_that_has_come_anew_are_asked_about_anew() -> None:
+    """A request has the key of the ask, a question that of a part."""
+    scene = Scene()
+    there = scene.break_off("a#allocation-2")
+    scene.predicate_cache.forget({"a"}, set())
+    scene.run("a#allocation-2", answers=there)
+
+    assert ["a#allocation-2"] * 2 == scene.asked()
+
+
 def test_help_is_called_for_until_answers_come_quickly() -> None:
     """To change threads costs more than a quick answer; who finds another one at it leaves it to that."""
     scene = Scene()

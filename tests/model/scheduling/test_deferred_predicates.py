@@ -233,6 +233,18 @@ def test_an_ask_that_is_changed_is_asked_about_anew() -> None:
     assert ["a", "b", "a"] == scene.channel.asked
 
 
+def test_the_parts_of_an_ask_that_is_changed_are_asked_about_anew() -> None:
+    """Each of them, whether the answer has come or not, and not those of other asks."""
+    scene = Deferred("n1")
+    scene.h.ask("a", "b", allocations=2)
+    scene.h.cycle()
+    scene.channel.answer_for("a", "a#allocation-2")
+    scene.h.ask("a", resource=a_resource(memory=5), allocations=2)
+    scene.h.cycle()
+
+    assert ["a", "a#allocation-2", "b", "b#allocation-2", "a", "a#allocation-2"] == scene.channel.asked
+
+
 def test_a_node_that_comes_anew_is_asked_about_anew() -> None:
     """Whether the answer about the one before has come or not."""
     scene = Deferred("n1", "n2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from support.proxy.deferring import indexes_for, refusals_of
 from support.proxy.wire_manager import WireManager, amount
 
 from licorne import RequestError
@@ -206,6 +207,23 @@ def test_the_allocations_of_a_removed_node_are_reported_by_uuid(engine: EngineNa
 # ------------------------------------------------------------------------------------- questions
 
 
+@pytest.fixture(params=["at once", "later"])
+def _answered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the RM answer its predicates at once, or later."""
+    if request.param == "later":
+        for name, answers in (
+            ("ask_predicates", refusals_of),
+            ("ask_preemption_predicates", indexes_for),
+        ):
+            monkeypatch.setattr(
+                WireManager,
+                name,
+                lambda rm, questions, answer, answers=answers: answer(answers(rm, questions)),
+                raising=False,
+            )
+
+
+@pytest.mark.usefixtures("_answered")
 def test_predicates_are_asked_about_the_ask(engine: EngineName) -> None:
     """With its own key for each of its allocations."""
     with started(engine, a_node("n1"), a_node("n2"), refused={"n1"}) as rm:
@@ -215,6 +233,7 @@ def test_predicates_are_asked_about_the_ask(engine: EngineName) -> None:
         assert {"n2"} == {entry.nodeID for told in rm.allocations for entry in told.new}
 
 
+@pytest.mark.usefixtures("_answered")
 def test_victims_are_named_by_their_asks(engine: EngineName) -> None:
     """In the question; the release then has the UUID."""
     queues = "[{name: q}, {name: rich, resources: {guaranteed: {vcore: 10m}}}]"
