@@ -22,6 +22,7 @@ from licorne.model.values.predicate_questions import (
 from licorne.proxy.scheduler.answer_wait import AnswerWait
 from licorne.proxy.scheduler.callback_threads import CallbackThreads
 from licorne.proxy.scheduler.deferred_predicates import CallbackQuestions, DeferredCalls
+from licorne.proxy.si.older_answers import Generation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +59,8 @@ class Channel:
         self.wakes = 0
         self.failures: list[str] = []
         calls = DeferredCalls(
-            self.rm, nullcontext, CallbackThreads(), lambda name, _: self.failures.append(name)
+            *(self.rm, nullcontext, CallbackThreads(), lambda name, _: self.failures.append(name)),
+            Generation(),
         )
         self.questions = CallbackQuestions("[rm]default", calls, self._wake, answer_wait)
 
