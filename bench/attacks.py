@@ -46,6 +46,8 @@ partitions:
 """
 RATIO_MAX: Final = 2.0
 _CONNECTIONS: Final = 200
+_FULL_SECONDS: Final = 5
+"""How long the buffers of an RM that does not read take to be full; until then it is one that never stops."""
 _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_send_message_length", -1),
@@ -71,9 +73,10 @@ def silent(address: str) -> Iterator[None]:
     while True:
         readable, _, _ = select.select(connections, [], [], 1)
         for each in readable:
-            connections.remove(each)
-            each.close()
-            connections.append(_connection(address))
+            if not each.recv(4096):  # The server has closed it.
+                connections.remove(each)
+                each.close()
+                connections.append(_connection(address))
 
 
 def slow(address: str) -> Iterator[None]:
@@ -165,12 +168,12 @@ def registrations(address: str) -> Iterator[None]:
 
 
 def reads_nothing(address: str) -> Iterator[None]:
-    """An RM that sends and does not read, licorne.v1."""
+    """An RM that sends and does not read, licorne.v1, when its buffers are full."""
     yield from _flood(address, v1.ManagerMessage(update_allocation=_asks(20)), reads=False)
 
 
 def reads_no_stream(address: str) -> Iterator[None]:
-    """An RM that sends and does not read, si.v1."""
+    """An RM that sends and does not read, si.v1, when its buffers are full."""
     with _channel(address) as channel:
         register: Any = channel.unary_unary(REGISTER)
         register(_registration().SerializeToString())
@@ -178,8 +181,8 @@ def reads_no_stream(address: str) -> Iterator[None]:
         method: Any = channel.stream_stream(ALLOCATIONS)
         stream = method(iter(lambda: data, None))
         while stream.is_active():
+            time.sleep(_FULL_SECONDS)
             yield
-            time.sleep(1)
 
 
 def endless(address: str) -> Iterator[None]:
@@ -288,7 +291,7 @@ def _flood(address: str, message: v1.ManagerMessage, *, reads: bool = True) -> I
             if reads:
                 next(session)
             else:
-                time.sleep(1)
+                time.sleep(_FULL_SECONDS)
             yield
 
 

@@ -28,11 +28,11 @@ __all__ = [
 
 INBOX_MAX: Final = 64
 """How many requests of a peer wait for its thread before the server stops reading from the peer."""
-INBOX_BYTES_MAX: Final = 4 << 20
+INBOX_BYTES_MAX: Final = 1 << 20
 """How many bytes these requests have on the wire."""
 OUTGOING_MAX: Final = 1_024
 """How many messages wait for a peer to read them before the callbacks of its RM wait."""
-OUTGOING_BYTES_MAX: Final = 8 << 20
+OUTGOING_BYTES_MAX: Final = 1 << 20
 """How many bytes these messages have."""
 
 T = TypeVar("T")

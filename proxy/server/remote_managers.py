@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, final
 
 import grpc
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["MANAGERS_MAX", "RemoteManager", "RemoteManagers"]
+__all__ = ["HANDED_BYTES_MAX", "MANAGERS_MAX", "RemoteManager", "RemoteManagers"]
 
 MANAGERS_MAX: Final = 1_000
 """How many RMs the scheduler knows, stopped ones included: it keeps what they had to be looked at."""
+HANDED_BYTES_MAX: Final = 4 << 20
+"""How many bytes of requests the partitions of an RM have not carried out."""
 _LOOK_SECONDS: Final = 1.0
 """How soon a thread that waits for callbacks sees that the connection is lost."""
 _REGISTERING: Final = 64
@@ -55,6 +57,7 @@ class RemoteManager(ResourceManager, ABC):
         self.uses_file = uses_file
         self.lost: str | None = None
         """Why its connection is lost; set once, on the event loop."""
+        self._handed_bytes = 0
         self.delivered: Final = threading.Event()
         """Set with each callback that is sent."""
         self.turn: Final = threading.RLock()
@@ -84,6 +87,18 @@ class RemoteManager(ResourceManager, ABC):
             if scheduler.callbacks_waiting(self.rm_id) < BACKLOG_MAX:
                 return
             self.delivered.wait(_LOOK_SECONDS)
+
+    def hand_over(self, scheduler: Scheduler, method: str, request: Message) -> None:
+        """Have the scheduler carry out a request; wait now and then until its partitions have come so far.
+
+        Their mailboxes have a bound in messages alone.
+        """
+        getattr(scheduler, method)(request)
+        self._handed_bytes += request.ByteSize()
+        if self._handed_bytes >= HANDED_BYTES_MAX and not scheduler.stepped:
+            self._handed_bytes = 0
+            with suppress(LicorneError):  # A question that each partition answers in its turn.
+                scheduler.queue_and_user("", rm_id=self.rm_id)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Send placements, releases and rejections."""

@@ -261,7 +261,7 @@ class _Session:
                 manager.wait_until_delivered(scheduler)
                 with manager.turn:
                     self._check_own(request.rmID)  # It may have registered elsewhere meanwhile.
-                    getattr(scheduler, method)(request)
+                    manager.hand_over(scheduler, method, request)
             case "register":
                 self._register(message.register)
             case "update_configuration":

@@ -184,7 +184,7 @@ class _StreamManager(RemoteManager):
             try:
                 with self.turn:
                     self._core.managers.check_current(self)
-                    getattr(self._core.scheduler, stream.kind.callback)(request)
+                    self.hand_over(self._core.scheduler, stream.kind.callback, request)
             except Exception as error:  # noqa: BLE001 - it is the answer
                 status = StatusError(*status_of(error))
                 call_soon(self._core.loop, self.end_stream, stream, status)

@@ -283,6 +283,22 @@ def test_requests_wait_while_too_many_callbacks_do(monkeypatch: pytest.MonkeyPat
         assert ["node"] == before
 
 
+def test_large_requests_wait_until_the_partitions_have_carried_out_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The mailboxes of partitions are bounded in messages, not in bytes."""
+    monkeypatch.setattr("licorne.proxy.server.remote_managers.HANDED_BYTES_MAX", 10_000)
+    asked: list[str] = []
+
+    with served() as it, channel_to(it.address) as channel:
+        monkeypatch.setattr(it.scheduler, "queue_and_user", lambda *_, rm_id: asked.append(rm_id))
+        good = StreamManager(channel)
+        for number in range(30):
+            good.place(f"{number}-{'x' * 1_000}")
+
+        assert ["good"] * 3 == asked
+
+
 def test_an_rm_that_registers_again_and_again_leaves_nothing_behind() -> None:
     """Nothing keeps what an earlier registration had, not even for a while."""
     with served() as it, channel_to(it.address) as channel:
