@@ -163,7 +163,7 @@ class LaterAnswers:
             batch = self._open.get(number)
             if batch is None:
                 return True
-            batch.left -= answered
+            batch.left -= max(1, answered)
             if batch.left <= 0:
                 del self._open[number]
         self._answers.put((message, batch.on_answer))
