@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _LATENCY_SECONDS: Final = 4.0
-_FULL_LOAD_COUNT: Final = 10_000
+_FULL_LOAD_COUNT: Final = 5_000
+_WAITING_MAX: Final = 32
 _NODES: Final = 1_000
 _SETTLING_SECONDS: Final = 10.0
 _QUEUES: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
@@ -64,6 +66,11 @@ class _Latencies(ResourceManager):
 
     def __init__(self) -> None:
         self.placed_at: dict[str, float] = {}
+        self.begun = threading.Event()
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        if response.accepted:
+            self.begun.set()
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         now = time.perf_counter()
@@ -74,7 +81,7 @@ class _Latencies(ResourceManager):
 def _latency(address: str) -> dict[str, float]:
     """Return the latencies of asks at half load, one in each request.
 
-    Full load is the pace at which such asks are placed when they come as fast as they can be sent.
+    Full load is the pace at which such asks are placed when the next one comes as soon as fewer than 32 wait.
     """
     with RemoteScheduler(address) as scheduler:
         full = _LatencyRun(scheduler, "full", _FULL_LOAD_COUNT)
@@ -101,6 +108,7 @@ class _LatencyRun:
         scheduler.update_node(si.NodeRequest(rmID=rm_id, nodes=nodes))
         application = {"applicationID": "app", "queueName": "root.a", "ugi": {"user": "bench"}}
         scheduler.update_application(si.ApplicationRequest(rmID=rm_id, new=[application]))
+        self.manager.begun.wait()  # The nodes are in then, too.
         self._asks = {
             f"t{number}": si.AllocationRequest(
                 rmID=rm_id,
@@ -112,7 +120,7 @@ class _LatencyRun:
         }
 
     def send(self, pace: float | None) -> list[float]:
-        """Send the asks at a pace, or as fast as possible; return the latencies, in seconds.
+        """Send the asks at a pace, or so that a few of them wait all the time; return latencies in seconds.
 
         A latency counts from when an ask was due: what the client itself is late is part of it.
 
@@ -120,15 +128,17 @@ class _LatencyRun:
             BenchError: Not all were placed.
         """
         due_at: dict[str, float] = {}
+        placed_at = self.manager.placed_at
         start = time.perf_counter()
         for number, (key, ask) in enumerate(self._asks.items()):
             due = start if pace is None else start + number / pace
             while (wait := due - time.perf_counter()) > 0:
                 time.sleep(min(wait, 0.001))
+            while pace is None and number - len(placed_at) >= _WAITING_MAX:
+                time.sleep(0.0002)
             due_at[key] = due
             self._scheduler.update_allocation(ask)
         deadline = time.perf_counter() + _SETTLING_SECONDS
-        placed_at = self.manager.placed_at
         while len(placed_at) < len(due_at) and time.perf_counter() < deadline:
             time.sleep(0.01)
         if len(placed_at) < len(due_at):
