@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, final
 
@@ -23,6 +24,8 @@ __all__ = ["SENDING_MAX", "Connection", "refusal_error"]
 
 SENDING_MAX: Final = 256
 """How many messages wait to be sent before the next call waits."""
+_MERGING_SECONDS: Final = 0.001
+"""Requests without an answer of their own are sent this far apart, and merged meanwhile."""
 _NOTHING: Final = v1.ManagerMessage()
 """Stands for a message that has not been taken from the queue yet."""
 _OPEN: Final = "/licorne.v1.Session/Open"
@@ -69,6 +72,8 @@ class Connection:
         self._lock = threading.Lock()
         self._calls: dict[int, Future[v1.Answer]] = {}
         self._count = 0
+        self.is_stepped = False
+        """Whether the scheduler does nothing by itself; known when it has answered."""
         self._lost: ConnectionLostError | None = None
         if credentials is None:
             self._channel = grpc.insecure_channel(address, options=_OPTIONS)
@@ -90,8 +95,7 @@ class Connection:
         except BaseException:
             self.close()
             raise
-        self.is_stepped: Final = answer.stepped
-        """Whether the scheduler does nothing by itself."""
+        self.is_stepped = answer.stepped
 
     @property
     def has_calls(self) -> bool:
@@ -144,8 +148,13 @@ class Connection:
 
     def _requests(self) -> Iterator[v1.ManagerMessage]:
         message = self._sending.get()
+        sent_at = 0.0
         while message is not None:
+            early = sent_at + _MERGING_SECONDS - time.monotonic()
+            if early > 0 and not message.call and not self.is_stepped:
+                time.sleep(early)  # What comes meanwhile goes with it: a message costs more than its entries.
             message, following = self._merged(message)
+            sent_at = time.monotonic()
             yield message
             message = following if following is not _NOTHING else self._sending.get()
 

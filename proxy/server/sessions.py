@@ -37,6 +37,9 @@ __all__ = ["SERVICE", "Sessions"]
 
 SERVICE: Final = "licorne.v1.Session"
 
+_APART_SECONDS: Final = 0.001
+"""Messages to a client that is not stepped are written this far apart, and merged meanwhile."""
+
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
@@ -159,7 +162,17 @@ class _Session:
         Raises:
             StatusError: The session ends with a status.
         """
-        while items := await self.outgoing.take():
+        apart = 0.0 if self._core.scheduler.stepped else _APART_SECONDS
+        loop = self._core.loop
+        written_at = 0.0
+        while True:
+            early = written_at + apart - loop.time()
+            if early > 0:
+                await asyncio.sleep(early)  # What comes meanwhile goes with it.
+            items = await self.outgoing.take()
+            if not items:
+                return
+            written_at = loop.time()
             for item in merged_callbacks(items):
                 if isinstance(item, SessionEnd):
                     raise item.status
