@@ -51,12 +51,15 @@ def run_uninterrupted(function: Callable[[], T]) -> T:
 def start_thread(run: Callable[[], None], name: str) -> threading.Thread | None:
     """Start a thread; if the interpreter is ending and starts none, run the function here.
 
+    An interrupt that comes meanwhile is raised when the thread has started.
+
     Returns:
         The thread, `None` if the function has been run.
     """
     thread = threading.Thread(target=run, name=name, daemon=True)
     try:
-        thread.start()
+        with Uninterrupted():  # An interrupt inside would leave the lock of `start` in an unknown state.
+            thread.start()
     except RuntimeError:
         run()
         return None

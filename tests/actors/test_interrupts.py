@@ -130,3 +130,30 @@ def test_where_no_thread_can_be_started_the_caller_does_the_work(monkeypatch: py
 
     assert start_thread(lambda: ran.append("here"), "name") is None
     assert (["here"], 7) == (ran, run_uninterrupted(lambda: 7))
+
+
+def test_an_interrupt_while_a_thread_starts_is_raised_when_it_has_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What `Thread.start` makes of an interrupt inside of it looks like an interpreter that starts none."""
+    start = threading.Thread.start
+    runs: list[str] = []
+    done = threading.Event()
+
+    def interrupted_start(thread: threading.Thread) -> None:
+        start(thread)
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as interrupt:
+            raise RuntimeError("release unlocked lock") from interrupt
+
+    def run() -> None:
+        runs.append(threading.current_thread().name)
+        done.set()
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted_start)
+    with pytest.raises(KeyboardInterrupt):
+        start_thread(run, "a-thread")
+
+    assert done.wait(10)
+    assert runs == ["a-thread"]
