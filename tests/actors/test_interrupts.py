@@ -144,7 +144,7 @@ def test_an_interrupt_while_a_thread_starts_is_raised_when_it_has_started(
         start(thread)
         try:
             signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt as interrupt:
+        except InterruptedError_ as interrupt:
             raise RuntimeError("release unlocked lock") from interrupt
 
     def run() -> None:
@@ -152,8 +152,8 @@ def test_an_interrupt_while_a_thread_starts_is_raised_when_it_has_started(
         done.set()
 
     monkeypatch.setattr(threading.Thread, "start", interrupted_start)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedError_):
         start_thread(run, "a-thread")
 
-    assert done.wait(10)
+    assert done.wait(WAIT_SECONDS)
     assert runs == ["a-thread"]
