@@ -47,7 +47,7 @@ LOCK_ORDER: Final = Order(
     "partition < node-order, partition < counts, registration < clock, "
     "registration < link, scheduling, look-ups, answers, "
     "registration < cluster-actor < partition-actor < application-actor, partition-actor < node-actor, "
-    "partition-actor < clock, partition-actor < questions",
+    "partition-actor < clock, partition-actor < questions, cluster-actor < link",
     exclusive=[
         *("registration", "limits", "node-order", "counts", "clock", "link", "scheduling", "look-ups"),
         *("answers", "questions", "cluster-actor", "partition-actor", "application-actor", "node-actor"),

@@ -42,7 +42,8 @@ def test_every_declared_nesting_is_made() -> None:
             reload_while_something_runs(engine)
             explain_while_something_waits(engine)
             answer_predicates_later(engine)
-        reload_while_no_worker_has_time()
+        for looks in range(TURNS_PER_FLUSH):
+            reload_while_no_worker_has_time(looks)
         place_in_a_partition_that_threads_share()
         reload_while_something_runs("threads", share_partitions=True)
         explain_while_something_waits("threads", share_partitions=True)
@@ -80,8 +81,11 @@ def reload_while_something_runs(engine: EngineName, *, share_partitions: bool = 
         scheduler.register("rm", listener, configuration=ONE)
 
 
-def reload_while_no_worker_has_time() -> None:
-    """The thread that asks a partition then handles the partition's earlier messages: it places an ask."""
+def reload_while_no_worker_has_time(looks: int) -> None:
+    """The thread that asks a partition then handles the partition's earlier messages: it places an ask.
+
+    After some turns it also has the announcement delivered; `looks` are turns before the reload.
+    """
     listener = Listener()
     with running("actors") as scheduler:
         begin(scheduler, listener)
@@ -90,7 +94,8 @@ def reload_while_no_worker_has_time() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine.dispatcher, "push", lambda _: None)
             scheduler.update_allocation(ask_request("ask"))
-            scheduler.snapshot()  # The ask is taken in, and the partition tells itself to work.
+            for _ in range(1 + looks):  # The ask is taken in, and the partition tells itself to work.
+                scheduler.snapshot()
             scheduler.update_configuration(configuration_request(TWO))
             for _ in range(TURNS_PER_FLUSH):  # Each look is one more turn.
                 scheduler.snapshot()
