@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..si import licorne_v1_pb2 as v1
-from ..si.merging import MERGED_MAX, merges_into
+from ..si.merging import merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,28 +44,19 @@ def size_of(item: Written) -> int:
 
 def merged_callbacks(items: Iterable[Written]) -> Iterator[Written]:
     """Yield items with neighbouring responses of one kind merged."""
-    last: Callback | None = None
-    count = 0
-    for item in items:
-        if not isinstance(item, Callback) or item.number:
-            if last is not None:
-                yield last
-                last = None
-            yield item
-        elif (
-            last is not None
-            and count < MERGED_MAX
-            and last[:2] == item[:2]
-            and merges_into(item.message, last.message)
-        ):
-            last.message.MergeFrom(item.message)
-            count += 1
-        else:
-            if last is not None:
-                yield last
-            last, count = item, 1
-    if last is not None:
-        yield last
+    return merged(items, _message_of, _are_alike)
+
+
+def _message_of(item: Written) -> Message:
+    assert isinstance(item, Callback), "only callbacks are merged: please report"
+    return item.message
+
+
+def _are_alike(last: Written, item: Written) -> bool:
+    """Return whether both are callbacks of one kind for one RM, whose returns are not waited for."""
+    if not isinstance(last, Callback) or not isinstance(item, Callback):
+        return False
+    return not last.number and not item.number and last[:2] == item[:2]
 
 
 def wrapped(item: v1.SchedulerMessage | Callback) -> v1.SchedulerMessage:

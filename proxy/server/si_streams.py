@@ -21,10 +21,11 @@ import grpc
 
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
+from ..si.merging import merged
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
 from .later_answers import AnswersLater
-from .messages import merged, parsed
+from .messages import parsed
 from .remote_managers import RemoteManager
 from .statuses import StatusError, status_of
 
@@ -322,7 +323,7 @@ class SiStreams:
         """
         outgoing = manager.outgoing[stream.kind.callback]
         while items := await outgoing.take(lambda: stream.status is not None):
-            messages = deque(merged(items))
+            messages = deque(merged(items, lambda item: item, lambda _, __: True))
             try:
                 while messages and stream.status is None:
                     await context.write(messages[0].SerializeToString())

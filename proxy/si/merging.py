@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from google.protobuf.message import Message
 
-__all__ = ["MERGED_MAX", "merges_into"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+__all__ = ["MERGED_MAX", "merged", "merges_into"]
+
+T = TypeVar("T")
 
 MERGED_MAX: Final = 256
 """How many messages are merged into one at most."""
@@ -32,3 +37,29 @@ def merges_into(message: Message, into: Message) -> bool:
         if isinstance(value, Message) and not merges_into(another, value):
             return False
     return lists == 1
+
+
+def merged(
+    items: Iterable[T], message_of: Callable[[T], Message], alike: Callable[[T, T], bool]
+) -> Iterator[T]:
+    """Yield items with neighbours merged; the message of the first of them is changed.
+
+    Args:
+        items: What is sent, in order.
+        message_of: Returns the message of an item that is like another one.
+        alike: Returns whether two items may be one, as far as their messages may.
+    """
+    last: T | None = None
+    count = 0
+    for item in items:
+        if last is not None and count < MERGED_MAX and alike(last, item):
+            message, into = message_of(item), message_of(last)
+            if merges_into(message, into):
+                into.MergeFrom(message)
+                count += 1
+                continue
+        if last is not None:
+            yield last
+        last, count = item, 1
+    if last is not None:
+        yield last
