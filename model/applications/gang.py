@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from ..resources.comparisons import equals, has_negative
-from ..resources.resource import EMPTY, subtract
+from ..resources.comparisons import has_negative, is_zero
+from ..resources.resource import EMPTY, fits, subtract
 from ..values.messages import TerminationType
 from .effects import ReleaseWanted
 from .state import ApplicationEvent
@@ -64,8 +64,8 @@ class GangSettings:
         return now_ns + timeout_ns
 
     def is_complete(self, placeholders: Resource) -> bool:
-        """Return whether the placeholders that are placed are all that were announced."""
-        return equals(placeholders, self.placeholder_ask)
+        """Return whether the placeholders that are placed are at least what was announced."""
+        return not is_zero(self.placeholder_ask) and fits(placeholders, self.placeholder_ask)
 
 
 def count_end(task_groups: TaskGroups, ask: Ask, termination: TerminationType) -> None:

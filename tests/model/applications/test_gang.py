@@ -15,6 +15,7 @@ from licorne.model.applications.pending_asks import PendingAsks
 from licorne.model.applications.placed import Placed
 from licorne.model.applications.state import ApplicationEvent
 from licorne.model.applications.task_groups import TaskGroups
+from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import TerminationType
 
 if TYPE_CHECKING:
@@ -90,13 +91,20 @@ def test_the_age_of_the_application_shortens_the_timeout(age_seconds: int, left_
         (TEN, True),
         (a_resource(memory=10, gpu=0), True),
         (FIVE, False),
-        (a_resource(memory=10, gpu=1), False),
-        (a_resource(memory=20), False),
+        (a_resource(memory=10, gpu=1), True),
+        (a_resource(memory=20), True),
+        (a_resource(gpu=10), False),
     ],
 )
-def test_a_gang_is_complete_with_exactly_what_it_announced(placed: Resource, complete: bool) -> None:  # noqa: FBT001 - a table
-    """A type that is missing is none of it; more than announced is not complete either."""
+def test_a_gang_is_complete_with_at_least_what_it_announced(placed: Resource, complete: bool) -> None:  # noqa: FBT001 - a table
+    """A type that is missing is none of it."""
     assert complete is GangSettings(placeholder_ask=TEN).is_complete(placed)
+
+
+def test_what_announced_nothing_is_no_gang_that_could_be_complete() -> None:
+    """Not even without a placeholder."""
+    assert not GangSettings().is_complete(TEN)
+    assert not GangSettings().is_complete(EMPTY)
 
 
 # ----------------------------------------------------------------------------------- the replacement
