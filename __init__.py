@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from licorne.proxy.client.recovery import Recovery
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
     from licorne.proxy.recording.recording import Recording
+    from licorne.proxy.rest.application import rest_app
     from licorne.proxy.scheduler.callback_failures import CallbackFailure
     from licorne.proxy.scheduler.scheduler import Scheduler
     from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
@@ -34,6 +35,7 @@ __all__ = [
     "Scheduler",
     "SchedulerAPI",
     "__version__",
+    "rest_app",
 ]
 
 _PLACES = {
@@ -48,6 +50,7 @@ _PLACES = {
     "ResourceManagerCallback": "licorne.proxy.si.api",
     "Scheduler": "licorne.proxy.scheduler.scheduler",
     "SchedulerAPI": "licorne.proxy.si.api",
+    "rest_app": "licorne.proxy.rest.application",
 }
 
 
@@ -58,7 +61,7 @@ def __getattr__(name: str) -> object:
     try:
         module = import_module(_PLACES[name])
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("grpc"):
+        if error.name is None or not error.name.startswith(("grpc", "starlette")):
             raise
         raise ModuleNotFoundError(
             f"licorne.{name} needs {error.name}: pip install 'licorne[server]'", name=error.name

@@ -398,7 +398,7 @@ def _percentile(rounds: Sequence[Sequence[float]], percent: int) -> float:
 def measure(attack: Callable[[str], Iterator[None]], rounds: int, seconds: float, per_second: float) -> Row:
     """Run a server and an RM, and the attack for a while again and again."""
     before, during = [], []
-    command = [sys.executable, "-m", "licorne", "serve", "--json", "--address", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "licorne", "serve", "--json", "--no-rest", "--address", "127.0.0.1:0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603 - our own
     assert server.stdout is not None
     address = json.loads(server.stdout.readline())["address"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
 from .marks import reads, writes
-from .partition_views import shown_partition
+from .partition_views import partition_values, shown_partition
 from .preemption.quota import preempt_over_quota
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .configuration.schema import PartitionConfig
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
-    from .partition_views import ShownPartition
+    from .partition_views import PartitionValues, ShownPartition
     from .requests.reconfiguring import Savepoint
     from .state.host import PartitionHost, TimerAction
     from .state.quarantine import Quarantined
@@ -295,6 +295,11 @@ class PartitionReports:
     def shown(self) -> ShownPartition:
         """Return what all documents of the partition are made of, as of one moment."""
         return shown_partition(self._state)
+
+    @reads
+    def values(self) -> PartitionValues:
+        """Return what the partition as a whole shows, as of one moment."""
+        return partition_values(self._state)
 
     @reads
     def validate(self) -> None:

@@ -13,67 +13,74 @@ from .values.documents import compact, quantities_shown
 from .values.messages import short_partition_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .applications.views import ShownApplication
     from .nodes.node import NodeFacts
+    from .resources.resource import Resource
     from .state.partition_state import PartitionState
     from .values.documents import Document, Json
 
 __all__ = [
+    "PartitionValues",
     "ShownNode",
     "ShownPartition",
     "node_view",
-    "partition_view",
+    "partition_values",
     "shown_applications",
     "shown_nodes",
     "shown_partition",
 ]
 
-_PARTITION_KEEP: Final = frozenset(
-    {
-        "clusterId",
-        "name",
-        "capacity",
-        "nodeSortingPolicy",
-        "preemptionEnabled",
-        "quotaPreemptionEnabled",
-    },
-)
 _NODE_KEEP: Final = frozenset({"nodeID", "schedulable", "isReserved"})
 
 
-def partition_view(state: PartitionState) -> Document:
-    """Return the PartitionInfo document."""
-    used = state.tree.root.allocated
-    capacity: Document = {
-        "capacity": quantities_shown(state.capacity),
-        "usedCapacity": quantities_shown(used),
-        "utilization": quantities_shown(absolute_used_capacity(state.capacity, used)),
-    }
-    policy: Document = {"type": state.nodes.policy.value, "resourceWeights": dict(state.nodes.weights)}
-    document: Document = {
-        "clusterId": state.rm_id,
-        "name": short_partition_name(state.name),
-        "capacity": compact(capacity),
-        "nodeSortingPolicy": policy,
-        "preemptionEnabled": state.preemption_enabled,
-        "quotaPreemptionEnabled": state.quota_preemption_enabled,
-        "totalNodes": len(state.nodes),
-        "applications": _application_counts(state),
-        "totalContainers": state.placed.allocations,
-        "state": state.state.value,
-        "lastStateTransitionTime": state.state_since_ns,
-    }
-    return compact(document, keep=_PARTITION_KEEP)
+class PartitionValues(NamedTuple):
+    """What a partition as a whole shows, as of one moment."""
+
+    rm_id: str
+    name: str
+    """The full name, `[rm]default`."""
+    capacity: Resource
+    used: Resource
+    node_sort_policy: str
+    node_sort_weights: Mapping[str, float]
+    preemption_enabled: bool
+    quota_preemption_enabled: bool
+    nodes: int
+    """How many nodes there are."""
+    applications: Mapping[str, int]
+    """How many applications are in each state: active, completed and rejected ones."""
+    allocations: int
+    """How many allocations there are."""
+    state: str
+    state_since_ns: int
 
 
-def _application_counts(state: PartitionState) -> Json:
+def partition_values(state: PartitionState) -> PartitionValues:
+    """Return what the partition as a whole shows."""
+    return PartitionValues(
+        rm_id=state.rm_id,
+        name=state.name,
+        capacity=state.capacity,
+        used=state.tree.root.allocated,
+        node_sort_policy=state.nodes.policy.value,
+        node_sort_weights=dict(state.nodes.weights),
+        preemption_enabled=state.preemption_enabled,
+        quota_preemption_enabled=state.quota_preemption_enabled,
+        nodes=len(state.nodes),
+        applications=_application_counts(state),
+        allocations=state.placed.allocations,
+        state=state.state.value,
+        state_since_ns=state.state_since_ns,
+    )
+
+
+def _application_counts(state: PartitionState) -> Mapping[str, int]:
     states = [entry.facts.state for entry in state.entries.values()]
     states += [application.state() for application in state.completed.values()]
     states += [kept.application.state() for kept in state.rejected.values()]
-    counts: dict[str, Json] = dict(sorted(Counter(entry.value for entry in states).items()))
-    if states:
-        counts["total"] = len(states)
-    return counts
+    return Counter(entry.value for entry in states)
 
 
 class ShownNode(NamedTuple):
@@ -140,8 +147,7 @@ def shown_applications(state: PartitionState) -> tuple[ShownApplication, ...]:
 class ShownPartition(NamedTuple):
     """All that the documents of a partition show, as of one moment."""
 
-    partition: Document
-    """PartitionInfo."""
+    partition: PartitionValues
     queues: Document
     """QueueInfo of the root with all queues."""
     nodes: tuple[ShownNode, ...]
@@ -157,7 +163,7 @@ class ShownPartition(NamedTuple):
 def shown_partition(state: PartitionState) -> ShownPartition:
     """Return what all documents of a partition are made of."""
     return ShownPartition(
-        partition=partition_view(state),
+        partition=partition_values(state),
         queues=queue_view(state.tree.root, partition=short_partition_name(state.name)),
         nodes=shown_nodes(state),
         applications=shown_applications(state),

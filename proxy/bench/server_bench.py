@@ -94,7 +94,7 @@ def _run(workload: BenchWorkload, engine: EngineKind) -> ServerFigures:
 
 @contextmanager
 def _server(engine: EngineKind) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "licorne", "serve", "--json", "--address", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "licorne", "serve", "--json", "--no-rest", "--address", "127.0.0.1:0"]
     process = subprocess.Popen(  # noqa: S603 - our own command
         [*command, "--engine", engine.value], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...model.errors import LicorneError
+from ..server.addresses import Address
 from ..terminal.bad_input import ends_on, write_error
 from ..terminal.standard_output import write_line
 from .options import EngineOption, ThreadsOption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..recording.recording import Recording
-    from ..server.addresses import Address
+    from ..rest.running import RestSettings
+    from ..scheduler.scheduler import Scheduler
     from ..server.server import ServerSettings
 
 __all__ = ["serve"]
@@ -34,6 +38,10 @@ def serve(
     address: Annotated[
         str, typer.Option("--address", metavar="HOST:PORT", help="Where to listen; port 0: one that is free.")
     ] = "127.0.0.1:3333",
+    rest_address: Annotated[
+        str, typer.Option("--rest-address", metavar="HOST:PORT", help="Where the REST interface listens.")
+    ] = "127.0.0.1:9080",
+    no_rest: Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")] = False,
     tls_cert: Annotated[
         Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of the server (PEM).")
     ] = None,
@@ -71,16 +79,15 @@ def serve(
     threads: ThreadsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
 ) -> None:
-    """Serve resource managers over gRPC, until SIGTERM or Ctrl-C.
+    """Serve resource managers over gRPC, and readers over REST, until SIGTERM or Ctrl-C.
 
-    Prints the address when it listens. SIGHUP reads the configuration again; so does a change of the file.
+    Prints the addresses when it listens. SIGHUP reads the configuration again; so does a change of the file.
     """
     with ends_on(LicorneError, "licorne serve"):
         _check_installed()
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
         from ..scheduler.engine_names import engine_named
         from ..scheduler.scheduler import Scheduler
-        from ..server.running import serve_until_signal
 
         settings = _settings(
             config=config,
@@ -90,12 +97,15 @@ def serve(
             insecure_public=insecure_public,
             stop_after=stop_after,
         )
+        rest = (
+            None
+            if no_rest
+            else _rest_settings(
+                rest_address, tls=(tls_cert, tls_key, client_ca), insecure_public=insecure_public
+            )
+        )
         recording = _recording(record, anonymize=anonymize)
         scheduler = Scheduler(engine=engine_named(engine), threads=threads, record=recording)
-
-        def on_listening(listening: Address) -> None:
-            shown = json.dumps({"address": str(listening), "tls": settings.credentials is not None})
-            write_line(shown if as_json else f"listening on {listening}", flush=True)
 
         def report(text: str) -> None:
             write_error(f"licorne serve: {text}")
@@ -105,9 +115,51 @@ def serve(
         # The event loop and the scheduler take turns in the interpreter: at its 5 ms each of them would wait.
         sys.setswitchinterval(_SWITCH_SECONDS)
 
-        import asyncio
+        _run(scheduler, settings, rest, as_json=as_json, report=report)
 
-        asyncio.run(serve_until_signal(scheduler, settings, on_listening=on_listening, report=report))
+
+def _run(
+    scheduler: Scheduler,
+    settings: ServerSettings,
+    rest: RestSettings | None,
+    *,
+    as_json: bool,
+    report: Callable[[str], None],
+) -> None:
+    """Serve until a signal comes; the scheduler is stopped, too.
+
+    Raises:
+        LicorneError: An address cannot be listened on.
+    """
+    import asyncio
+    from contextlib import ExitStack
+
+    from ..rest.running import RestServer
+    from ..server.running import serve_until_signal
+
+    with ExitStack() as stack:
+        stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
+        server = None if rest is None else stack.enter_context(RestServer(scheduler, rest))
+
+        def on_listening(listening: Address) -> None:
+            reading = None if server is None or rest is None else str(Address(rest.host, server.port))
+            document = {"address": str(listening), "tls": settings.credentials is not None, "rest": reading}
+            if as_json:
+                write_line(json.dumps(document), flush=True)
+                return
+            write_line(f"listening on {listening}", flush=True)
+            if reading is not None:
+                write_line(f"REST on {reading}", flush=True)
+
+        asyncio.run(
+            serve_until_signal(
+                scheduler,
+                settings,
+                on_listening=on_listening,
+                report=report,
+                on_stopping=(lambda: None) if server is None else server.begin_stop,
+            )
+        )
 
 
 def _recording(folder: Path | None, *, anonymize: bool) -> Recording | None:
@@ -131,7 +183,11 @@ def _check_installed() -> None:
     """
     from importlib.util import find_spec
 
-    missing = [name for name in ("grpc", "grpc_health", "grpc_reflection") if find_spec(name) is None]
+    missing = [
+        name
+        for name in ("grpc", "grpc_health", "grpc_reflection", "starlette", "uvicorn")
+        if find_spec(name) is None
+    ]
     if missing:
         raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[server]'")
 
@@ -159,11 +215,7 @@ def _settings(
 
     where = read_address(address)
     credentials = server_credentials(*tls)
-    if not where.is_loopback and credentials is None and not insecure_public:
-        raise LicorneError(
-            f"{where} can be reached from other machines: give --tls-cert and --tls-key, "
-            "or say --insecure-public if that is meant"
-        )
+    _check_reach(where, protected=credentials is not None or insecure_public)
     seconds = parse_duration_ns(stop_after) / 1e9
     if seconds < 0:
         raise LicorneError(f"--stop-after: a time that is not negative is wanted, not {stop_after!r}")
@@ -177,3 +229,35 @@ def _settings(
         configuration=None if config is None else ConfigurationFile(config),
         stop_after_seconds=seconds,
     )
+
+
+def _rest_settings(
+    address: str, *, tls: tuple[Path | None, Path | None, Path | None], insecure_public: bool
+) -> RestSettings:
+    """Return how the REST interface listens; its certificate is that of the server.
+
+    Raises:
+        LicorneError: An option cannot be used; the text quotes it.
+    """
+    from ..rest.running import RestSettings
+    from ..server.addresses import read_address
+
+    where = read_address(address)
+    certificate, key, authorities = tls
+    _check_reach(where, protected=certificate is not None or insecure_public)
+    return RestSettings(
+        host=where.host, port=where.port, certificate=certificate, key=key, client_authorities=authorities
+    )
+
+
+def _check_reach(where: Address, *, protected: bool) -> None:
+    """Refuse an address that others can reach without TLS.
+
+    Raises:
+        LicorneError: It is one, and that was not said to be meant.
+    """
+    if not where.is_loopback and not protected:
+        raise LicorneError(
+            f"{where} can be reached from other machines: give --tls-cert and --tls-key, "
+            "or say --insecure-public if that is meant"
+        )

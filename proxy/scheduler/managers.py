@@ -65,6 +65,8 @@ class Manager:
     observer: Observer
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     resolvers: Mapping[str, PartitionResolver] = field(default_factory=dict)
+    build_information: Mapping[str, str] = field(default_factory=dict)
+    """What it has said of its program when it registered."""
 
     def resolver(self, partition: str) -> UserResolver | None:
         """Return the resolver of the groups of users in a partition, `None` if it has none."""
@@ -183,7 +185,11 @@ class Managers:
 
     def statuses(self) -> tuple[ManagerStatus, ...]:
         """Return the states of all RMs, sorted by id."""
-        return tuple(manager.status() for _, manager in sorted(self._table.items()))
+        return tuple(manager.status() for manager in self.registered())
+
+    def registered(self) -> tuple[Manager, ...]:
+        """Return all RMs, sorted by id."""
+        return tuple(manager for _, manager in sorted(self._table.items()))
 
     def only_id(self) -> str:
         """Return the id of the one RM that has registered.

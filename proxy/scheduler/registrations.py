@@ -83,7 +83,8 @@ class Registrations:
             with self._lock:
                 self._check_running()
                 leaver = self._managers.find(rm_id)
-                joining = self._managers.join(rm_id, callback)
+                joined = self._managers.join(rm_id, callback)
+                joining = replace(joined, build_information=registration.build_information)
                 joining.life.advance(ManagerEvent.REGISTER)  # It is not in the table yet.
                 change = self._change(settings, joining)
                 recorded = self._managers.observer.change("register", rm_id, registration.configuration)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar, final
 
 from ...actors.interrupts import Uninterrupted, run_uninterrupted
@@ -36,9 +38,11 @@ from .registrations import Registrations
 from .snapshots import snapshot
 from .stepping import Stepping
 from .stopping import Stopping
+from .views import Views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from ...model.configuration.extra import ExtraConfig
@@ -154,6 +158,10 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             check_running=self._check_running,
             log=self._log,
         )
+        self.one_caller: AbstractContextManager[object] = threading.RLock() if self.stepped else nullcontext()
+        """Held by each thread that uses a stepped scheduler, where several do: it is for one at a time."""
+        self.views = Views(self._answer_view, self._managers, self._clock.now_ns())
+        """What readers see of it, in pieces of bounded size."""
         self._stopping = Stopping(self._halt, self._managers.close, on_thread=not self.stepped)
 
     @property
@@ -316,6 +324,10 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             return snapshot([each for each in partitions if rm_id in (None, each.rm_id)])
 
         return self._answer_question("a snapshot", shown)
+
+    def _answer_view(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
+        with self.one_caller:
+            return self._answer_question(question, answer)
 
     def quarantined(self) -> tuple[Quarantined, ...]:
         """Return the applications and nodes that broke and are excluded from scheduling, by partition.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...model.applications.views import application_view
 from ...model.partition_views import node_view
 from ...model.values.messages import short_partition_name
+from ..documents.clusters import partition_document
 from .questions import ask_each
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def snapshot(partitions: Sequence[Partition]) -> Document:
     answers = ask_each(partitions, _shown)
     shared = Counter(short_partition_name(partition.name) for partition, _ in answers)
     named = [(_key(partition.name, shared), shown) for partition, shown in answers]
-    infos: list[Json] = [shown.partition for _, shown in named]
+    infos: list[Json] = [partition_document(shown.partition) for _, shown in named]
     return {
         "partitions": infos,
         "queues": {name: shown.queues for name, shown in named},

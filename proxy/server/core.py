@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 
 import grpc
@@ -19,7 +17,6 @@ from .statuses import StatusError, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from contextlib import AbstractContextManager
 
     from google.protobuf.message import Message
 
@@ -66,10 +63,6 @@ class ServerCore:
         self._access = access
         self._configuration = configuration
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="licorne-server")
-        self.stepping: AbstractContextManager[object] = (
-            threading.RLock() if scheduler.stepped else nullcontext()
-        )
-        """Held while a message is carried out: a stepped scheduler is for one thread at a time."""
         self.companions: dict[str, Companion] = {}
         """The sessions of RMs that use the streams of `si.v1`, by RM; belongs to the event loop."""
         self.questions = Budget()

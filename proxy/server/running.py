@@ -81,6 +81,7 @@ async def serve_until_signal(
     *,
     on_listening: Callable[[Address], None],
     report: Callable[[str], None],
+    on_stopping: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT comes, then stop within 5 s; a second signal ends the process at once.
 
@@ -91,6 +92,7 @@ async def serve_until_signal(
         settings: How to listen.
         on_listening: Gets the address when the server listens.
         report: Gets lines for the operator: reloads, and what could not be done.
+        on_stopping: Called when the signal comes, before the server stops.
 
     Raises:
         LicorneError: The address cannot be listened on.
@@ -99,6 +101,7 @@ async def serve_until_signal(
     try:
         on_listening(await server.start())
         await _until_signal(server, settings, report)
+        on_stopping()
     finally:
         await server.stop()
 

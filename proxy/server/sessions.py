@@ -240,7 +240,7 @@ class _Session:
                 return message
             self.outgoing.wait_for_room()  # An RM that does not read is not served.
             try:
-                with self._core.stepping:
+                with self._core.scheduler.one_caller:
                     answer = self._carry_out(message)
             except Exception as error:  # noqa: BLE001 - it is the answer
                 self._refuse(message.call, error)

@@ -45,7 +45,7 @@ def test_a_signal_ends_the_server_within_5_seconds(number: signal.Signals) -> No
 def test_it_prints_its_address_as_one_line() -> None:
     """The port is the one that was chosen."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "licorne", "serve", "--address", "127.0.0.1:0"],
+        [sys.executable, "-m", "licorne", "serve", "--no-rest", "--address", "127.0.0.1:0"],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -65,7 +65,13 @@ def test_it_prints_its_address_as_one_line() -> None:
         (["--address", "0.0.0.0:0"], "can be reached from other machines"),
         (["--address", "somewhere"], "'somewhere' is no address"),
         (["--address", "127.0.0.1:99999"], "'127.0.0.1:99999' is no address"),
-        (["--address", "192.0.2.1:0", "--insecure-public"], "cannot listen on 192.0.2.1:0"),
+        (["--address", "192.0.2.1:0", "--insecure-public", "--no-rest"], "cannot listen on 192.0.2.1:0"),
+        (["--rest-address", "0.0.0.0:0"], "0.0.0.0:0 can be reached from other machines"),
+        (["--rest-address", "nowhere"], "'nowhere' is no address"),
+        (
+            ["--address", "127.0.0.1:0", "--rest-address", "192.0.2.1:0", "--insecure-public"],
+            "cannot listen on 192.0.2.1:0 for REST",
+        ),
         (["--config", "missing.yaml"], "missing.yaml: cannot be read"),
         (["--stop-after", "soon"], "soon"),
         (["--stop-after", "-1s"], "-1s"),
@@ -94,7 +100,7 @@ def test_a_second_server_on_one_port_is_an_error() -> None:
     """It does not share the port with the first one."""
     with serving() as server:
         ran = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "licorne", "serve", "--address", server.address],
+            [sys.executable, "-m", "licorne", "serve", "--no-rest", "--address", server.address],
             capture_output=True,
             text=True,
             timeout=30,
@@ -107,7 +113,7 @@ def test_a_second_server_on_one_port_is_an_error() -> None:
 def test_the_document_says_whether_there_is_tls() -> None:
     """For programs that start a server."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "licorne", "serve", "--address", "127.0.0.1:0", "--json"],
+        [sys.executable, "-m", "licorne", "serve", "--no-rest", "--address", "127.0.0.1:0", "--json"],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -116,5 +122,5 @@ def test_the_document_says_whether_there_is_tls() -> None:
     process.terminate()
     process.communicate(timeout=END_SECONDS * 2)
 
-    assert document.keys() == {"address", "tls"}
-    assert document["tls"] is False
+    assert document.keys() == {"address", "tls", "rest"}
+    assert (document["tls"], document["rest"]) == (False, None)

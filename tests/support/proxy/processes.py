@@ -20,9 +20,11 @@ _END_SECONDS = 20
 class ServerProcess:
     """A running `licorne serve`."""
 
-    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], address: str, rest: str | None) -> None:
         self.process = process
         self.address = address
+        self.rest = rest
+        """The address of its REST interface, `None` if it has none."""
 
     @property
     def port(self) -> int:
@@ -31,7 +33,7 @@ class ServerProcess:
 
 
 def start_server(*arguments: str, errors: Path | None = None) -> ServerProcess:
-    """Start a server and wait until it listens; without an address it gets a free port.
+    """Start a server and wait until it listens; without an address it gets a free port, also for REST.
 
     Raises:
         AssertionError: It ended before it listened.
@@ -39,6 +41,8 @@ def start_server(*arguments: str, errors: Path | None = None) -> ServerProcess:
     command = [sys.executable, "-m", "licorne", "serve", "--json", *arguments]
     if "--address" not in arguments:
         command += ["--address", "127.0.0.1:0"]
+    if "--rest-address" not in arguments and "--no-rest" not in arguments:
+        command += ["--rest-address", "127.0.0.1:0"]
     sink = None if errors is None else errors.open("w", encoding="utf-8")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sink, text=True)  # noqa: S603 - our own command
     if sink is not None:
@@ -46,7 +50,8 @@ def start_server(*arguments: str, errors: Path | None = None) -> ServerProcess:
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, f"the server ended with status {process.wait()}"
-    return ServerProcess(process, json.loads(line)["address"])
+    said = json.loads(line)
+    return ServerProcess(process, said["address"], said["rest"])
 
 
 @contextmanager

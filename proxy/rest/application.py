@@ -1,0 +1,81 @@
+"""The REST interface of a scheduler as an ASGI application."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, final
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+
+from ...model.errors import LicorneError
+from .compression import Compression
+from .errors import RestError, error_response
+from .routes import all_routes
+from .unrouted import method_refused, not_found, redirect, repaired_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.responses import Response
+    from starlette.routing import Route
+    from starlette.types import Receive, Scope, Send
+
+    from ..scheduler.scheduler import Scheduler
+
+__all__ = ["rest_app"]
+
+
+def rest_app(scheduler: Scheduler) -> Starlette:
+    """Return the REST interface of a scheduler, for any ASGI server.
+
+    It does not stop the scheduler. Once the scheduler has been stopped it answers 503.
+    """
+    routes = all_routes()
+    application = Starlette(
+        routes=routes,
+        middleware=[Middleware(Compression)],
+        exception_handlers={
+            HTTPStatus.METHOD_NOT_ALLOWED: method_refused,
+            RestError: _refused,
+            LicorneError: _unavailable,
+            Exception: _broken,
+        },
+    )
+    application.state.scheduler = scheduler
+    application.router.redirect_slashes = False
+    application.router.default = _Unrouted(routes)
+    return application
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RestError), f"a handler for REST errors got {error!r}: please report"
+    return error_response(error.status, error.message)
+
+
+def _unavailable(_: Request, error: Exception) -> Response:
+    return error_response(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+
+
+def _broken(_: Request, error: Exception) -> Response:
+    """Return the answer to a request that met a bug of ours; the server logs the error."""
+    text = f"internal error ({type(error).__name__}): please report it"
+    return error_response(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+
+
+@final
+class _Unrouted:
+    """Answers requests whose path no route has."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        path = repaired_path(scope["path"], request.method, self._routes)
+        response = not_found() if path is None else redirect(path, request.method, request.url.query)
+        await response(scope, receive, send)

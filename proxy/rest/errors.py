@@ -1,0 +1,27 @@
+"""Answers that are errors, as clients of the REST interface expect them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .responses import json_response
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+__all__ = ["RestError", "error_response"]
+
+
+class RestError(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def error_response(status: int, message: str) -> Response:
+    """Return the answer with an error: its status, and a document with the message."""
+    document = {"status_code": status, "message": message, "description": message}
+    return json_response(document, status=status)

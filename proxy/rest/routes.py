@@ -1,0 +1,39 @@
+"""All routes of the REST interface; here those of the parts are put together.
+
+A module with routes has a list `ROUTES`, of `starlette.routing.Route`, whose endpoints find the scheduler by
+`requests.scheduler_of`. An endpoint that is no coroutine runs on a thread: it may wait for the scheduler.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from starlette.routing import Route
+
+from . import clusters
+from .cross_origin import CrossOrigin
+from .unrouted import allowed_methods
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["all_routes"]
+
+_PARTS: Sequence[Sequence[Route]] = [clusters.ROUTES]
+
+
+def all_routes() -> list[Route]:
+    """Return fresh routes of all parts, with the headers for pages of other origins, and without HEAD."""
+    return [_prepared(route) for part in _PARTS for route in part]
+
+
+def _prepared(route: Route) -> Route:
+    methods = sorted((route.methods or {"GET"}) - {"HEAD"})
+    made = Route(route.path, route.endpoint, methods=methods, name=route.name)
+    assert made.methods is not None, f"{route.path} has no methods: please report"
+    made.methods.discard("HEAD")
+    # Starlette's `$` also matches before a newline, which would be cut off.
+    made.path_regex = re.compile(made.path_regex.pattern.removesuffix("$") + r"\Z")
+    made.app = CrossOrigin(made.app, allowed_methods(made.methods))
+    return made
