@@ -134,6 +134,12 @@ class Cluster:
         return Reconfigured(partitions, ended, config.warnings)
 
     @reads
+    def configuration_text(self, rm_id: str) -> str:
+        """Return the text of the configuration that an RM runs with, empty for one that is unknown."""
+        manager = self._managers.get(rm_id)
+        return "" if manager is None else manager.config.text
+
+    @reads
     def partitions(self) -> list[Partition]:
         """Return all partitions, by RM and name."""
         return [

@@ -12,7 +12,7 @@ than one addition of immutable resources. A `Resource` is made only when a calle
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..resources.resource import Resource, fits_undefined_unlimited, subtract_only_existing
 from ..values.documents import quantities_shown
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..values.documents import Document
     from .limits import HolderKind, Limit, Limits
 
-__all__ = ["ApplicationLimitBlocker", "LimitBlocker", "UsageTree"]
+__all__ = ["ApplicationLimitBlocker", "LimitBlocker", "UsageRow", "UsageTree", "usage_rows"]
 
 _ROOT: Final = "root"
 
@@ -54,6 +54,15 @@ class ApplicationLimitBlocker:
     running: int
     position: Position
     positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
+
+
+class UsageRow(NamedTuple):
+    """What a holder uses in one queue and below, and the limit to it there."""
+
+    queue_path: str
+    usage: tuple[tuple[str, int], ...]
+    applications: int
+    limit: Limit | None
 
 
 @final
@@ -342,3 +351,13 @@ class UsageTree:
             f"{resource!r} of application {application_id} in {queue_path} is more than "
             f"{self.kind} {self.name} uses there: please report"
         )
+
+
+def usage_rows(tree: UsageTree) -> tuple[UsageRow, ...]:
+    """Return a row for each queue in which something is used or limited, by path."""
+    nodes = sorted(tree._nodes.items())  # noqa: SLF001 - of this module: the class has methods enough
+    return tuple(
+        UsageRow(path, tuple(node.usage.items()), len(node.applications), node.limit)
+        for path, node in nodes
+        if not node.is_unused()
+    )

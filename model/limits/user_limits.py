@@ -17,7 +17,7 @@ from ..marks import writes
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from .limits import Limits
-from .usage_tree import UsageTree
+from .usage_tree import UsageTree, usage_rows
 from .user_accounts import Link, SavedLimits, UserAccount
 
 if TYPE_CHECKING:
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..values.documents import Document, Json
     from ..values.users import User
-    from .usage_tree import ApplicationLimitBlocker, LimitBlocker
+    from .limits import HolderKind
+    from .usage_tree import ApplicationLimitBlocker, LimitBlocker, UsageRow
 
-__all__ = ["UserLimits"]
+__all__ = ["UserLimits", "holder_names", "holder_rows"]
 
 
 @final
@@ -355,3 +356,17 @@ def _is_kept(account: UserAccount) -> bool:
     dropped when no application is known and nothing is limited: nothing would remove those queues later.
     """
     return not account.tree.is_bare() and (bool(account.links) or not account.tree.is_idle())
+
+
+def holder_names(limits: UserLimits, kind: HolderKind) -> tuple[str, ...]:
+    """Return the names of all users, or of all groups."""
+    return tuple(limits._users if kind == "user" else limits._groups)  # noqa: SLF001 - of this module
+
+
+def holder_rows(limits: UserLimits, kind: HolderKind, name: str) -> tuple[UsageRow, ...] | None:
+    """Return what a user or a group uses, queue by queue, with the limits; `None` for an unknown one."""
+    if kind == "group":
+        tree = limits._groups.get(name)  # noqa: SLF001 - of this module
+        return None if tree is None else usage_rows(tree)
+    account = limits._users.get(name)  # noqa: SLF001 - of this module
+    return None if account is None else usage_rows(account.tree)

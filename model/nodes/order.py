@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from .node import Node
 
-__all__ = ["DEFAULT_WEIGHTS", "NodeEntry", "NodeOrder"]
+__all__ = ["DEFAULT_WEIGHTS", "NodeEntry", "NodeOrder", "node_ids"]
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
@@ -379,3 +379,8 @@ class NodeOrder:
                 assert not (entry.usable and has_room), (
                     f"{resource!r} fits node {entry.node_id} but is remembered as having no room"
                 )
+
+
+def node_ids(order: NodeOrder) -> tuple[str, ...]:
+    """Return the ids of all nodes, in the order in which they came."""
+    return tuple(order._entries)  # noqa: SLF001 - of this module: the class has methods enough

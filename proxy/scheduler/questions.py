@@ -6,7 +6,6 @@ A question changes nothing. The partitions that it is about answer it; they ask 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...actors.errors import ActorEndedError
@@ -14,10 +13,11 @@ from ...model.configuration.words import did_you_mean
 from ...model.errors import RequestError
 from ...model.state.quarantine import BrokenKind
 from ...model.values.allocation import FOREIGN_TAG
-from ...model.values.messages import short_partition_name
 from ..resolvers.look_up import with_groups
 from ..si import si_pb2 as si
 from ..si.older_answers import Generation
+from .asking import ask_each, matching
+from .live_view import LiveView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -146,6 +146,20 @@ class QuestionSide(ABC):
 
         return self._answer_question("a dry run", run)
 
+    def configuration_text(self, rm_id: str) -> str:
+        """Return the text of the queues that a resource manager runs with, empty for one that is unknown.
+
+        Raises:
+            RequestError: The scheduler has been stopped, or a predicate asks.
+        """
+        return self._answer_question(
+            "a look at the configuration", lambda _: self._cluster.configuration_text(rm_id)
+        )
+
+    def live_view(self) -> LiveView:
+        """Return what watchers read the state with, see `docs/page.md`."""
+        return LiveView(self._answer_question)
+
     def _answer_question(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
         """Put a question to all partitions.
 
@@ -159,35 +173,6 @@ class QuestionSide(ABC):
         except ActorEndedError as error:
             self._check_running()
             raise RequestError(f"{question} met what has just ended: {error}") from error
-
-
-def ask_each(
-    partitions: Sequence[Partition], question: Callable[[Partition], T]
-) -> list[tuple[Partition, T]]:
-    """Put a question to each partition; one that has ended meanwhile is left out."""
-    answers = []
-    for partition in partitions:
-        with suppress(ActorEndedError):
-            answers.append((partition, question(partition)))
-    return answers
-
-
-def matching(partitions: Sequence[Partition], rm_id: str | None, name: str | None) -> list[Partition]:
-    """Return the partitions of a resource manager with a short name; `None` for either is any.
-
-    Raises:
-        RequestError: There is none.
-    """
-    found = [
-        partition
-        for partition in partitions
-        if rm_id in (None, partition.rm_id) and name in (None, short_partition_name(partition.name))
-    ]
-    if not found:
-        known = ", ".join(partition.name for partition in partitions) or "none"
-        wanted = f"[{'any' if rm_id is None else rm_id}]{'any' if name is None else name}"
-        raise RequestError(f"there is no partition {wanted}; the partitions are: {known}")
-    return found
 
 
 def quarantined(partitions: Sequence[Partition]) -> tuple[Quarantined, ...]:

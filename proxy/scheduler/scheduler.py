@@ -108,6 +108,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         if not 0 < predicate_timeout_seconds < math.inf:
             raise LicorneError(f"predicate_timeout_seconds={predicate_timeout_seconds} is not above 0")
         self.stepped = stepped or engine == "direct"
+        self.engine_name = engine
         self._extra = ExtraConfigurations()
         self._log = self._extra.log("core.rmproxy")
         self._engine = make_engine(

@@ -1,0 +1,247 @@
+"""Rows of a partition for those who watch it: what it knows without asking its applications or nodes.
+
+A watcher reads the names of everything first, then the rows of some hundred names at a time, so that the
+partition works in between. A row is made of immutable values that the partition has already: what has not
+changed is the same object as before, and a watcher finds changes by comparing identities.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .limits.user_limits import holder_names, holder_rows
+from .nodes.order import node_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .applications.state import ApplicationState
+    from .limits.usage_tree import UsageRow
+    from .nodes.node import NodeFacts
+    from .queues.queue import Queue
+    from .resources.resource import Resource
+    from .state.partition_state import PartitionState
+    from .values.object_state import ObjectState
+
+__all__ = [
+    "ENDED_MAX",
+    "LiveApplication",
+    "LiveEnded",
+    "LiveNames",
+    "LiveNode",
+    "LiveQueue",
+    "LiveUsage",
+    "live_applications",
+    "live_ended",
+    "live_names",
+    "live_node_facts",
+    "live_nodes",
+    "live_queues",
+    "live_usages",
+]
+
+ENDED_MAX: Final = 200
+"""How many of the applications that ended last are named, and how many that were rejected last."""
+
+
+class LiveNames(NamedTuple):
+    """The names of all that a partition has at one moment, and what there is once."""
+
+    time_ns: int
+    state: ObjectState
+    capacity: Resource
+    allocations: int
+    nodes: tuple[str, ...]
+    applications: tuple[str, ...]
+    """Those that are active, in the order in which they came."""
+    queues: tuple[str, ...]
+    """The paths of all queues, each after its parent."""
+    users: tuple[str, ...]
+    groups: tuple[str, ...]
+    ended: tuple[int, ...]
+    """The serials of the applications that ended or were rejected last."""
+    ended_total: int
+    """How many have ended or were rejected, of those that are kept."""
+
+
+class LiveNode(NamedTuple):
+    """What a partition knows of a node."""
+
+    node_id: str
+    capacity: Resource
+    available: Resource
+    schedulable: bool
+    reserved: bool
+
+
+class LiveApplication(NamedTuple):
+    """What a partition knows of an application that is active."""
+
+    application_id: str
+    user: str
+    queue_path: str
+    state: ApplicationState
+    pending: Resource
+    allocated: Resource
+    placeholder_allocated: Resource
+    max_priority: int
+    submitted_at_ns: int
+    backoff_until_ns: int | None
+
+
+class LiveEnded(NamedTuple):
+    """An application that has ended or was rejected; its row changes no more."""
+
+    serial: int
+    application_id: str
+    user: str
+    queue_path: str
+    state: ApplicationState
+    submitted_at_ns: int
+    finished_at_ns: int | None
+    reason: str
+
+
+class LiveQueue(NamedTuple):
+    """What a queue has, uses, and waits for."""
+
+    path: str
+    is_leaf: bool
+    managed: bool
+    state: ObjectState
+    guaranteed: Resource | None
+    maximum: Resource | None
+    allocated: Resource
+    pending: Resource
+    preempting: Resource
+    running: int
+    max_applications: int
+
+
+class LiveUsage(NamedTuple):
+    """What a user or a group uses, queue by queue, and the limits to it."""
+
+    name: str
+    queues: tuple[UsageRow, ...]
+
+
+def live_names(state: PartitionState) -> LiveNames:
+    """Return the names of everything, and what the partition has once."""
+    rejected = sorted(kept.serial for kept in state.rejected.values())[-ENDED_MAX:]
+    completed = sorted(state.completed)[-ENDED_MAX:] if state.completed else []
+    return LiveNames(
+        time_ns=state.now_ns(),
+        state=state.state,
+        capacity=state.capacity,
+        allocations=state.placed.allocations,
+        nodes=node_ids(state.nodes),
+        applications=tuple(state.entries),
+        queues=tuple(queue.path for queue in _downwards(state.tree.root)),
+        users=holder_names(state.limits, "user"),
+        groups=holder_names(state.limits, "group"),
+        ended=(*completed, *rejected),
+        ended_total=len(state.completed) + len(state.rejected),
+    )
+
+
+def _downwards(queue: Queue) -> Iterable[Queue]:
+    yield queue
+    for name in sorted(queue.children):
+        yield from _downwards(queue.children[name])
+
+
+def live_nodes(state: PartitionState, node_ids: Iterable[str]) -> tuple[LiveNode, ...]:
+    """Return the rows of nodes; those that are gone are left out."""
+    entries = map(state.nodes.get, node_ids)
+    return tuple(
+        LiveNode(entry.node_id, entry.capacity, entry.available, entry.schedulable, entry.reserved)
+        for entry in entries
+        if entry is not None
+    )
+
+
+def live_node_facts(state: PartitionState, node_id: str) -> NodeFacts | None:
+    """Return all that a node knows of itself, `None` if it is unknown."""
+    entry = state.nodes.get(node_id)
+    return None if entry is None else entry.node.facts()
+
+
+def live_applications(state: PartitionState, application_ids: Iterable[str]) -> tuple[LiveApplication, ...]:
+    """Return the rows of active applications; those that are gone are left out."""
+    entries = map(state.entries.get, application_ids)
+    return tuple(
+        LiveApplication(
+            entry.application_id,
+            entry.user.name,
+            entry.queue.path,
+            (facts := entry.facts).state,
+            facts.pending,
+            facts.allocated,
+            facts.placeholder_allocated,
+            facts.max_priority,
+            facts.submitted_at_ns,
+            entry.backoff_until_ns,
+        )
+        for entry in entries
+        if entry is not None
+    )
+
+
+def live_ended(state: PartitionState, serials: Iterable[int]) -> tuple[LiveEnded, ...]:
+    """Return the rows of applications that have ended; this asks each of them, but a row changes no more."""
+    wanted = frozenset(serials)
+    handles = {serial: state.completed[serial] for serial in wanted if serial in state.completed}
+    handles.update(
+        (kept.serial, kept.application) for kept in state.rejected.values() if kept.serial in wanted
+    )
+    rows = []
+    for serial, handle in sorted(handles.items()):
+        report = handle.report()
+        rows.append(
+            LiveEnded(
+                serial,
+                handle.application_id,
+                handle.user.name,
+                report.queue_path,
+                report.state,
+                report.submitted_at_ns,
+                report.finished_at_ns,
+                report.rejection or report.state_text,
+            )
+        )
+    return tuple(rows)
+
+
+def live_queues(state: PartitionState, paths: Iterable[str]) -> tuple[LiveQueue, ...]:
+    """Return the rows of queues; those that are gone are left out."""
+    queues = map(state.tree.find, paths)
+    return tuple(
+        LiveQueue(
+            queue.path,
+            queue.is_leaf,
+            queue.managed,
+            queue.state,
+            queue.guaranteed,
+            queue.maximum,
+            queue.allocated,
+            queue.pending,
+            queue.preempting,
+            queue.running,
+            queue.max_applications,
+        )
+        for queue in queues
+        if queue is not None
+    )
+
+
+def live_usages(
+    state: PartitionState, users: Iterable[str], groups: Iterable[str]
+) -> tuple[tuple[LiveUsage, ...], tuple[LiveUsage, ...]]:
+    """Return what users and groups use, and their limits; those that are gone are left out."""
+    limits = state.limits
+    of_users = ((name, holder_rows(limits, "user", name)) for name in users)
+    of_groups = ((name, holder_rows(limits, "group", name)) for name in groups)
+    return (
+        tuple(LiveUsage(name, rows) for name, rows in of_users if rows is not None),
+        tuple(LiveUsage(name, rows) for name, rows in of_groups if rows is not None),
+    )

@@ -1,0 +1,48 @@
+"""Putting a question to partitions: to each of them, or to those that are meant."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from ...actors.errors import ActorEndedError
+from ...model.errors import RequestError
+from ...model.values.messages import short_partition_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ...model.partition import Partition
+
+__all__ = ["ask_each", "matching"]
+
+T = TypeVar("T")
+
+
+def ask_each(
+    partitions: Sequence[Partition], question: Callable[[Partition], T]
+) -> list[tuple[Partition, T]]:
+    """Put a question to each partition; one that has ended meanwhile is left out."""
+    answers = []
+    for partition in partitions:
+        with suppress(ActorEndedError):
+            answers.append((partition, question(partition)))
+    return answers
+
+
+def matching(partitions: Sequence[Partition], rm_id: str | None, name: str | None) -> list[Partition]:
+    """Return the partitions of a resource manager with a short name; `None` for either is any.
+
+    Raises:
+        RequestError: There is none.
+    """
+    found = [
+        partition
+        for partition in partitions
+        if rm_id in (None, partition.rm_id) and name in (None, short_partition_name(partition.name))
+    ]
+    if not found:
+        known = ", ".join(partition.name for partition in partitions) or "none"
+        wanted = f"[{'any' if rm_id is None else rm_id}]{'any' if name is None else name}"
+        raise RequestError(f"there is no partition {wanted}; the partitions are: {known}")
+    return found

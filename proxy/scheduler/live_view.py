@@ -1,0 +1,141 @@
+"""What watchers of a scheduler read: rows of everything, in pieces between which the partitions work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, final
+
+from .asking import ask_each, matching
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+
+    from ...model.live_rows import (
+        LiveApplication,
+        LiveEnded,
+        LiveNames,
+        LiveNode,
+        LiveQueue,
+        LiveUsage,
+    )
+    from ...model.nodes.node import NodeFacts
+    from ...model.partition import Partition
+
+__all__ = ["PIECE", "LiveQueues", "LiveRows", "LiveView"]
+
+T = TypeVar("T")
+N = TypeVar("N")
+
+PIECE: Final = 500
+"""How many rows a partition copies at a time."""
+
+
+class LiveQueues(NamedTuple):
+    """The queues of one partition."""
+
+    partition: str
+    """The full name, `[rm]default`."""
+    time_ns: int
+    queues: tuple[LiveQueue, ...]
+
+
+class LiveRows(NamedTuple):
+    """The rows of one partition; each piece of them is of one moment."""
+
+    partition: str
+    """The full name, `[rm]default`."""
+    names: LiveNames
+    nodes: tuple[LiveNode, ...]
+    applications: tuple[LiveApplication, ...]
+    queues: tuple[LiveQueue, ...]
+    users: tuple[LiveUsage, ...]
+    groups: tuple[LiveUsage, ...]
+    ended: tuple[LiveEnded, ...]
+    """Those that the reader did not have."""
+
+
+class Answering(Protocol):
+    """Puts a question to all partitions, see `QuestionSide`."""
+
+    def __call__(self, question: str, answer: Callable[[Sequence[Partition]], T], /) -> T: ...
+
+
+@final
+class LiveView:
+    """Reads what watchers see. Any thread may use it; nothing is kept between two readings."""
+
+    def __init__(self, answer: Answering) -> None:
+        self._answer = answer
+
+    def rows(self, ended_known: Callable[[str], Container[int]]) -> tuple[LiveRows, ...]:
+        """Return the rows of all partitions.
+
+        Args:
+            ended_known: Returns, for a partition, the serials of ended applications that the reader has:
+                their rows change no more.
+
+        Raises:
+            RequestError: The scheduler has been stopped, or a predicate asks.
+        """
+
+        def read(partition: Partition) -> LiveRows:
+            return _rows(partition, ended_known(partition.name))
+
+        return self._answer("a look at everything", lambda known: tuple(_each(known, read)))
+
+    def queues(self) -> tuple[LiveQueues, ...]:
+        """Return the queues of all partitions.
+
+        Raises:
+            RequestError: The scheduler has been stopped, or a predicate asks.
+        """
+
+        def read(partition: Partition) -> LiveQueues:
+            names = partition.reports.live_names()
+            return LiveQueues(partition.name, names.time_ns, _queues(partition, names))
+
+        return self._answer("a look at the queues", lambda known: tuple(_each(known, read)))
+
+    def node(self, rm_id: str, partition: str, node_id: str) -> NodeFacts | None:
+        """Return all that a node knows of itself, `None` if it is unknown.
+
+        Raises:
+            RequestError: There is no such partition, the scheduler has been stopped, or a predicate asks.
+        """
+
+        def read(known: Sequence[Partition]) -> NodeFacts | None:
+            answers = _each(
+                matching(known, rm_id, partition), lambda found: found.reports.live_node_facts(node_id)
+            )
+            return next(iter(answers), None)
+
+        return self._answer("a look at a node", read)
+
+
+def _each(partitions: Sequence[Partition], read: Callable[[Partition], T]) -> list[T]:
+    return [answer for _, answer in ask_each(partitions, read)]
+
+
+def _rows(partition: Partition, ended_known: Container[int]) -> LiveRows:
+    reports = partition.reports
+    names = reports.live_names()
+    new = tuple(serial for serial in names.ended if serial not in ended_known)
+    users = [row for piece in _pieces(names.users) for row in reports.live_usages(piece, ())[0]]
+    groups = [row for piece in _pieces(names.groups) for row in reports.live_usages((), piece)[1]]
+    return LiveRows(
+        partition.name,
+        names,
+        tuple(row for piece in _pieces(names.nodes) for row in reports.live_nodes(piece)),
+        tuple(row for piece in _pieces(names.applications) for row in reports.live_applications(piece)),
+        _queues(partition, names),
+        tuple(users),
+        tuple(groups),
+        tuple(row for piece in _pieces(new) for row in reports.live_ended(piece)),
+    )
+
+
+def _queues(partition: Partition, names: LiveNames) -> tuple[LiveQueue, ...]:
+    return tuple(row for piece in _pieces(names.queues) for row in partition.reports.live_queues(piece))
+
+
+def _pieces(names: tuple[N, ...]) -> Iterator[tuple[N, ...]]:
+    return (names[start : start + PIECE] for start in range(0, len(names), PIECE))

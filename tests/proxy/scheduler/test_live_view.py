@@ -1,0 +1,155 @@
+"""What a watcher of a scheduler reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import application_request, ask_request, node_request
+
+from licorne import RequestError, Scheduler
+from licorne.proxy.scheduler import live_view
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from licorne.proxy.scheduler.engine_names import EngineName
+    from licorne.proxy.scheduler.live_view import LiveRows
+
+QUEUES = """
+partitions:
+  - name: default
+    limits:
+      - {limit: all, users: [bob], maxresources: {memory: 500}}
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - {name: leaf, resources: {guaranteed: {memory: 50}, max: {memory: 200}}}
+"""
+
+
+@pytest.fixture(params=["direct", "actors", "threads"])
+def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
+    """Three nodes of 100, an application that has 70 and waits for 90, one that was rejected, one removed."""
+    engine: EngineName = request.param
+    with Scheduler(engine=engine, stepped=True) as made:
+        made.register("rm", Listener(), configuration=QUEUES)
+        made.update_node(node_request("n1", "n2", "n3"))
+        made.update_application(application_request("app", "gone"))
+        made.update_application(application_request("lost", queue="root.nowhere"))
+        made.update_allocation(ask_request("t1", memory=70))
+        made.update_allocation(ask_request("t2", memory=190))
+        made.update_application(
+            si.ApplicationRequest(rmID="rm", remove=[si.RemoveApplicationRequest(applicationID="gone")])
+        )
+        made.run_until_idle()
+        yield made
+
+
+def rows_of(scheduler: Scheduler) -> LiveRows:
+    (rows,) = scheduler.live_view().rows(lambda _: ())
+    return rows
+
+
+def test_the_rows_are_what_the_partition_has(scheduler: Scheduler) -> None:
+    """Nodes, queues, applications, users, and those that have ended."""
+    rows = rows_of(scheduler)
+
+    assert [("n1", 100, 30), ("n2", 100, 100), ("n3", 100, 100)] == [
+        (node.node_id, node.capacity["memory"], node.available["memory"]) for node in rows.nodes
+    ]
+    (application,) = rows.applications
+    assert ("app", "bob", "root.leaf", "Running") == (*application[:3], application.state.value)
+    assert (70, 190) == (application.allocated["memory"], application.pending["memory"])
+    leaf = next(queue for queue in rows.queues if queue.path == "root.leaf")
+    assert leaf.guaranteed is not None
+    assert leaf.maximum is not None
+    assert (50, 200, 70, 190) == (
+        leaf.guaranteed["memory"],
+        leaf.maximum["memory"],
+        leaf.allocated["memory"],
+        leaf.pending["memory"],
+    )
+    assert [("lost", "Rejected")] == [(each.application_id, each.state.value) for each in rows.ended]
+    (bob,) = rows.users
+    assert ("root", (("memory", 70),), 1) == bob.queues[0][:3]
+
+
+def test_a_row_of_what_has_not_changed_is_made_of_the_same_objects(scheduler: Scheduler) -> None:
+    """So a watcher compares identities."""
+    before, after = rows_of(scheduler), rows_of(scheduler)
+
+    for earlier, later in zip(before.nodes, after.nodes, strict=True):
+        assert earlier.available is later.available
+    assert before.applications[0].pending is after.applications[0].pending
+    assert before.queues[0].allocated is after.queues[0].allocated
+
+
+def test_ended_applications_that_the_reader_knows_are_not_read_again(scheduler: Scheduler) -> None:
+    """Their rows change no more."""
+    known = rows_of(scheduler).names.ended
+
+    (rows,) = scheduler.live_view().rows(lambda _: known)
+
+    assert known
+    assert () == rows.ended
+    assert known == rows.names.ended
+
+
+def test_a_partition_copies_a_bounded_number_of_rows_at_a_time(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is lost at the borders."""
+    monkeypatch.setattr(live_view, "PIECE", 2)
+    asked: list[tuple[str, ...]] = []
+    (partition,) = scheduler._cluster.partitions()
+    read = type(partition.reports).live_nodes
+
+    def noting(reports: object, names: tuple[str, ...]) -> object:
+        asked.append(names)
+        return read(reports, names)  # type: ignore[arg-type] # the reports of whichever engine it is
+
+    monkeypatch.setattr(type(partition.reports), "live_nodes", noting)
+
+    assert ["n1", "n2", "n3"] == [node.node_id for node in rows_of(scheduler).nodes]
+    assert [("n1", "n2"), ("n3",)] == asked
+
+
+def test_a_node_tells_all_that_it_knows(scheduler: Scheduler) -> None:
+    """It is asked itself; an unknown one is none."""
+    view = scheduler.live_view()
+    facts = view.node("rm", "default", "n1")
+
+    assert facts is not None
+    assert ["t1"] == [allocation.ask.allocation_key for allocation in facts.allocations]
+    assert view.node("rm", "default", "n9") is None
+    with pytest.raises(RequestError, match="no partition"):
+        view.node("rm", "other", "n1")
+
+
+def test_the_queues_alone_can_be_read(scheduler: Scheduler) -> None:
+    """For a timeline."""
+    (reading,) = scheduler.live_view().queues()
+
+    assert ("[rm]default", ["root", "root.leaf"]) == (
+        reading.partition,
+        [queue.path for queue in reading.queues],
+    )
+
+
+def test_the_text_of_a_configuration_is_the_one_in_effect(scheduler: Scheduler) -> None:
+    """Of a known RM; others have none."""
+    assert scheduler.configuration_text("rm") == QUEUES
+    assert not scheduler.configuration_text("other")
+
+
+def test_a_scheduler_that_has_stopped_is_not_read() -> None:
+    """It says so."""
+    scheduler = Scheduler(engine="direct")
+    scheduler.stop()
+
+    with pytest.raises(RequestError, match="stopped"):
+        scheduler.live_view().queues()
