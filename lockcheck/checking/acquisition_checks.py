@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..findings.evidence import Kind, Rung
-from ..findings.findings import Edge, Finding, fingerprint_of_cycle
+from ..findings.findings import Edge, Finding, fingerprint_of_cycle, fingerprint_of_steps
 from ..findings.levels import Level
 from ..holding.chains import class_edge_text
 from ..holding.runtime import LATCH
@@ -114,22 +114,15 @@ def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
 def _cycle_finding(cycle: Cycle) -> Finding:
     """Return the finding of a cycle."""
     reasons = cycle.reasons()
-    steps: list[str] = []
-    names: list[str] = []
-    for one, shared_lock in _with_shared_locks(cycle.path):
-        steps.append(f"{shared_lock.acquisition if shared_lock else 'nothing'} -> {one.wanted}")
-        names.append(
-            f"{shared_lock.acquisition.lock.name if shared_lock else ''}"
-            f"[{shared_lock.acquisition.mode if shared_lock else ''}]"
-            f"->{one.wanted.lock.name}[{one.wanted.mode}]"
-        )
+    edges = edges_of_cycle(cycle.path)
     return Finding(
         Rung.R1 if reasons else Rung.R2,
         Kind.CYCLE,
-        f"a cycle of {len(steps)} steps: " + ", then ".join(steps),
-        edges_of_cycle(cycle.path),
+        f"a cycle of {len(edges)} steps: "
+        + ", then ".join(f"{edge.held or 'nothing'} -> {edge.wanted}" for edge in edges),
+        edges,
         reasons or _NOTHING_GUARDS,
-        fingerprint=fingerprint_of_cycle("cycle", names),
+        fingerprint=fingerprint_of_steps(edges),
         points=() if reasons else points_of_cycle(cycle.path),
     )
 

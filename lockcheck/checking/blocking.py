@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..holding.chains import LockIdentity
     from .watch import Watch
 
-__all__ = ["asks", "blocking", "blocks", "no_locks"]
+__all__ = ["asks", "blocking", "blocks", "no_locks", "waits_with"]
 
 
 @contextmanager
@@ -37,6 +37,11 @@ def no_locks(what: str) -> Iterator[None]:
     """Mark a body that must not run while any lock is held, whatever the session allows."""
     _check(what, "", Kind.CONTRACT, except_for=None)
     yield
+
+
+def waits_with(timeout_seconds: float | None) -> bool:
+    """Return whether a call with such a limit waits at all; one with the limit zero only looks."""
+    return timeout_seconds is None or timeout_seconds > 0
 
 
 def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = None) -> None:
@@ -101,6 +106,6 @@ def _check_held(
         else:
             text = f"{subject} must run without locks, but {acquisition} is held"
             why = (f"{subject} was marked so at the place below",)
-        watch.report_use(kind, text, [holder], why=why, frame=frame)
+        watch.report_use(kind, text, [holder], why=why, what=what, frame=frame)
         return False
     return True

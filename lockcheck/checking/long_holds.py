@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Kind, Rung
-from ..findings.findings import Edge, Finding, fingerprint_of
+from ..findings.findings import Edge, Finding, fingerprint_of, place_text
 from ..holding.chains import held_names, held_nodes
 from ..holding.interpreter import has_global_lock
 from ..holding.runtime import runtime
@@ -130,7 +130,6 @@ class HoldWatch:
             want_stack=resolve(stack),
         )
         seconds = (perf_counter_ns() - since) / 1e9
-        place = f"{edge.hold_stack[0].file}:{edge.hold_stack[0].function}" if edge.hold_stack else ""
         finding = Finding(
             Rung.R0,
             Kind.LONG_HOLD,
@@ -138,7 +137,10 @@ class HoldWatch:
             (edge,),
             clause=f"{node.acquisition.lock.name} is held for at most {limit:g} s",
             fingerprint=fingerprint_of(
-                Kind.LONG_HOLD.value, node.acquisition.lock.name, node.acquisition.mode, place
+                Kind.LONG_HOLD.value,
+                node.acquisition.lock.name,
+                node.acquisition.mode,
+                place_text(edge.hold_stack),
             ),
         )
         self._watch.report_elsewhere(finding)

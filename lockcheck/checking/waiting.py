@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Kind, Rung
-from ..findings.findings import Edge, Finding, fingerprint_of
+from ..findings.findings import Edge, Finding, fingerprint_of, fingerprint_of_steps
 from ..findings.foreign import shown
 from ..findings.text import finding_text
 from ..findings.witness_file import with_replay
@@ -237,13 +237,12 @@ def _happened(deadlock: Sequence[Execution], folder: Path | None) -> Finding:
     """Return the finding: each execution with what it holds, what it waits for, and both stacks."""
     edges = tuple(_edge(deadlock, place) for place in range(len(deadlock)))
     names = " -> ".join([execution.name for execution in deadlock] + [deadlock[0].name])
-    wants = sorted(execution.wait.describe() for execution in deadlock if execution.wait is not None)
     finding = Finding(
         Rung.R5,
         Kind.DEADLOCK,
         f"these wait for each other: {names}",
         edges,
-        fingerprint=fingerprint_of("deadlock", *wants),
+        fingerprint=fingerprint_of_steps(edges),
         points=_points(deadlock),
     )
     return with_replay(finding, witness_of(finding), folder)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
 from ..findings.evidence import Rung
-from ..findings.findings import Finding, fingerprint_of
+from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.foreign import shown
 from ..findings.levels import Level
 from ..findings.statistics import UsageTallies
@@ -80,7 +80,7 @@ class Watch:
 
     def report_step(
         self, kind: Kind, text: str, node: TrieNode, holders: Sequence[TrieNode], *,
-        why: tuple[str, ...] = (), clause: str | None = None,
+        why: tuple[str, ...] = (), clause: str | None = None, what: str = "",
     ) -> None:  # fmt: skip
         """Report a rule that an acquisition or a release breaks, and raise if that is the policy.
 
@@ -91,25 +91,23 @@ class Watch:
             holders: what is held against the rule.
             why: what would be right.
             clause: the clause of the declaration that was broken.
+            what: distinguishes findings of one kind at one place, such as the kind of a blocking call.
         """
         if self.policy.order_disabled:
             return
         stack = node.stack or capture(caller())
         edges = tuple(edge_of(node, holder, stack) for holder in holders) or (edge_of(node, None, stack),)
-        place = (
-            f"{edges[0].want_stack[0].file}:{edges[0].want_stack[0].function}" if edges[0].want_stack else ""
-        )
         classes = [
             f"{one.acquisition.lock.name}[{one.acquisition.mode}]"
             for one in (node, *holders)
             if one.acquisition is not None
         ]
-        name = fingerprint_of(kind.value, *classes, place)
+        name = fingerprint_of(kind.value, what, *classes, place_text(edges[0].want_stack))
         self.report(Finding(Rung.R0, kind, text, edges, why, clause, fingerprint=name))
 
     def report_use(
         self, kind: Kind, text: str, holders: Sequence[TrieNode], *,
-        why: tuple[str, ...] = (), clause: str | None = None, frame: FrameType | None = None,
+        why: tuple[str, ...] = (), clause: str | None = None, what: str = "", frame: FrameType | None = None,
     ) -> None:  # fmt: skip
         """Report a rule that the calling execution breaks otherwise, in a frame or at its present place.
 
@@ -118,7 +116,7 @@ class Watch:
         execution = local.execution
         node = TrieNode(execution, execution.node, None, self)
         node.stack = capture(frame)
-        self.report_step(kind, text, node, holders, why=why, clause=clause)
+        self.report_step(kind, text, node, holders, why=why, clause=clause, what=what)
 
     def report(self, finding: Finding) -> None:
         """Note a finding and do what the policy of its rung says.
@@ -137,17 +135,19 @@ class Watch:
             self.deferred.append(error)
 
     def note(self, finding: Finding) -> Finding:
-        """Note a finding: a new one, one more of the same, or a higher rung of it."""
+        """Note a finding: a new one, one more of the same, or a higher rung of it, which counts anew.
+
+        Returns:
+            What to act on: one that is known at a higher rung stays at that, and is acted on at its own.
+        """
         with LATCH:
             known = self._found.get(finding.fingerprint)
-            if known is None:
-                finding = replace(finding, test=self.policy.name)
-            elif known.rung >= finding.rung:
-                finding = replace(known, count=known.count + 1)
-            else:
-                finding = replace(finding, count=known.count + 1, test=known.test)
-            self._found[finding.fingerprint] = finding
-        return finding
+            if known is None or known.rung < finding.rung:
+                finding = replace(finding, test=known.test if known is not None else self.policy.name)
+                self._found[finding.fingerprint] = finding
+                return finding
+            self._found[finding.fingerprint] = replace(known, count=known.count + 1)
+            return replace(finding if known.rung > finding.rung else known, count=known.count + 1)
 
     def act_on(self, finding: Finding) -> LockCheckError | None:
         """Do what the policy of a finding's rung says; return what has to be raised, if anything."""

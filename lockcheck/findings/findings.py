@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,7 +14,10 @@ if TYPE_CHECKING:
     from .evidence import Frame, Kind, Rung
     from .witness import SchedulingPoint
 
-__all__ = ["Edge", "Finding", "fingerprint_of", "fingerprint_of_cycle"]
+__all__ = ["Edge", "Finding", "fingerprint_of", "fingerprint_of_cycle", "fingerprint_of_steps", "place_text"]
+
+_LINE: Final = re.compile(r"(\.pyw?):\d+")
+"""The line in the name of a lock that was named after its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +86,31 @@ class Finding:
 
 def fingerprint_of(*parts: str) -> str:
     """Return a short name for what the parts describe, the same in every run."""
-    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:12]
+    text = _LINE.sub(r"\1", "\0".join(parts))
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 def fingerprint_of_cycle(kind: str, steps: Sequence[str]) -> str:
     """Return the fingerprint of a cycle, the same from whichever step it was found."""
     return fingerprint_of(kind, *min((*steps[at:], *steps[:at]) for at in range(len(steps))))
+
+
+def fingerprint_of_steps(edges: Sequence[Edge]) -> str:
+    """Return the fingerprint of a deadlock that can happen or has: the same at every rung.
+
+    A step is made of classes, modes and places, so that two cycles over the same classes differ.
+    """
+    return fingerprint_of_cycle(
+        "deadlock",
+        [
+            f"{edge.class_edge or ''} {place_text(edge.hold_stack)} {place_text(edge.want_stack)}"
+            for edge in edges
+        ],
+    )
+
+
+def place_text(stack: Sequence[Frame]) -> str:
+    """Return the innermost place of a stack in terms that edits elsewhere do not change."""
+    if not stack:
+        return ""
+    return f"{PurePath(stack[0].file).name}:{stack[0].function}:{stack[0].source}"

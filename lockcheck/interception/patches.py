@@ -22,7 +22,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ..checking.blocking import blocks
+from ..checking.blocking import blocks, waits_with
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import go_on_as, local, next_segment, runtime
 from .hooks import Hooks
@@ -37,19 +37,16 @@ __all__ = ["HOOKS", "started_after"]
 Result = TypeVar("Result")
 
 _BLOCKING: Final[tuple[tuple[object, str, str], ...]] = (
-    (time, "sleep", "sleep"),
     (builtins, "open", "file"),
     (io, "open", "file"),
     (os, "open", "file"),
-    (socket.socket, "connect", "socket"),
-    (socket.socket, "accept", "socket"),
-    (socket.socket, "recv", "socket"),
-    (socket.socket, "sendall", "socket"),
     (socket, "getaddrinfo", "socket"),
     (subprocess.Popen, "__init__", "subprocess"),
     (os, "system", "subprocess"),
 )
 """Functions that always block: owner, name, and the kind of blocking."""
+_OF_SOCKETS: Final = ("connect", "accept", "recv", "sendall")
+"""Methods that block unless the socket was set not to."""
 
 _starts: Final[ByIdentity[Segment]] = ByIdentity()
 """The segment after which each thread was started."""
@@ -61,6 +58,9 @@ def _put_all() -> None:
     thread, future, pool = threading.Thread, concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
     for owner, name, kind in _BLOCKING:
         HOOKS.put(owner, name, _marked(getattr(owner, name), kind))
+    for name in _OF_SOCKETS:
+        HOOKS.put(socket.socket, name, _of_socket(getattr(socket.socket, name)))
+    HOOKS.put(time, "sleep", _sleep(time.sleep))
     HOOKS.put(thread, "start", _start(thread.start))
     HOOKS.put(thread, "join", _join(thread.join))
     HOOKS.put(threading.Event, "wait", _event_wait(threading.Event.wait))
@@ -92,10 +92,32 @@ def _marked(function: Callable[..., Result], kind: str) -> Callable[..., Result]
     return marked
 
 
+def _sleep(function: Callable[[float], None]) -> Callable[[float], None]:
+    """Wrap `time.sleep`; to sleep for no time only lets others run."""
+
+    @functools.wraps(function)
+    def sleep(seconds: float) -> None:
+        if not isinstance(seconds, (int, float)) or seconds > 0:
+            blocks("sleep")
+        function(seconds)
+
+    return sleep
+
+
+def _of_socket(method: Callable[..., Result]) -> Callable[..., Result]:
+    @functools.wraps(method)
+    def call(self: socket.socket, *given: object, **named: object) -> Result:
+        if waits_with(self.gettimeout()):
+            blocks("socket")
+        return method(self, *given, **named)
+
+    return call
+
+
 def _event_wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[..., bool]:
     @functools.wraps(method)
     def wait(self: threading.Event, timeout: float | None = None) -> bool:
-        if timeout != 0 and not self.is_set():
+        if waits_with(timeout) and not self.is_set():
             blocks("event")
         return method(self, timeout)
 
@@ -105,7 +127,7 @@ def _event_wait(method: Callable[[threading.Event, float | None], bool]) -> Call
 def _get(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
     def get(self: queue.Queue[object], block: bool = True, timeout: float | None = None) -> object:  # noqa: FBT001, FBT002
-        if block and timeout != 0:
+        if block and waits_with(timeout):
             blocks("queue")
         return method(self, block, timeout)
 
@@ -122,7 +144,7 @@ def _put(method: Callable[..., None]) -> Callable[..., None]:
         block: bool = True,  # noqa: FBT001, FBT002 - as in queue
         timeout: float | None = None,
     ) -> None:
-        if block and timeout != 0 and self.maxsize > 0:
+        if block and waits_with(timeout) and self.maxsize > 0:
             blocks("queue")
         method(self, item, block, timeout)
 
@@ -150,7 +172,7 @@ def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Th
 def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
     @functools.wraps(method)
     def join(self: threading.Thread, timeout: float | None = None) -> None:
-        if timeout != 0 and self.is_alive():
+        if waits_with(timeout) and self.is_alive():
             blocks("join", self.name)
         method(self, timeout)
         ended = runtime.segment_of_ended(self)
@@ -165,7 +187,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
 
     @functools.wraps(method)
     def wait(self: concurrent.futures.Future[object], timeout: float | None = None) -> Result:
-        if timeout != 0 and not self.done():
+        if waits_with(timeout) and not self.done():
             blocks("future")
         try:
             return method(self, timeout)

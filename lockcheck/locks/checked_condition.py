@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Final, cast, final
 
 from ..checking.active import current
-from ..checking.blocking import blocks
+from ..checking.blocking import blocks, waits_with
 from ..checking.wait_in_loop import waits_in_loop
 from ..findings.evidence import Kind
 from ..findings.levels import Level
@@ -51,7 +51,8 @@ class CheckedCondition(threading.Condition):
             self._report(
                 "is waited on by {}, which does not hold its lock", list(held_nodes(local.execution.node))
             )
-        blocks("condition", str(self.identity), except_for=self.identity)
+        if waits_with(timeout):
+            blocks("condition", str(self.identity), except_for=self.identity)
         if len(holds) > 1:
             self._check_depth(holds)
         elif holds and timeout is None and not by_wait_for:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..findings.class_edges import ClassEdge
 from ..findings.evidence import Kind, Rung
-from ..findings.findings import Edge, Finding, fingerprint_of
+from ..findings.findings import Edge, Finding, fingerprint_of_steps
 from ..traces.trace import NOWHERE, EventKind
 from .predicted_points import points_of_prediction
 from .prediction import predict
@@ -39,14 +40,13 @@ def _finding(trace: Trace, prediction: Prediction) -> Finding:
         edges.append(_edge(trace, point, before))
         before = point
     steps = [f"{edge.held or 'nothing'} -> {edge.wanted}" for edge in edges]
-    first = steps.index(min(steps))
     return Finding(
         Rung.R3,
         Kind.DEADLOCK,
         f"{len(edges)} executions can wait for each other: " + ", then ".join(steps),
         tuple(edges),
         (_NO_FILTER.format(len(prediction.witness)),),
-        fingerprint=fingerprint_of("predicted", *steps[first:], *steps[:first]),
+        fingerprint=fingerprint_of_steps(edges),
         points=points_of_prediction(trace, prediction),
     )
 
@@ -61,6 +61,16 @@ def _edge(trace: Trace, point: PredictedPoint, before: PredictedPoint) -> Edge:
         all_held=tuple(_said(trace, event) for event in point.held),
         hold_stack=(trace.sites.get(shared_lock.site, NOWHERE),) if shared_lock is not None else (),
         want_stack=(trace.sites.get(point.wanted.site, NOWHERE),),
+        class_edge=_class_edge(trace, shared_lock, point.wanted),
+    )
+
+
+def _class_edge(trace: Trace, held: Event | None, wanted: Event) -> str | None:
+    """Return classes and modes of an edge between two locks."""
+    if held is None or wanted.kind is EventKind.JOIN:
+        return None
+    return str(
+        ClassEdge(trace.locks[held.object].name, held.mode, trace.locks[wanted.object].name, wanted.mode)
     )
 
 

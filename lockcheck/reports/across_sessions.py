@@ -34,15 +34,14 @@ _SERIAL: Final = re.compile(r" #\d+$")
 
 def cycles_across_sessions(summary: Summary) -> tuple[Finding, ...]:
     """Return the cycles over several sessions of a summary that are in none of them alone."""
-    known = {finding.fingerprint for finding in summary.findings}
+    known = {_classes_of(finding) for finding in summary.findings if finding.kind is Kind.CYCLE}
     found: dict[str, Finding] = {}
     for role in summary.roles:
         for path in _paths(role.class_edges):
             _add(found, _finding(path, _guards(path), role.name))
     for path in _paths(summary.class_edges):
         _add(found, _finding(path, [_never_met(path), *_readers(path)], None))
-    names = {_other_name(finding): finding for finding in found.values()}
-    return tuple(one for name, one in names.items() if not known & {name, one.fingerprint})
+    return tuple(one for one in found.values() if _classes_of(one) not in known)
 
 
 def _add(found: dict[str, Finding], finding: Finding) -> None:
@@ -66,10 +65,9 @@ def _finding(path: Sequence[ObservedEdge], guards: list[str], role: str | None) 
 _FREE: Final = "no lock is held in two of the steps in modes that exclude each other"
 
 
-def _other_name(finding: Finding) -> str:
-    """Return the fingerprint that a session gives to the same cycle if it is one of instances."""
-    names = [str(edge.class_edge).replace(" -> ", "->") for edge in finding.edges]
-    return fingerprint_of_cycle("cycle", names)
+def _classes_of(finding: Finding) -> str:
+    """Return what is equal for all cycles over the same classes, over instances or not."""
+    return fingerprint_of_cycle("classes", [str(edge.class_edge) for edge in finding.edges])
 
 
 # ------------------------------------------------------------------------------------------ paths

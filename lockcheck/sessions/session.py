@@ -17,7 +17,7 @@ from ..checking.policy import DEFAULT_ACTIONS, Policy, youngest
 from ..checking.watch import Watch
 from ..findings.errors import LockUsageError
 from ..findings.evidence import DEFAULT_FAIL_ON, Kind, Rung
-from ..findings.findings import Finding, fingerprint_of
+from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.levels import Level, level_of
 from ..holding.chains import held_nodes
 from ..holding.runtime import LATCH, runtime
@@ -258,8 +258,9 @@ def _thread_ended(execution: Execution) -> None:
 
 def _report_leak(watch: Watch, node: TrieNode) -> None:
     text = f"{node.execution.name} ended while it held {node.acquisition}"
-    name = fingerprint_of("leak", node.acquisition.lock.name if node.acquisition is not None else "")
-    finding = Finding(Rung.R0, Kind.LEAK, text, (edge_of(node, node, ()),), fingerprint=name)
+    edge = edge_of(node, node, ())
+    name = fingerprint_of(Kind.LEAK.value, edge.class_edge or "", place_text(edge.hold_stack))
+    finding = Finding(Rung.R0, Kind.LEAK, text, (edge,), fingerprint=name)
     error = watch.act_on(watch.note(finding))
     if error is not None:
         watch.deferred.append(error)

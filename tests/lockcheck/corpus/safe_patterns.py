@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import queue
+import socket
 import threading
+import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+import pytest
 from guarded_patterns import GUARDED
 from pykka_cases import PYKKA_SAFE
 from support.lockcheck.lock_corpus import Cluster, Safe, hold, nest
@@ -149,6 +152,24 @@ def what_does_not_block(c: Cluster) -> None:
         assert done.wait()
 
 
+def what_only_looks(c: Cluster) -> None:
+    """Calls with the limit zero, or below: none of them waits."""
+    changed = Condition(name="changed")
+    one, other = socket.socketpair()
+    with c.partition.write(), one, other:
+        with changed:
+            changed.wait(0)
+            assert not changed.wait_for(lambda: False, timeout=0)
+        assert not threading.Event().wait(0)
+        assert not threading.Event().wait(-1)
+        with pytest.raises(queue.Empty):
+            queue.Queue[int]().get(timeout=0)
+        time.sleep(0)
+        one.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            one.recv(1)
+
+
 def plain_order(c: Cluster) -> None:
     """Everybody goes down."""
     for who in ("one", "two", "three"):
@@ -182,6 +203,7 @@ UNCLOSED: Final[Sequence[Safe]] = [
     Safe("written under the write lock", written_under_the_write_lock),
     Safe("blocking without locks", blocking_without_locks),
     Safe("what does not block", what_does_not_block),
+    Safe("what only looks", what_only_looks),
     Safe("everybody goes down", plain_order),
     Safe("the lower fork first", the_lower_fork_first, "", Order("fork", same={"fork": key()})),
 ]  # fmt: skip
