@@ -50,10 +50,12 @@ _ACROSS_SESSIONS: Final = pytest.StashKey[tuple[Finding, ...]]()
 """Cycles over several tests that are over none of them alone."""
 _USED: Final = pytest.StashKey[set[str]]()
 """Fingerprints of what other processes found."""
+_REPORTED: Final = pytest.StashKey[dict[str, str]]()
+"""The test in whose report each finding is in full, by fingerprint."""
 _OUTSIDE: Final = pytest.StashKey[set[str]]()
 """Findings that fail, made while no test ran, in any process."""
-_RUNGS: Final = pytest.StashKey[Counter[str]]()
-"""How much was found in other processes, by rung."""
+_RUNGS: Final = pytest.StashKey[dict[str, Rung]]()
+"""The highest rung of what other processes found, by fingerprint."""
 _CHECKED: Final = pytest.StashKey[frozenset[str]]()
 """Fingerprints of findings that failed a test at its end, or would have."""
 _CONFIRMING: Final = pytest.StashKey[Confirming]()
@@ -111,7 +113,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.stash[_FOUND] = []
     config.stash[_USED] = set()
-    config.stash[_RUNGS] = Counter()
+    config.stash[_RUNGS] = {}
+    config.stash[_REPORTED] = {}
     config.stash[_OUTSIDE] = set()
     config.stash[_BASELINE] = _baseline(config)
     _open(config, config.option)
@@ -208,7 +211,10 @@ def pytest_runtest_makereport(
         failures = _verdict(item.config, found).failures
         if failures or opened.faults:
             report.outcome = "failed"
-            report.longrepr = opened.report_text()
+            reported = item.config.stash[_REPORTED]
+            report.longrepr = opened.report_text(reported)
+            for one in opened.findings:
+                reported.setdefault(one.fingerprint, item.nodeid)
     return report
 
 
@@ -231,7 +237,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         worker.workeroutput[_WORKER_KEY] = to_json(config.stash[_MERGED].summary())
         found = [*config.stash[_FOUND], *outer.findings]
         worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
-        worker.workeroutput[_WORKER_KEY + " rungs"] = [one.rung.name for one in found]
+        worker.workeroutput[_WORKER_KEY + " rungs"] = [f"{one.fingerprint} {one.rung.name}" for one in found]
         worker.workeroutput[_WORKER_KEY + " outside"] = [*config.stash[_OUTSIDE], *map(str, outer.failures)]
         return
     summary, across = config.stash[_MERGED].with_cycles()
@@ -253,8 +259,15 @@ def pytest_testnodedown(node: object, error: object) -> None:
     if error is None and isinstance(text, str) and text:
         config.stash[_MERGED].add(from_json(text, "a process of pytest-xdist"))
     config.stash[_USED].update(_texts(output, "found"))
-    config.stash[_RUNGS].update(_texts(output, "rungs"))
+    for text in _texts(output, "rungs"):
+        fingerprint, _, rung = text.rpartition(" ")
+        _raise_rung(config.stash[_RUNGS], fingerprint, Rung[rung])
     config.stash[_OUTSIDE].update(_texts(output, "outside"))
+
+
+def _raise_rung(rungs: dict[str, Rung], fingerprint: str, rung: Rung) -> None:
+    """Note the rung of a finding, unless a higher one is known."""
+    rungs[fingerprint] = max(rung, rungs.get(fingerprint, rung))
 
 
 def _texts(output: Mapping[str, object], key: str) -> list[str]:
@@ -268,9 +281,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     outer = config.stash.get(_SESSION, None)
     if outer is None:
         return
-    found = config.stash[_RUNGS].copy()
-    across = config.stash[_ACROSS_SESSIONS]
-    found.update(one.rung.name for one in (*config.stash[_FOUND], *outer.findings, *across))
+    rungs, across = config.stash[_RUNGS].copy(), config.stash[_ACROSS_SESSIONS]
+    for one in (*config.stash[_FOUND], *outer.findings, *across):
+        _raise_rung(rungs, one.fingerprint, one.rung)
+    found = Counter(rung.name for rung in rungs.values())
     class_edges = config.stash[_MERGED].summary().class_edges
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
     terminalreporter.section("lockcheck", sep="-")

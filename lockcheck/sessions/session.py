@@ -219,9 +219,9 @@ class Session:
         """Return everything that was found and observed so far, as values."""
         return summary_of(self.watch)
 
-    def report_text(self) -> str:
-        """Return the report of everything that was found and observed, as text."""
-        return text_report(self.summary())
+    def report_text(self, reported: Mapping[str, str] | None = None) -> str:
+        """Return the report of everything that was found and observed, as text; see `text_report`."""
+        return text_report(self.summary(), reported)
 
     def assert_order(self, held: str, wanted: str) -> None:
         """Assert that locks of one class were taken while another one's were held, and never the other way.

@@ -8,15 +8,27 @@ from ..findings.evidence import Rung
 from ..findings.text import counted, finding_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .summaries import Summary
 
 __all__ = ["closing", "text_report"]
 
 
-def text_report(summary: Summary) -> str:
-    """Return the report: the findings, the strongest evidence first, and what was observed."""
-    sites = summary.sites
-    blocks = [finding_text(finding, sites) for finding in summary.findings]
+def text_report(summary: Summary, reported: Mapping[str, str] | None = None) -> str:
+    """Return the report: the findings, the strongest evidence first, and what was observed.
+
+    Args:
+        summary: what was found and observed.
+        reported: where findings were reported in full, by fingerprint: those get one line here.
+    """
+    sites, before = summary.sites, reported or {}
+    blocks = [
+        f"{finding}  [{finding.fingerprint}, reported in full in {before[finding.fingerprint]}]"
+        if finding.fingerprint in before
+        else finding_text(finding, sites)
+        for finding in summary.findings
+    ]
     return "\n\n".join([*blocks, closing(summary)])
 
 

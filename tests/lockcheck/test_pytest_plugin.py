@@ -116,6 +116,34 @@ def test_a_test_fails_for_what_was_found_while_it_ran(tmp_path: Path) -> None:
     assert "level full: " in said
 
 
+FORTY = """
+import pytest
+from licorne.lockcheck import Lock, unit
+
+def cross():
+    first, second = Lock("first"), Lock("second")
+    with unit("one"), first, second:
+        pass
+    with unit("two"), second, first:
+        pass
+
+@pytest.mark.parametrize("number", range(40))
+def test_cross(number):
+    cross()
+"""
+
+
+def test_the_same_finding_in_forty_tests_is_reported_in_full_once(tmp_path: Path) -> None:
+    """The others name the test that has the report, and the summary counts it once."""
+    code, said = run_module(tmp_path, FORTY, "--lockcheck=full")
+
+    assert 1 == code
+    assert "40 errors" in said
+    assert 1 == said.count("how it comes to a standstill")
+    assert 39 == said.count("reported in full in test_locks.py::test_cross[0]]")
+    assert "found 1 at R2" in said
+
+
 def test_at_the_level_order_only_declarations_count(tmp_path: Path) -> None:
     """The learned graph belongs to `full`."""
     said = run(tmp_path, "--lockcheck=order")
