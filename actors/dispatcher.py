@@ -159,6 +159,10 @@ class Dispatcher:
         """
         return self._pool.blocking()
 
+    def load(self) -> tuple[int, int, int]:
+        """Return how many threads there are, how many of them wait, and how many mailboxes wait for one."""
+        return self._pool.load()
+
     def shutdown(self, timeout_seconds: float | None = None) -> None:
         """Stop all actors after what they have to do, then end the workers.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, final
 
 from ..model.errors import RequestError
 from .dispatcher import Dispatcher
+from .engine_load import IDLE, EngineLoad
 from .errors import ActorEndedError
 from .handles import adopt, message_function, reference_of
 from .inflow import entries_of
@@ -80,6 +81,9 @@ class Engine(Protocol):
     def blocking(self) -> AbstractContextManager[None]:
         """Mark a block in which the thread waits for something outside, such as a predicate of an RM."""
 
+    def load(self, partitions: Sequence[Partition]) -> EngineLoad:
+        """Return how busy it is, with the messages that wait for each of these partitions."""
+
     def close(self) -> None:
         """End everything that the engine runs."""
 
@@ -135,6 +139,10 @@ class DirectEngine:
     def blocking(self) -> AbstractContextManager[None]:
         """Do nothing: there is no other thread."""
         return nullcontext()
+
+    def load(self, partitions: Sequence[Partition]) -> EngineLoad:  # noqa: ARG002 - nothing waits here
+        """Return that nothing waits."""
+        return IDLE
 
     def close(self) -> None:
         """Do nothing: nothing runs."""
@@ -229,6 +237,14 @@ class ActorsEngine:
     def blocking(self) -> AbstractContextManager[None]:
         """Have a stand-in work for the others meanwhile, if the thread is a worker."""
         return self.dispatcher.blocking()
+
+    def load(self, partitions: Sequence[Partition]) -> EngineLoad:
+        """Return how busy the workers are, and what waits in mailboxes."""
+        threads, waiting, queued = self.dispatcher.load()
+        inboxes = {partition.name: reference_of(partition).actor_inbox for partition in partitions}
+        return EngineLoad(
+            threads, waiting, queued, {name: inbox.waiting() for name, inbox in inboxes.items()}
+        )
 
     def close(self) -> None:
         """Stop all actors, then the workers."""

@@ -129,6 +129,11 @@ class WorkerPool:
         with self._lock:
             return len(self._threads)
 
+    def load(self) -> tuple[int, int, int]:
+        """Return how many threads there are, how many of them wait, and how many mailboxes wait for one."""
+        with self._lock:
+            return len(self._threads), self._asleep + self._blocking, self._ready.qsize()
+
     def work(self) -> None:
         """Serve the run queue; the body of a worker."""
         while (runnable := self._ready.get()) is not None:

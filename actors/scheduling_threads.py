@@ -100,6 +100,13 @@ class SchedulingThreads:
         if threading.current_thread() in threads:
             raise LicorneError("a scheduling thread cannot stop its own scheduler")
 
+    @excludes()
+    def load(self) -> tuple[int, int, int]:
+        """Return how many threads there are, how many are idle, and how many partitions want one."""
+        with self._changed:
+            idle = len(self._threads) - sum(self._workers.values())
+            return len(self._threads), idle, len(self._wanting) + len(self._calling)
+
     def _make_threads(self) -> list[threading.Thread]:
         self._threads = [
             threading.Thread(target=self._run, name=f"licorne-scheduling-{number}", daemon=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast, final
 from ..lockcheck import blocking, excludes
 from ..model.errors import LicorneError, RequestError
 from .deferred import DeferredActions
+from .engine_load import EngineLoad
 from .error_origin import broken_entity
 from .guarded_partition import GuardedPartition
 from .guards import guard, instrument
@@ -166,6 +167,10 @@ class ThreadsEngine:
     def blocking(self) -> AbstractContextManager[None]:
         """Have the lock checker check that no lock is held."""
         return blocking("callback")
+
+    def load(self, partitions: Sequence[Partition]) -> EngineLoad:  # noqa: ARG002 - callers work themselves
+        """Return how many threads there are, and how many partitions want one; requests never wait."""
+        return EngineLoad(*self._threads.load(), {})
 
     def close(self) -> None:
         """End the threads."""

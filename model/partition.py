@@ -20,6 +20,7 @@ from .live_rows import (
     live_usages,
 )
 from .marks import reads, writes
+from .partition_figures import partition_figures
 from .partition_views import partition_values, shown_partition
 from .preemption.quota import preempt_over_quota
 from .requests.allocations import submit_allocations
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from .explanation.values import Explanation
     from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
     from .nodes.node import NodeFacts
+    from .partition_figures import PartitionFigures
     from .partition_views import PartitionValues, ShownPartition
     from .requests.reconfiguring import Savepoint
     from .state.host import PartitionHost, TimerAction
@@ -348,6 +350,11 @@ class PartitionReports:
     ) -> tuple[tuple[LiveUsage, ...], tuple[LiveUsage, ...]]:
         """Return what users and groups use, for a watcher."""
         return live_usages(self._state, users, groups)
+
+    @reads
+    def figures(self) -> PartitionFigures:
+        """Return what the metrics of the partition are made of, as of one moment."""
+        return partition_figures(self._state)
 
     @reads
     def validate(self) -> None:

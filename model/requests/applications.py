@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..applications.application import Application
 from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
+from ..applications.state import ApplicationState
 from ..configuration.flags import flag_of
 from ..configuration.queue_properties import SortPolicy
 from ..errors import LicorneError
@@ -282,6 +283,7 @@ def _reject(state: PartitionState, submission: ApplicationSubmission, refused: R
     application = make_application(state, submission, refused.user, refused.path)
     handle = state.host.adopt_application(application)
     state.keep_rejected(application, handle, refused.reason, refused.rules)
+    state.ended[refused.path, ApplicationState.REJECTED] += 1
     return refused.message()
 
 

@@ -178,6 +178,7 @@ def remove_node(state: PartitionState, entry: NodeEntry) -> None:
     """
     facts = entry.node.facts()
     state.nodes.remove(entry.node_id)
+    state.nodes_removed += 1
     for key in facts.reservations:
         _unreserve(state, key)
     releases: list[Release] = []
@@ -194,6 +195,7 @@ def remove_node(state: PartitionState, entry: NodeEntry) -> None:
 def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
     """Remove a broken node; what is on it is known from the applications alone."""
     node = state.quarantine.nodes.pop(node_id)
+    state.nodes_removed += 1
     del state.quarantine.entries[BrokenKind.NODE, node_id]
     releases: list[Release] = []
     for entry in list(state.entries.values()):

@@ -8,19 +8,25 @@ applications in theirs, in each the asks in theirs, and for each the nodes in th
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..resources.resource import strictly_greater_than_zero
+from ..state.cycle_times import TimedPart
 from ..values.object_state import ObjectState
 from .leaf_visit import LeafVisit
 from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..queues.queue import Queue
     from ..state.partition_state import PartitionState
 
 __all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle"]
+
+
+T = TypeVar("T")
 
 
 class CycleOutcome(Enum):
@@ -50,16 +56,35 @@ def run_cycle(state: PartitionState) -> CycleOutcome:
 def _run_passes(state: PartitionState) -> CycleOutcome:
     if is_idle(state):
         return CycleOutcome.NOTHING
+    times = state.times
+    began_ns = times.begin()
+    outcome = _first_result(state)
+    times.add(TimedPart.CYCLE, began_ns)
+    return outcome
+
+
+def _first_result(state: PartitionState) -> CycleOutcome:
     checks = state.node_checks
-    if state.reservations and place_reserved(state):
+    if state.reservations and _timed(state, TimedPart.RESERVED, place_reserved):
         return CycleOutcome.RESULT
     if checks is not None and checks.ends_cycle:
         return CycleOutcome.NOTHING
-    if state.placed.placeholders and replace_placeholder(state):
+    if state.placed.placeholders and _timed(state, TimedPart.PLACEHOLDER, replace_placeholder):
         return CycleOutcome.RESULT
     if checks is not None and checks.ends_cycle:
         return CycleOutcome.NOTHING
-    return _regular(state)
+    return _timed(state, TimedPart.REGULAR, _regular)
+
+
+def _timed(state: PartitionState, part: TimedPart, run: Callable[[PartitionState], T]) -> T:
+    """Run a part of the cycle; time it if the parts of this cycle are timed."""
+    times = state.times
+    if not times.detailed:
+        return run(state)
+    began_ns = times.stopwatch_ns()
+    result = run(state)
+    times.add(part, began_ns)
+    return result
 
 
 def is_idle(state: PartitionState) -> bool:
@@ -72,7 +97,12 @@ def is_idle(state: PartitionState) -> bool:
 
 def _regular(state: PartitionState) -> CycleOutcome:
     now_ns = state.now_ns()
+    times = state.times
+    order_began_ns = times.stopwatch_ns() if times.detailed else None
     for leaf in state.tree.leaves_in_order():
+        if order_began_ns is not None:
+            times.add(TimedPart.QUEUE_ORDER, order_began_ns)
+            order_began_ns = None
         if may_skip(state, leaf, now_ns):
             continue
         visit = LeafVisit(state, leaf, now_ns)

@@ -18,6 +18,7 @@ from ..queues import quota as queue_quota
 from ..queues.application_entry import SkipUntil
 from ..resources.resource import fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
+from ..state.cycle_times import TimedPart
 from ..state.node_checks import Pending
 from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
@@ -91,7 +92,12 @@ class LeafVisit:
 
     def run(self) -> bool | None:
         """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
-        for entry in self.leaf.entries:
+        times = self.state.times
+        order_began_ns = times.stopwatch_ns() if times.detailed else None
+        entries = iter(self.leaf.entries)  # This finds the places of those that have changed.
+        if order_began_ns is not None:
+            times.add(TimedPart.APPLICATION_ORDER, order_began_ns)
+        for entry in entries:
             if not self._may_run(entry):
                 self.mixed = True
                 continue
@@ -193,8 +199,13 @@ class LeafVisit:
         for headroom in (user_room, self.headroom):
             if not fits_undefined_unlimited(headroom, ask.resource):
                 return False
+        times = self.state.times
+        began_ns = times.stopwatch_ns() if times.detailed else None
         node = nodes.first_fit(ask.resource)
-        return node is not None and commit(self.state, entry, ask, node)
+        placed = node is not None and commit(self.state, entry, ask, node)
+        if began_ns is not None:
+            times.add(TimedPart.NODE_SEARCH, began_ns)
+        return placed
 
     def _note_walk(self, walk: AskWalk) -> None:
         """Note from the walk when a retry is worthwhile, and what stood in the way."""
@@ -221,6 +232,17 @@ class LeafVisit:
         return self._preempt(entry, candidate, nodes_tried=False)
 
     def _try_nodes(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
+        times = self.state.times
+        if not times.detailed:
+            outcome = self._search_nodes(entry, candidate)
+        else:
+            began_ns = times.stopwatch_ns()
+            outcome = self._search_nodes(entry, candidate)
+            times.add(TimedPart.NODE_SEARCH, began_ns)
+        return self._make_room(entry, candidate, outcome) if isinstance(outcome, str) else outcome
+
+    def _search_nodes(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry | str:
+        """Return the outcome; if no node takes the ask, why the RM refused one, or an empty text."""
         ask = candidate.ask
         nodes = self.state.nodes
         denied = ""
@@ -237,7 +259,7 @@ class LeafVisit:
                 self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns, times)
             if search.node is not None and commit(self.state, entry, ask, search.node):
                 return True
-        return self._make_room(entry, candidate, denied)
+        return denied
 
     def _make_room(self, entry: ApplicationEntry, candidate: Candidate, denied: str) -> bool | FailedTry:
         """Reserve a node, or preempt, for an ask that no node takes; `denied` is why the RM refused one."""
@@ -293,7 +315,9 @@ class LeafVisit:
         state = self.state
         attempts = self.attempts
         left = attempts.left
+        began_ns = state.times.stopwatch_ns()
         node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=attempts)
+        state.times.add(TimedPart.PREEMPTION, began_ns)
         if attempts.pending:
             return _PASSED_OVER
         if attempts.left < left:

@@ -26,7 +26,8 @@ def carry_out(state: PartitionState, action: TimerAction) -> None:
         return
     state.timers.mark_fired(action)
     if isinstance(action, QueueCleaning):
-        state.tree.clean()  # Those still in use are tried again later.
+        for queue in state.tree.clean():  # Those still in use are tried again later.
+            state.placed.forget_queue(queue.path)
     elif isinstance(action, QuotaCheck):
         preempt_over_quota(state)
         watch_quotas(state)

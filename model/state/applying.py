@@ -90,6 +90,7 @@ def _retire(state: PartitionState, entry: ApplicationEntry) -> None:
     if answer.summary is not None:
         state.host.summarise(answer.summary)
     state.completed[state.serials[entry.application_id]] = entry.application
+    state.ended[entry.queue.path, entry.facts.state] += 1
     state.remove_entry(entry)
 
 

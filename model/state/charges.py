@@ -45,7 +45,7 @@ def count_placed(state: PartitionState, entry: ApplicationEntry, allocation: All
     """Count an allocation for its user and the partition; its queues are charged already."""
     ask = allocation.ask
     state.limits.increase(entry.queue.path, entry.application_id, entry.user, ask.resource)
-    state.placed.count(ask)
+    state.placed.count(ask, entry.queue.path)
 
 
 def count_ended(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
@@ -65,7 +65,7 @@ def uncount(state: PartitionState, entry: ApplicationEntry, allocation: Allocati
     state.limits.decrease(
         entry.queue.path, entry.application_id, entry.user, resource, remove_application=ended
     )
-    state.placed.uncount(allocation.ask)
+    state.placed.uncount(allocation.ask, entry.queue.path)
     state.changes += 1
 
 

@@ -128,6 +128,11 @@ def _drop_summary(_: Document) -> None:
     """Drop a summary."""
 
 
+def _no_time() -> int:
+    """Return a time that stands still."""
+    return 0
+
+
 T = TypeVar("T")
 
 
@@ -190,3 +195,5 @@ class PartitionHost:
     """Cancel what waits under a key, see `timer_key`. A timer that is being delivered may still come."""
     summarise: Callable[[Document], None] = _drop_summary
     """Report to operators what an application has used, once it has ended."""
+    stopwatch_ns: Callable[[], int] = _no_time
+    """Nanoseconds since any moment, to time cycles; nothing is decided by it."""

@@ -7,6 +7,7 @@ What is placed is counted by `licorne.model.state.charges`.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from ..applications.effects import TimerSet
@@ -21,6 +22,7 @@ from ..resources.combinations import prune
 from ..resources.resource import EMPTY, add, subtract
 from ..values.object_state import ObjectState
 from .ask_parts import AskParts
+from .cycle_times import CycleTimes
 from .expiries import Expiries
 from .host import ApplicationTimer
 from .key_claims import KeyClaims
@@ -84,6 +86,10 @@ class PartitionState:
         self.keys = KeyClaims(self._keys_used_among)
         self.parts = AskParts(self._keys_used_among)
         self.placed = host.instrument(PlacedCounts)()
+        self.times = CycleTimes(host.stopwatch_ns)
+        self.ended: Counter[tuple[str, ApplicationState]] = Counter()
+        """How many applications have ended, by their queue and the state that they ended in."""
+        self.nodes_removed = 0
         self.reservations = 0
         self.changes = 0
         """Counts what may turn a refusal into a placement, other than a node that gains room."""

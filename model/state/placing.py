@@ -64,7 +64,8 @@ def finish_placing(
     entry.remove_pending(allocation.ask)
     if state.node_checks is not None:
         state.node_checks.forget(keys=(allocation.ask.allocation_key,))
-    state.placed.count(allocation.ask)
+    ask = allocation.ask
+    state.placed.count(ask, entry.queue.path, allocation.bound_at_ns - ask.created_at_ns)
     if answer.reservations:
         drop_reservations(state, answer.reservations)
     apply(state, entry, answer)

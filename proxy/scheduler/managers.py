@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, final
 
 from ...actors.rm_link import RmLink
@@ -13,6 +14,7 @@ from ...model.errors import RequestError
 from ...model.state.host import PartitionHost, RetryAsks
 from ...model.values.messages import short_partition_name
 from ...model.values.refusals import PlacementHalt, RefusalReason
+from ..metrics.figures import ManagerFigures
 from ..si.api import DeferredPredicates
 from ..si.older_answers import Generation
 from ..si.writing import callback_for, dispatch
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ...model.partition import Partition
     from ...model.state.host import Predicates, TimerAction, TimerKey
     from ...model.values.messages import Announcement
+    from ..metrics.counts import ManagerCounts, Metrics
     from ..recording.observer import Observer
     from ..resolvers.partition_resolvers import PartitionResolver
     from ..resolvers.resolver import UserResolver
@@ -63,6 +66,7 @@ class Manager:
     generation: Generation
     """The generation of `si.v1` that it uses; set by the thread that asks, read by the one that answers."""
     observer: Observer
+    counts: ManagerCounts
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     resolvers: Mapping[str, PartitionResolver] = field(default_factory=dict)
     build_information: Mapping[str, str] = field(default_factory=dict)
@@ -136,6 +140,7 @@ class Managers:
         clock: VirtualClock | RealClock,
         incarnations: Incarnations,
         observer: Observer,
+        metrics: Metrics,
         reservations_on: bool,
         answer_timeout_ns: int,
         answer_wait: AnswerWait | None,
@@ -147,6 +152,7 @@ class Managers:
         self.reservations_on = reservations_on
         self.observer = observer
         """Makes the partitions."""
+        self.metrics = metrics
         self._table: Mapping[str, Manager] = {}
         self._clock = clock
         self._incarnations = incarnations
@@ -191,6 +197,16 @@ class Managers:
         """Return all RMs, sorted by id."""
         return tuple(manager for _, manager in sorted(self._table.items()))
 
+    def figures(self) -> dict[str, ManagerFigures]:
+        """Return the figures of all RMs that have ever registered, sorted by id."""
+        figures = {}
+        for rm_id, counts in self.metrics.managers().items():
+            manager = self._table.get(rm_id)
+            link = None if manager is None else manager.link
+            waiting, failed = (0, 0) if link is None else (link.backlog, link.failures)
+            figures[rm_id] = ManagerFigures(counts, waiting, failed)
+        return figures
+
     def only_id(self) -> str:
         """Return the id of the one RM that has registered.
 
@@ -206,10 +222,12 @@ class Managers:
         """Make the link of an RM that is about to register; it begins when the one before it has ended."""
         generation = Generation()
         before = self._table.get(rm_id)
+        counts = self.metrics.of_manager(rm_id)
         life = ManagerLife(rm_id, self._clock.now_ns, before=None if before is None else before.life)
         note = partial(self._failures.note, rm_id)
 
         def deliver(announcement: Announcement) -> None:
+            counts.count(announcement)
             with self.callback_threads.callback(rm_id):
                 try:
                     dispatch(announcement, callback, older=generation.is_older)
@@ -223,7 +241,7 @@ class Managers:
         if isinstance(callback, DeferredPredicates):
             predicates = DeferredCalls(callback, *around)
         else:
-            predicates = predicates_of(callback, *around)
+            predicates = predicates_of(callback, *around, times=counts.predicates)
         if self._outbox is None:
             link = RmLink(
                 rm_id,
@@ -234,11 +252,12 @@ class Managers:
             )
             return Manager(
                 *(rm_id, callback, life, link, link.announce, link.flush),
-                *(predicates, generation, self.observer),
+                *(predicates, generation, self.observer, counts),
             )
         announcer = self._outbox.announcer(deliver, log)
         return Manager(
-            *(rm_id, callback, life, None, announcer, _nothing, predicates, generation, self.observer)
+            *(rm_id, callback, life, None, announcer, _nothing, predicates, generation),
+            *(self.observer, counts),
         )
 
     def enter(self, manager: Manager) -> None:
@@ -298,6 +317,8 @@ class Managers:
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,
             reservations_on=self.reservations_on,
+            # In steps times are those of the virtual clock, so that equal inputs have equal figures.
+            stopwatch_ns=perf_counter_ns if self._outbox is None else clock.now_ns,
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )
         partition = self._engine.adopt_partition(

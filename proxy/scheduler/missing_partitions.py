@@ -34,6 +34,7 @@ def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]
             reason = f"failed to find partition {partition} for new node {update.node_id}"
         if reason is not None:
             rejections.append(Rejection(update.node_id, reason))
+    manager.counts.nodes_failed += len(rejections)
     manager.announce_now(NodesAnswered((), tuple(rejections)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, final
 
 from ...model.values.part_keys import ask_key_of
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from ...model.state.histograms import Histogram
     from ..si.api import ResourceManagerCallback
     from ..si.older_answers import Generation
     from .callback_threads import CallbackThreads
@@ -31,8 +33,11 @@ class CallbackPredicates:
         callback_threads: CallbackThreads,
         note: Callable[[str, BaseException], None],
         generation: Generation,
+        *,
+        times: Histogram,
     ) -> None:
         self._callback = callback
+        self._times = times
         self._generation = generation
         self._callback_threads = callback_threads
         self._note = note
@@ -46,12 +51,15 @@ class CallbackPredicates:
             allocation_key = ask_key_of(allocation_key)
         args = si.PredicatesArgs(allocationKey=allocation_key, nodeID=node_id, allocate=allocate)
         with self._blocking(), self._callback_threads.predicate():
+            began_ns = perf_counter_ns()
             try:
                 self._callback.predicates(args)
             except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
                 if is_fault(error):
                     self._note("predicates", error)
                 return text_of(error)
+            finally:
+                self._times.add(perf_counter_ns() - began_ns)
         return None
 
     def preemption_index(
@@ -86,12 +94,14 @@ def predicates_of(
     callback_threads: CallbackThreads,
     note: Callable[[str, BaseException], None],
     generation: Generation,
+    *,
+    times: Histogram,
 ) -> CallbackPredicates | None:
-    """Return the predicates of a callback, `None` for one that agrees to everything.
+    """Return the predicates of a callback, `None` for one that agrees to everything; `times` gets each call.
 
     A callback that inherits the predicate of `ResourceManager` as it is need not be asked.
     """
     own = getattr(type(callback), "predicates", None)
     if own is ResourceManager.predicates:
         return None
-    return CallbackPredicates(callback, blocking, callback_threads, note, generation)
+    return CallbackPredicates(callback, blocking, callback_threads, note, generation, times=times)

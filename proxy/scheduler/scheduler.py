@@ -15,6 +15,7 @@ from ...model.cluster import Cluster
 from ...model.configuration.flags import flag_of
 from ...model.errors import LicorneError, RequestError
 from ...model.state.host import ANSWER_TIMEOUT_NS
+from ..metrics.counts import Metrics
 from ..resolvers.look_up import with_groups
 from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
 from ..si import reading
@@ -31,6 +32,7 @@ from .incarnations import Incarnations
 from .manager_life import LifeSide
 from .managers import Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
+from .monitoring import MonitoringSide
 from .observing import observer_for
 from .outbox import Outbox
 from .questions import QuestionSide, ask_each, quarantined
@@ -61,7 +63,7 @@ T = TypeVar("T")
 
 
 @final
-class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
+class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
     """A scheduler core in this process; two of them do not affect each other.
 
     With the engine `actors` it schedules by itself: calls return when the request is queued, callbacks
@@ -136,6 +138,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             stepped=self.stepped,
             reservations_on=reservations_on,
         )
+        self.metrics = Metrics()
         self._managers = Managers(
             self._engine,
             self._outbox,
@@ -144,6 +147,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             clock=self._clock,
             incarnations=incarnations,
             observer=self._observer,
+            metrics=self.metrics,
             reservations_on=reservations_on,
             answer_timeout_ns=int(predicate_timeout_seconds * 1e9),
             answer_wait=self._answer_wait,

@@ -81,6 +81,7 @@ def questioned(scheduler: Scheduler, lines: Iterable[Line]) -> Iterator[Line]:
 def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
     partition.reports.shown()
     partition.reports.values()
+    partition.reports.figures()
     for application_id in partition.reports.application_ids():
         explanation = partition.reports.explain(application_id)
         assert explanation is not None

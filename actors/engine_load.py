@@ -1,0 +1,27 @@
+"""How busy an engine is, as metrics show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["IDLE", "EngineLoad"]
+
+
+class EngineLoad(NamedTuple):
+    """The load of an engine at one moment."""
+
+    threads: int
+    """Threads that run partitions, those that wait included."""
+    threads_waiting: int
+    """Those of them that wait: for an answer or a predicate, or, with the engine `threads`, for work."""
+    queued: int
+    """Mailboxes, or partitions, that wait for a thread."""
+    messages: Mapping[str, int]
+    """How many messages wait for each partition, by its full name."""
+
+
+IDLE = EngineLoad(0, 0, 0, {})
+"""An engine without threads: it has nothing that could wait."""

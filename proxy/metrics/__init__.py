@@ -1,0 +1,5 @@
+"""Metrics: what a scheduler counts besides its state, and all of it as Prometheus reads it.
+
+It owns the counts of what was sent to resource managers. Everything else is copied from the partitions at
+each scrape. It imports the rooms below `proxy`; only `families` and `exporter` import prometheus-client.
+"""

@@ -1,0 +1,86 @@
+"""What a scheduler counts where it calls resource managers (RMs): plain integers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from ...model.applications.state import ApplicationState
+from ...model.state.histograms import Histogram
+from ...model.values.messages import (
+    AllocationPlaced,
+    AllocationsRejected,
+    AllocationsReleased,
+    ApplicationChanged,
+    ApplicationsAnswered,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...model.values.messages import Announcement
+
+__all__ = ["ManagerCounts", "Metrics"]
+
+
+@final
+class ManagerCounts:
+    """What was sent to one RM, over all its registrations.
+
+    The thread that calls the RM counts, one at a time; any thread reads.
+    """
+
+    __slots__ = (
+        "applications_accepted",
+        "applications_new",
+        "applications_rejected",
+        "nodes_failed",
+        "placed",
+        "predicates",
+        "rejected",
+        "released",
+    )
+
+    def __init__(self) -> None:
+        self.placed = 0
+        self.released = 0
+        self.rejected = 0
+        self.applications_new = 0
+        """Applications that were taken into a queue."""
+        self.applications_accepted = 0
+        """Applications that have entered the state Accepted."""
+        self.applications_rejected = 0
+        self.nodes_failed = 0
+        """Nodes for partitions that do not exist. If two threads of the RM send such at once, one may not
+        be counted."""
+        self.predicates = Histogram()
+        """How long each call of the RM's predicates took; likewise."""
+
+    def count(self, announcement: Announcement) -> None:
+        """Count what is sent to the RM."""
+        if isinstance(announcement, AllocationPlaced):
+            self.placed += 1
+        elif isinstance(announcement, ApplicationChanged):
+            self.applications_accepted += announcement.state == ApplicationState.ACCEPTED.value
+        elif isinstance(announcement, AllocationsReleased):
+            self.released += len(announcement.releases)
+        elif isinstance(announcement, AllocationsRejected):
+            self.rejected += len(announcement.rejections)
+        elif isinstance(announcement, ApplicationsAnswered):
+            self.applications_new += len(announcement.accepted)
+            self.applications_rejected += len(announcement.rejected)
+
+
+@final
+class Metrics:
+    """The counts of one scheduler."""
+
+    def __init__(self) -> None:
+        self._managers: dict[str, ManagerCounts] = {}
+
+    def of_manager(self, rm_id: str) -> ManagerCounts:
+        """Return the counts of an RM, new ones for one that is not known; they are never dropped."""
+        return self._managers.setdefault(rm_id, ManagerCounts())
+
+    def managers(self) -> Mapping[str, ManagerCounts]:
+        """Return the counts of all RMs, sorted by id."""
+        return dict(sorted(self._managers.items()))
