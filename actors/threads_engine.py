@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ..model.applications.application import Application
+    from ..model.applications.views import ApplicationSummary
     from ..model.cluster import Cluster
     from ..model.nodes.node import Node
     from ..model.partition import Partition
     from ..model.state.host import PartitionHost, QuestionChannel, TimerAction, TimerKey
-    from ..model.values.documents import Document
     from ..model.values.messages import Announcement
     from ..model.values.predicate_questions import NumberedQuestion, PredicateAnswer
     from .deferred import Action
@@ -74,7 +74,7 @@ class ThreadsEngine:
         def announce(announcement: Announcement) -> None:
             defer(partial(host.announce, announcement))
 
-        def summarise(summary: Document) -> None:
+        def summarise(summary: ApplicationSummary) -> None:
             defer(partial(host.summarise, summary))
 
         channel = host.question_channel

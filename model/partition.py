@@ -21,7 +21,17 @@ from .live_rows import (
 )
 from .marks import reads, writes
 from .partition_figures import partition_figures
-from .partition_views import partition_values, shown_partition
+from .partition_views import (
+    listed_applications,
+    node_ids,
+    partition_values,
+    shown_active,
+    shown_completed,
+    shown_nodes,
+    shown_partition,
+    shown_queue,
+    shown_rejected,
+)
 from .preemption.quota import preempt_over_quota
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
@@ -44,16 +54,20 @@ from .values.object_state import ObjectEvent, next_object_state
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .applications.views import ShownApplication
     from .configuration.schema import PartitionConfig
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
     from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
     from .nodes.node import NodeFacts
     from .partition_figures import PartitionFigures
-    from .partition_views import PartitionValues, ShownPartition
+    from .partition_views import ListedApplications, PartitionValues, ShownNode, ShownPartition
+    from .placement.rules import PlacementRule
+    from .queues.views import ShownQueue
     from .requests.reconfiguring import Savepoint
     from .state.host import PartitionHost, TimerAction
     from .state.quarantine import Quarantined
+    from .values.documents import Document
     from .values.messages import (
         AllocationSubmission,
         ApplicationRemoval,
@@ -355,6 +369,61 @@ class PartitionReports:
     def figures(self) -> PartitionFigures:
         """Return what the metrics of the partition are made of, as of one moment."""
         return partition_figures(self._state)
+
+    @reads
+    def queue(self, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:
+        """Return what a queue and those above it show; nothing if there is no such queue.
+
+        Args:
+            path: The full path, such as `root.a`.
+            subtree: Whether all queues below it are shown, too.
+        """
+        return shown_queue(self._state, path, subtree=subtree)
+
+    @reads
+    def node_ids(self) -> tuple[str, ...]:
+        """Return the ids of all nodes, sorted."""
+        return node_ids(self._state)
+
+    @reads
+    def nodes(self, names: Sequence[str]) -> tuple[ShownNode, ...]:
+        """Return what some nodes show; those that are gone are left out."""
+        return shown_nodes(self._state, names)
+
+    @reads
+    def listed_applications(self) -> ListedApplications:
+        """Return which applications there are: active, ended and rejected ones."""
+        return listed_applications(self._state)
+
+    @reads
+    def active(self, names: Sequence[str]) -> tuple[ShownApplication, ...]:
+        """Return what some active applications show; those that are gone are left out."""
+        return shown_active(self._state, names)
+
+    @reads
+    def completed(self, serials: Sequence[int]) -> tuple[ShownApplication, ...]:
+        """Return what some applications that have ended show, likewise."""
+        return shown_completed(self._state, serials)
+
+    @reads
+    def rejected(self, names: Sequence[str]) -> tuple[ShownApplication, ...]:
+        """Return what some rejected applications show, likewise."""
+        return shown_rejected(self._state, names)
+
+    @reads
+    def placement_rules(self) -> tuple[PlacementRule, ...]:
+        """Return the placement rules, in their order; each is a value."""
+        return self._state.rules.all()
+
+    @reads
+    def users(self, name: str | None) -> list[Document]:
+        """Return what users have and may have, by name: of one user, or of all (`None`)."""
+        return self._state.limits.user_views(name)
+
+    @reads
+    def groups(self, name: str | None) -> list[Document]:
+        """Return what groups have and may have, likewise."""
+        return self._state.limits.group_views(name)
 
     @reads
     def validate(self) -> None:

@@ -1,38 +1,42 @@
-"""The documents of a partition, its nodes and its applications."""
+"""What is shown of a partition, its nodes and its applications: values at one moment, copied in pieces.
+
+A piece is small, so that the partition soon goes on: a list of names, or what is shown of some of them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .applications.views import foreign_view, placed_view
-from .nodes.node import HOSTNAME, RACKNAME
-from .queues.views import queue_view
-from .resources.shares import absolute_used_capacity
-from .values.documents import compact, quantities_shown
-from .values.messages import short_partition_name
+from .queues.views import shown_path, shown_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from .applications.state import ApplicationState
     from .applications.views import ShownApplication
     from .nodes.node import NodeFacts
+    from .queues.views import ShownQueue
     from .resources.resource import Resource
     from .state.partition_state import PartitionState
-    from .values.documents import Document, Json
+    from .values.documents import Document
 
 __all__ = [
+    "ListedApplication",
+    "ListedApplications",
     "PartitionValues",
     "ShownNode",
     "ShownPartition",
-    "node_view",
+    "listed_applications",
+    "node_ids",
     "partition_values",
-    "shown_applications",
+    "shown_active",
+    "shown_completed",
     "shown_nodes",
     "shown_partition",
+    "shown_queue",
+    "shown_rejected",
 ]
-
-_NODE_KEEP: Final = frozenset({"nodeID", "schedulable", "isReserved"})
 
 
 class PartitionValues(NamedTuple):
@@ -91,69 +95,82 @@ class ShownNode(NamedTuple):
     """Which allocations have been chosen as victims: their applications and keys."""
 
 
-def shown_nodes(state: PartitionState) -> tuple[ShownNode, ...]:
-    """Copy what the documents of the nodes are made of, by node id.
+def shown_nodes(state: PartitionState, node_ids: Iterable[str]) -> tuple[ShownNode, ...]:
+    """Copy what the documents of nodes are made of; those that are gone are left out.
 
     To make the documents takes ten times as long. That is left to the caller, so that the partition can work
     meanwhile.
     """
-    rows = [entry.node.facts() for entry in state.nodes.by_name()]
+    entries = (state.nodes.get(node_id) for node_id in node_ids)
+    rows = [entry.node.facts() for entry in entries if entry is not None]
     names = {allocation.ask.application_id for facts in rows for allocation in facts.allocations}
     preempted = frozenset(
         (name, key)
-        for name, entry in state.entries.items()
-        if name in names
+        for name in names
+        if (entry := state.entries.get(name)) is not None
         for key in entry.application.allocations.preempted_keys()
     )
     return tuple(ShownNode(facts, preempted) for facts in rows)
 
 
-def node_view(node: ShownNode) -> Document:
-    """Return the NodeInfo document."""
-    facts = node.facts
-    attributes = dict(facts.attributes)
-    keys = ((allocation, allocation.ask) for allocation in facts.allocations)
-    allocations: list[Json] = [
-        placed_view(allocation, preempted=(ask.application_id, ask.allocation_key) in node.preempted)
-        for allocation, ask in keys
-    ]
-    document: Document = {
-        "nodeID": facts.node_id,
-        "hostName": attributes.get(HOSTNAME),
-        "rackName": attributes.get(RACKNAME),
-        "attributes": dict(attributes.items()),
-        "capacity": quantities_shown(facts.capacity),
-        "allocated": quantities_shown(facts.allocated),
-        "occupied": quantities_shown(facts.occupied),
-        "available": quantities_shown(facts.available),
-        "utilized": quantities_shown(absolute_used_capacity(facts.capacity, facts.allocated)),
-        "allocations": allocations,
-        "foreignAllocations": [foreign_view(allocation) for allocation in facts.foreign],
-        "schedulable": facts.schedulable,
-        "isReserved": bool(facts.reservations),
-        "reservations": list(facts.reservations),
-    }
-    return compact(document, keep=_NODE_KEEP)
+class ListedApplication(NamedTuple):
+    """An application that is active."""
+
+    application_id: str
+    queue_path: str
+    state: ApplicationState
 
 
-def shown_applications(state: PartitionState) -> tuple[ShownApplication, ...]:
-    """Copy what the ApplicationInfo documents are made of: of active, completed and rejected ones."""
-    applications = [state.entries[name].application for name in sorted(state.entries)]
-    applications += [state.completed[serial] for serial in sorted(state.completed)]
-    applications += [state.rejected[name].application for name in sorted(state.rejected)]
-    return tuple(application.shown() for application in applications)
+class ListedApplications(NamedTuple):
+    """Which applications there are; each list has keys to ask for, a thousand times cheaper than the rest."""
+
+    active: tuple[ListedApplication, ...]
+    completed: tuple[int, ...]
+    """Serials: ids may come again."""
+    rejected: tuple[str, ...]
+    """Ids."""
+
+
+def listed_applications(state: PartitionState) -> ListedApplications:
+    """List the applications: active ones by the order of their arrival, the others in no order."""
+    return ListedApplications(
+        tuple(
+            ListedApplication(name, entry.queue.path, entry.facts.state)
+            for name, entry in state.entries.items()
+        ),
+        tuple(state.completed),
+        tuple(state.rejected),
+    )
+
+
+def shown_active(state: PartitionState, names: Iterable[str]) -> tuple[ShownApplication, ...]:
+    """Copy what the documents of active applications are made of; those that are gone are left out."""
+    entries = (state.entries.get(name) for name in names)
+    return tuple(entry.application.shown() for entry in entries if entry is not None)
+
+
+def shown_completed(state: PartitionState, serials: Iterable[int]) -> tuple[ShownApplication, ...]:
+    """Copy what the documents of ended applications are made of, likewise."""
+    applications = (state.completed.get(serial) for serial in serials)
+    return tuple(application.shown() for application in applications if application is not None)
+
+
+def shown_rejected(state: PartitionState, names: Iterable[str]) -> tuple[ShownApplication, ...]:
+    """Copy what the documents of rejected applications are made of, likewise."""
+    kept = (state.rejected.get(name) for name in names)
+    return tuple(entry.application.shown() for entry in kept if entry is not None)
 
 
 class ShownPartition(NamedTuple):
     """All that the documents of a partition show, as of one moment."""
 
     partition: PartitionValues
-    queues: Document
-    """QueueInfo of the root with all queues."""
+    root: ShownQueue
+    """With all queues."""
     nodes: tuple[ShownNode, ...]
-    """What the NodeInfo documents are made of, by node id."""
+    """By node id."""
     applications: tuple[ShownApplication, ...]
-    """What the ApplicationInfo documents are made of: active, completed and rejected."""
+    """Active, completed and rejected ones."""
     users: list[Document]
     """UserUsage, by user."""
     groups: list[Document]
@@ -162,11 +179,25 @@ class ShownPartition(NamedTuple):
 
 def shown_partition(state: PartitionState) -> ShownPartition:
     """Return what all documents of a partition are made of."""
+    applications = shown_active(state, sorted(state.entries))
+    applications += shown_completed(state, sorted(state.completed))
+    applications += shown_rejected(state, sorted(state.rejected))
     return ShownPartition(
         partition=partition_values(state),
-        queues=queue_view(state.tree.root, partition=short_partition_name(state.name)),
-        nodes=shown_nodes(state),
-        applications=shown_applications(state),
+        root=shown_tree(state.tree.root),
+        nodes=shown_nodes(state, node_ids(state)),
+        applications=applications,
         users=state.limits.user_views(),
         groups=state.limits.group_views(),
     )
+
+
+def node_ids(state: PartitionState) -> tuple[str, ...]:
+    """Return the ids of all nodes, sorted."""
+    return tuple(entry.node_id for entry in state.nodes.by_name())
+
+
+def shown_queue(state: PartitionState, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:
+    """Copy a queue and those above it; nothing if there is no such queue."""
+    queue = state.tree.find(path)
+    return () if queue is None else shown_path(queue, subtree=subtree)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias, final
 if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..values.allocation import Allocation, Ask
-    from ..values.documents import Document
     from ..values.messages import TerminationType
     from .pending_asks import AskRecord
     from .reservations import Reservation
     from .state import ApplicationState
+    from .views import ApplicationSummary
 
 __all__ = [
     "Answer",
@@ -128,7 +128,7 @@ class Answer:
     """Reservations that were dropped."""
     swaps: tuple[Allocation, ...] = ()
     """Allocations that were to replace placeholders which are gone: they hold room on their nodes."""
-    summary: Document | None = None
+    summary: ApplicationSummary | None = None
     """What an application that ran and has ended has used."""
     ended: bool = False
     """Nothing is left: the application no longer counts as running for its user."""

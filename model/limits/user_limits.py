@@ -263,13 +263,15 @@ class UserLimits:
         document["queues"] = tree.view()
         return document
 
-    def user_views(self) -> list[Document]:
-        """Return the documents of all users, sorted by name; the caller owns the list."""
-        return [view for name in sorted(self._users) if (view := self.user_view(name)) is not None]
+    def user_views(self, name: str | None = None) -> list[Document]:
+        """Return the documents of one user, or of all, sorted by name; the caller owns the list."""
+        names = sorted(self._users) if name is None else [name]
+        return [view for each in names if (view := self.user_view(each)) is not None]
 
-    def group_views(self) -> list[Document]:
-        """Return the documents of all groups, sorted by name; the caller owns the list."""
-        return [view for name in sorted(self._groups) if (view := self.group_view(name)) is not None]
+    def group_views(self, name: str | None = None) -> list[Document]:
+        """Return the documents of one group, or of all, likewise."""
+        names = sorted(self._groups) if name is None else [name]
+        return [view for each in names if (view := self.group_view(each)) is not None]
 
     def validate(self) -> None:
         """Check what must hold at any time.

@@ -18,7 +18,6 @@ from .rules import RECOVERY_RULE, Found, PlacementRulesError, RuleRefusal, build
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..values.documents import Document
     from .requests import PlacementRequest, QueueLookup
     from .rules import PlacementRule
 
@@ -65,9 +64,9 @@ class PlacementRules:
             tried.append(RuleOutcome(rule.name, number, why, rule.position))
         return _last_resort(request, queues, tried)
 
-    def views(self) -> list[Document]:
-        """Return the documents of all rules in order, the recovery rule last; the caller owns the list."""
-        return [rule.view() for rule in self._rules]
+    def all(self) -> tuple[PlacementRule, ...]:
+        """Return all rules in order, the recovery rule last."""
+        return self._rules
 
 
 def usable_rules(rules: Sequence[RuleConfig]) -> PlacementRules:

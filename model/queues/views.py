@@ -1,75 +1,82 @@
-"""The document of a queue: what the REST interface and snapshots show of it."""
+"""What is shown of queues: their values at one moment, copied so that documents can be made elsewhere."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..configuration.durations import duration_text
-from ..configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
-from ..resources.shares import absolute_used_capacity
-from ..values.documents import compact, quantities_shown
-from .quota import headroom, maximum_of_path
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ..values.documents import Document
+    from collections.abc import Mapping
+
+    from ..configuration.queue_properties import QueueProperties
+    from ..resources.resource import Resource
+    from ..values.object_state import ObjectState
     from .queue import Queue
+    from .template import QueueTemplate
 
-__all__ = ["queue_view"]
-
-_KEEP = frozenset(
-    {
-        "queuename",
-        "partition",
-        "isLeaf",
-        "isManaged",
-        "currentPriority",
-        "prioritySorting",
-        "preemptionEnabled",
-        "isPreemptionFence",
-        "isPriorityFence",
-    },
-)
+__all__ = ["ShownQueue", "shown_path", "shown_tree"]
 
 
-def queue_view(queue: Queue, *, partition: str = "", subtree: bool = True) -> Document:
-    """Return the QueueInfo document; `partition` is shown only for the queue that a client asked for."""
-    settings = queue.settings
-    children = [queue.children[name] for name in sorted(queue.children)]
-    limit = maximum_of_path(queue)
-    document: Document = {
-        "queuename": queue.path,
-        "status": queue.state.value,
-        "partition": partition,
-        "pendingResource": quantities_shown(queue.pending),
-        "maxResource": quantities_shown(queue.maximum),
-        "guaranteedResource": quantities_shown(queue.guaranteed),
-        "allocatedResource": quantities_shown(queue.allocated),
-        "preemptingResource": quantities_shown(queue.preempting),
-        "headroom": quantities_shown(headroom(queue)),
-        "isLeaf": queue.is_leaf,
-        "isManaged": queue.managed,
-        "properties": dict(queue.properties),
-        "parent": queue.parent.path if queue.parent is not None else "",
-        "template": queue.template.view() if queue.template is not None else None,
-        "children": [queue_view(child) for child in children] if subtree else [],
-        "childNames": [child.path for child in children],
-        "absUsedCapacity": quantities_shown(absolute_used_capacity(limit, queue.allocated)),
-        "maxRunningApps": queue.max_applications,
-        "runningApps": queue.running,
-        "currentPriority": queue.exposed_priority,
-        "allocatingAcceptedApps": [*sorted(queue.accepted_allocating)],
-        "sortingPolicy": _sorting(queue),
-        "prioritySorting": settings.priority_sorting,
-        "preemptionEnabled": settings.preemption_policy is not PreemptionPolicy.DISABLED,
-        "isPreemptionFence": settings.preemption_policy is PreemptionPolicy.FENCE,
-        "preemptionDelay": duration_text(settings.preemption_delay_ns),
-        "quotaPreemptionDelay": duration_text(settings.quota_preemption_delay_ns),
-        "isPriorityFence": settings.priority_policy is PriorityPolicy.FENCE,
-        "priorityOffset": settings.priority_offset,
-    }
-    return compact(document, keep=_KEEP)
+class ShownQueue(NamedTuple):
+    """One queue, with those below it where they are shown."""
+
+    path: str
+    state: ObjectState
+    is_leaf: bool
+    managed: bool
+    properties: Mapping[str, str]
+    settings: QueueProperties
+    template: QueueTemplate | None
+    guaranteed: Resource | None
+    maximum: Resource | None
+    allocated: Resource
+    pending: Resource
+    preempting: Resource
+    max_applications: int
+    running: int
+    accepted_allocating: tuple[str, ...]
+    priority: int
+    """As the parent sees it."""
+    child_names: tuple[str, ...]
+    """The names of all children, without their paths, sorted."""
+    children: tuple[ShownQueue, ...]
+    """By name; empty where they are not shown."""
 
 
-def _sorting(queue: Queue) -> str:
-    fair = not queue.is_leaf or queue.settings.application_sort_policy is SortPolicy.FAIR
-    return "fair" if fair else "fifo"
+def shown_tree(queue: Queue) -> ShownQueue:
+    """Copy a queue and all queues below it."""
+    names = sorted(queue.children)
+    return _shown(queue, names, tuple(shown_tree(queue.children[name]) for name in names))
+
+
+def shown_path(queue: Queue, *, subtree: bool = False) -> tuple[ShownQueue, ...]:
+    """Copy a queue and those above it, which limit it; the queue comes first.
+
+    Args:
+        queue: The queue.
+        subtree: Whether all queues below it are copied, too.
+    """
+    shown = shown_tree(queue) if subtree else _shown(queue, sorted(queue.children), ())
+    return (shown, *(_shown(above, sorted(above.children), ()) for above in queue.above[1:]))
+
+
+def _shown(queue: Queue, names: list[str], children: tuple[ShownQueue, ...]) -> ShownQueue:
+    return ShownQueue(
+        queue.path,
+        queue.state,
+        queue.is_leaf,
+        queue.managed,
+        queue.properties,
+        queue.settings,
+        queue.template,
+        queue.guaranteed,
+        queue.maximum,
+        queue.allocated,
+        queue.pending,
+        queue.preempting,
+        queue.max_applications,
+        queue.running,
+        tuple(sorted(queue.accepted_allocating)),
+        queue.exposed_priority,
+        tuple(names),
+        children,
+    )

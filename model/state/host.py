@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from ..applications.application import Application
     from ..applications.effects import TimerKind
+    from ..applications.views import ApplicationSummary
     from ..nodes.node import Node
-    from ..values.documents import Document
     from ..values.messages import Announcement
     from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
     from ..values.refusals import PlacementHalt
@@ -124,7 +124,7 @@ def _cancel_nothing(_: TimerKey) -> None:
     """Cancel nothing: a timer whose object is gone does nothing when it is due."""
 
 
-def _drop_summary(_: Document) -> None:
+def _drop_summary(_: ApplicationSummary) -> None:
     """Drop a summary."""
 
 
@@ -193,7 +193,7 @@ class PartitionHost:
     that several threads may place asks in one partition (`licorne.model.scheduling.concurrent_placing`)."""
     cancel: Callable[[TimerKey], None] = _cancel_nothing
     """Cancel what waits under a key, see `timer_key`. A timer that is being delivered may still come."""
-    summarise: Callable[[Document], None] = _drop_summary
+    summarise: Callable[[ApplicationSummary], None] = _drop_summary
     """Report to operators what an application has used, once it has ended."""
     stopwatch_ns: Callable[[], int] = _no_time
     """Nanoseconds since any moment, to time cycles; nothing is decided by it."""

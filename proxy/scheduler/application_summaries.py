@@ -5,32 +5,35 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, final
 
+from ..documents.applications import summary_document
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...actors.log import Log
-    from ...model.values.documents import Document
+    from ...model.applications.views import ApplicationSummary
 
 __all__ = ["summariser"]
 
 
 @final
 class _Summary:
-    """A document that is converted to text only if its log record is written."""
+    """A summary that is converted to text only if its log record is written."""
 
-    __slots__ = ("_document",)
+    __slots__ = ("_rm_id", "_summary")
 
-    def __init__(self, document: Document) -> None:
-        self._document = document
+    def __init__(self, rm_id: str, summary: ApplicationSummary) -> None:
+        self._rm_id = rm_id
+        self._summary = summary
 
     def __str__(self) -> str:
-        return json.dumps(self._document)
+        return json.dumps(summary_document(self._summary) | {"RmID": self._rm_id})
 
 
-def summariser(rm_id: str, log: Log) -> Callable[[Document], None]:
+def summariser(rm_id: str, log: Log) -> Callable[[ApplicationSummary], None]:
     """Return the function that logs one RM's application summaries; operators search for their first word."""
 
-    def summarise(document: Document) -> None:
-        log.info("YK_APP_SUMMARY: {}", _Summary(document | {"RmID": rm_id}))  # noqa: PLE1205 - loguru's braces
+    def summarise(summary: ApplicationSummary) -> None:
+        log.info("YK_APP_SUMMARY: {}", _Summary(rm_id, summary))  # noqa: PLE1205 - loguru's braces
 
     return summarise

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ...model.applications.views import application_view
-from ...model.partition_views import node_view
 from ...model.values.messages import short_partition_name
+from ..documents.applications import application_document
 from ..documents.clusters import partition_document
+from ..documents.nodes import node_document
+from ..documents.queues import queue_document
 from .questions import ask_each
 
 if TYPE_CHECKING:
@@ -32,12 +33,16 @@ def snapshot(partitions: Sequence[Partition]) -> Document:
     infos: list[Json] = [partition_document(shown.partition) for _, shown in named]
     return {
         "partitions": infos,
-        "queues": {name: shown.queues for name, shown in named},
-        "nodes": {name: [*map(node_view, shown.nodes)] for name, shown in named},
-        "applications": {name: [*map(application_view, shown.applications)] for name, shown in named},
+        "queues": {name: _queues(shown) for name, shown in named},
+        "nodes": {name: [*map(node_document, shown.nodes)] for name, shown in named},
+        "applications": {name: [*map(application_document, shown.applications)] for name, shown in named},
         "users": {name: [*shown.users] for name, shown in named},
         "groups": {name: [*shown.groups] for name, shown in named},
     }
+
+
+def _queues(shown: ShownPartition) -> Document:
+    return queue_document((shown.root,), partition=short_partition_name(shown.partition.name))
 
 
 def _shown(partition: Partition) -> ShownPartition:

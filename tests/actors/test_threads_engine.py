@@ -19,20 +19,20 @@ from licorne.actors.guarded_partition import GuardedPartition, GuardedReports
 from licorne.actors.guards import LOCK_ORDER, guard
 from licorne.actors.handles import PARTS
 from licorne.lockcheck import held, session
-from licorne.model import partition_views
-from licorne.model.applications import views as application_views
 from licorne.model.applications.application import Application
 from licorne.model.applications.pending_asks import PendingAsks
-from licorne.model.applications.views import placed_view
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition, PartitionReports
+from licorne.proxy.documents import applications as application_documents
+from licorne.proxy.documents import nodes as node_documents
+from licorne.proxy.documents.applications import allocation_document
 from licorne.proxy.transcripts.player import PlayedManager
 from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
     from licorne.model.values.allocation import Allocation
-    from licorne.model.values.documents import Json
+    from licorne.model.values.documents import Document
     from licorne.proxy.si import si_pb2 as si
 
 ASKS_ABOUT_VICTIMS: Final = Path(__file__).parents[1] / "conformance" / "preemption" / "predicates.jsonl"
@@ -93,12 +93,12 @@ def test_documents_are_made_when_the_lock_has_been_released(monkeypatch: pytest.
     """A snapshot of many allocations keeps the partition from its work while they are copied, not longer."""
     seen: list[tuple[str, ...]] = []
 
-    def look(allocation: Allocation, *, preempted: bool) -> Json:
+    def look(allocation: Allocation, *, preempted: bool) -> Document:
         seen.append(held())
-        return placed_view(allocation, preempted=preempted)
+        return allocation_document(allocation, preempted=preempted)
 
-    monkeypatch.setattr(application_views, "placed_view", look)
-    monkeypatch.setattr(partition_views, "placed_view", look)
+    monkeypatch.setattr(application_documents, "allocation_document", look)
+    monkeypatch.setattr(node_documents, "allocation_document", look)
     listener = Listener()
     with session(LOCK_ORDER), running("threads", threads=1) as scheduler:
         begin(scheduler, listener)

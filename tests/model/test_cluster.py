@@ -96,9 +96,8 @@ def submit(partition: Partition, **tags: str) -> None:
 
 
 def queues_of(partition: Partition) -> list[str]:
-    children = partition.reports.shown().queues["children"]
-    assert isinstance(children, list)
-    return [f"{child['queuename']} {child['status']}" for child in children if isinstance(child, dict)]
+    children = partition.reports.shown().root.children
+    return [f"{child.path} {child.state.value}" for child in children]
 
 
 # --------------------------------------------------------------------------------------- registration

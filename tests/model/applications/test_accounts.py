@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from support.model.builders import SECOND_NS, START_NS, a_resource, an_allocation, an_ask
 from support.model.driven_application import DrivenApplication
 
-from licorne.model.applications.views import application_view
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import TerminationType
+from licorne.proxy.documents.applications import application_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +144,7 @@ def test_the_most_that_was_used_is_kept() -> None:
     app.place("a")
     app.end("a")
 
-    assert {"memory": 15, "gpu": 2} == application_view(app.application.shown())["maxUsedResource"]
+    assert {"memory": 15, "gpu": 2} == application_document(app.application.shown())["maxUsedResource"]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_resource_seconds_are_counted_at_the_end(placeholder: bool, victim: bool
 
     app.end("a")
 
-    assert {where: {"UNKNOWN": {"memory": 30}}} == application_view(app.application.shown())[
+    assert {where: {"UNKNOWN": {"memory": 30}}} == application_document(app.application.shown())[
         "resourceHistory"
     ]
 

@@ -8,9 +8,9 @@ from support.model.driven_application import DrivenApplication
 
 from licorne.model.applications.effects import TimerKind
 from licorne.model.applications.state import ApplicationState
-from licorne.model.applications.views import application_view
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.values.messages import TerminationType
+from licorne.proxy.documents.applications import application_document, summary_document
 
 FIVE = a_resource(memory=5)
 STOPPED = TerminationType.STOPPED_BY_RM
@@ -338,7 +338,7 @@ def test_a_rejected_application_says_why_and_expires() -> None:
     app = DrivenApplication()
 
     app.take(app.application.reject("no such queue", START_NS + 5))
-    document = application_view(app.application.shown())
+    document = application_document(app.application.shown())
     app.fire(TimerKind.STATE)
 
     assert ("no such queue", START_NS + 5) == (document["rejectedMessage"], document["finishedTime"])
@@ -355,7 +355,7 @@ def test_a_finished_application_drops_what_it_needs_no_longer() -> None:
 
     answer = app.take(app.application.finish(app.now_ns))
 
-    document = application_view(app.application.shown())
+    document = application_document(app.application.shown())
     assert (["a"], {}) == ([entry.ask.allocation_key for entry in answer.asks], document["resourceHistory"])
     assert app.now_ns == document["finishedTime"]
 
@@ -375,6 +375,7 @@ def test_an_application_that_ran_leaves_a_summary() -> None:
 
     used = {"UNKNOWN": {"memory": 20}}
     start_ms = START_NS // 1_000_000
+    assert answer.summary is not None
     assert {
         "ApplicationID": "app",
         "SubmissionTime": start_ms,
@@ -386,7 +387,7 @@ def test_an_application_that_ran_leaves_a_summary() -> None:
         "ResourceUsage": used,
         "PreemptedResource": used,
         "PlaceholderResource": used,
-    } == answer.summary
+    } == summary_document(answer.summary)
 
 
 def test_an_application_that_never_ran_leaves_no_summary() -> None:

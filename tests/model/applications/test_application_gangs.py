@@ -9,8 +9,8 @@ from support.model.driven_application import DrivenApplication
 from licorne.model.applications.effects import TimerKind
 from licorne.model.applications.gang import SwapWalk
 from licorne.model.applications.state import ApplicationState
-from licorne.model.applications.views import application_view
 from licorne.model.values.messages import TerminationType
+from licorne.proxy.documents.applications import application_document
 
 TWENTY = a_resource(memory=20)
 TIMEOUT = TerminationType.TIMEOUT
@@ -19,7 +19,7 @@ PENDING = "releasing pending placeholders on placeholder timeout"
 
 
 def groups_of(app: DrivenApplication) -> object:
-    return application_view(app.application.shown())["placeholderData"]
+    return application_document(app.application.shown())["placeholderData"]
 
 
 # -------------------------------------------------------------------------------- its coming together

@@ -217,7 +217,7 @@ def test_the_documents_end_with_the_recovery_rule() -> None:
     assert [
         {"name": "provided", "parameters": {"create": "false"}},
         {"name": "recovery", "parameters": {"queue": "root.@recovery@"}},
-    ] == PlacementRules(()).views()
+    ] == [rule.view() for rule in PlacementRules(()).all()]
 
 
 NAMES = st.text(alphabet="aprxRO.@_$ ", max_size=12)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.model.harness import TEN, Harness, a_resource
 
-from licorne.model.partition_views import node_view
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
+from licorne.proxy.documents.nodes import node_document
 
 FOUR = a_resource(memory=4)
 SIX = a_resource(memory=6)
@@ -101,7 +101,7 @@ def test_the_document_of_a_node_shows_what_others_use() -> None:
     report(h, FOUR)
 
     (row,) = h.partition.reports.shown().nodes
-    document = node_view(row)
+    document = node_document(row)
     assert ({"memory": 4}, {"memory": 6}) == (document["occupied"], document["available"])
     assert not {"allocations", "foreignAllocations", "allocated"} & {
         name for name, value in document.items() if value

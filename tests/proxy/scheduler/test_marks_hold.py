@@ -82,6 +82,15 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
     partition.reports.shown()
     partition.reports.values()
     partition.reports.figures()
+    partition.reports.placement_rules()
+    partition.reports.users(None)
+    partition.reports.groups(None)
+    partition.reports.queue("root", subtree=True)
+    partition.reports.nodes(partition.reports.node_ids())
+    listed = partition.reports.listed_applications()
+    partition.reports.active([entry.application_id for entry in listed.active])
+    partition.reports.completed(listed.completed)
+    partition.reports.rejected(listed.rejected)
     for application_id in partition.reports.application_ids():
         explanation = partition.reports.explain(application_id)
         assert explanation is not None

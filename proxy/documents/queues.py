@@ -1,0 +1,101 @@
+"""The documents of queues: QueueInfo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...model.configuration.durations import duration_text
+from ...model.configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
+from ...model.resources.resource import component_wise_min, subtract_only_existing
+from ...model.resources.shares import absolute_used_capacity
+from ...model.values.documents import compact, quantities_shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...model.queues.views import ShownQueue
+    from ...model.resources.resource import Resource
+    from ...model.values.documents import Document
+
+__all__ = ["queue_document"]
+
+_KEEP: Final = frozenset(
+    {
+        "queuename",
+        "partition",
+        "isLeaf",
+        "isManaged",
+        "currentPriority",
+        "prioritySorting",
+        "preemptionEnabled",
+        "isPreemptionFence",
+        "isPriorityFence",
+    },
+)
+
+
+def queue_document(path: Sequence[ShownQueue], *, partition: str = "") -> Document:
+    """Return the QueueInfo document of a queue, with those below it that are shown.
+
+    Args:
+        path: The queue, then those above it up to the root.
+        partition: Shown only for the queue that a client asked for.
+    """
+    queue, *above = path
+    settings = queue.settings
+    document: Document = {
+        "queuename": queue.path,
+        "status": queue.state.value,
+        "partition": partition,
+        "pendingResource": quantities_shown(queue.pending),
+        "maxResource": quantities_shown(queue.maximum),
+        "guaranteedResource": quantities_shown(queue.guaranteed),
+        "allocatedResource": quantities_shown(queue.allocated),
+        "preemptingResource": quantities_shown(queue.preempting),
+        "headroom": quantities_shown(_headroom(path)),
+        "isLeaf": queue.is_leaf,
+        "isManaged": queue.managed,
+        "properties": dict(queue.properties),
+        "parent": above[0].path if above else "",
+        "template": queue.template.view() if queue.template is not None else None,
+        "children": [queue_document((child, *path)) for child in queue.children],
+        "childNames": [f"{queue.path}.{name}" for name in queue.child_names],
+        "absUsedCapacity": quantities_shown(absolute_used_capacity(_maximum(path), queue.allocated)),
+        "maxRunningApps": queue.max_applications,
+        "runningApps": queue.running,
+        "currentPriority": queue.priority,
+        "allocatingAcceptedApps": [*queue.accepted_allocating],
+        "sortingPolicy": _sorting(queue),
+        "prioritySorting": settings.priority_sorting,
+        "preemptionEnabled": settings.preemption_policy is not PreemptionPolicy.DISABLED,
+        "isPreemptionFence": settings.preemption_policy is PreemptionPolicy.FENCE,
+        "preemptionDelay": duration_text(settings.preemption_delay_ns),
+        "quotaPreemptionDelay": duration_text(settings.quota_preemption_delay_ns),
+        "isPriorityFence": settings.priority_policy is PriorityPolicy.FENCE,
+        "priorityOffset": settings.priority_offset,
+    }
+    return compact(document, keep=_KEEP)
+
+
+def _headroom(path: Sequence[ShownQueue]) -> Resource | None:
+    """Return how much more may be allocated in a queue, as `model.queues.quota.headroom` does."""
+    room: Resource | None = None
+    for level in path:
+        own = subtract_only_existing(level.maximum, level.allocated)
+        if own is not None:
+            room = own if room is None else component_wise_min(own, room)
+    return room
+
+
+def _maximum(path: Sequence[ShownQueue]) -> Resource | None:
+    """Return the smallest maximum per type on the path, the cluster's size included."""
+    limit: Resource | None = None
+    for level in path:
+        if level.maximum is not None:
+            limit = level.maximum if limit is None else component_wise_min(level.maximum, limit)
+    return limit
+
+
+def _sorting(queue: ShownQueue) -> str:
+    fair = not queue.is_leaf or queue.settings.application_sort_policy is SortPolicy.FAIR
+    return "fair" if fair else "fifo"
