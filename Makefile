@@ -15,7 +15,7 @@ test: $(VENV)/.ready $(LINKS) slapd chromium check pykka-contract
 LOCKS := .cache/lockcheck.json
 lockcheck: $(VENV)/.ready slapd chromium
 	mkdir -p .cache && rm -f $(LOCKS)
-	timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-json=$(LOCKS) \
+	timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-fail-on=R2,RB --lockcheck-json=$(LOCKS) \
 		--lockcheck-order=licorne.actors.guards:LOCK_ORDER
 	$(BIN)/licorne lockcheck prove $(LOCKS)
 	@echo 'lockcheck: nothing was found, and the certificate holds'

@@ -19,8 +19,9 @@ import pytest
 
 from .checking.policy import NOTE_ALL
 from .commands.pytest_confirm import Confirming
+from .commands.settings import ProjectSettings, project_settings
 from .findings.errors import LockUsageError
-from .findings.evidence import Rung, failing_from
+from .findings.evidence import Rung
 from .findings.findings import Finding
 from .findings.levels import Level, level_of, max_hold_of
 from .findings.text import counted
@@ -32,6 +33,7 @@ from .reports.merging import MergedSummaries
 from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
 from .sessions.session import Session
+from .sessions.text import blocking_lines
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 _SESSION: Final = pytest.StashKey[Session]()
 _OPENED: Final = pytest.StashKey[Session]()
 _FOUND: Final = pytest.StashKey[list[Finding]]()
+_PROJECT: Final = pytest.StashKey[ProjectSettings]()
 _BASELINE: Final = pytest.StashKey[Baseline]()
 _MERGED: Final = pytest.StashKey[MergedSummaries]()
 _ACROSS_SESSIONS: Final = pytest.StashKey[tuple[Finding, ...]]()
@@ -81,10 +84,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--lockcheck-fail-on",
-        choices=[rung.name for rung in Rung],
-        default=Rung.R2.name,
-        help="the rung from which on a finding fails its test; a broken declaration (R0) always does",
+        metavar="RUNGS",
+        help="the rung from which on a finding fails its test (R2); a broken declaration (R0) always does, "
+        "a blocking call under a lock if RB is named too: R2,RB",
     )
+    group.addoption(
+        "--lockcheck-blocking", action="append", default=[], metavar="CLASS=KINDS",
+        help="kinds of blocking calls that are allowed while a lock of a class is held: archive=file,sleep",
+    )  # fmt: skip
+    parser.addini("lockcheck_blocking", "as --lockcheck-blocking, a rule a line", "linelist")
+    parser.addini("lockcheck_fail_on", "as --lockcheck-fail-on")
     group.addoption(
         "--lockcheck-max-hold", metavar="SECONDS", help="a lock that is held longer fails its test (full)"
     )
@@ -117,6 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_REPORTED] = {}
     config.stash[_OUTSIDE] = set()
     config.stash[_BASELINE] = _baseline(config)
+    config.stash[_PROJECT] = _settings(config)
     _open(config, config.option)
     config.stash[_ACROSS_SESSIONS] = ()
     opened = config.stash.get(_SESSION, None)
@@ -180,7 +190,7 @@ def pytest_runtest_protocol(
     with Session(
         order, level=outer.level, on=NOTE_ALL, fail_on=_failing(item.config), name=item.nodeid, role=role,
         max_hold_seconds=_max_hold(item.config) if outer.level >= Level.FULL else None,
-        witnesses=_witnesses(item.config),
+        witnesses=_witnesses(item.config), blocking=item.config.stash[_PROJECT].blocking,
     ) as opened:  # fmt: skip
         item.stash[_OPENED] = opened
         item.stash[_FOLLOWING] = nextitem
@@ -292,6 +302,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         f"level {outer.level.name.lower()}: {counted(len(class_edges), 'kind')} of edges, "
         f"found {counts or 'nothing'}"
     )
+    for line in blocking_lines([*config.stash[_FOUND], *outer.findings], _failing(config)):
+        terminalreporter.line(line)
     if across:
         terminalreporter.line(f"{len(across)} of them over several tests")
     for finding in _verdict(config, across).failures:
@@ -352,4 +364,14 @@ def _max_hold(config: pytest.Config) -> float | None:
 
 
 def _failing(config: pytest.Config) -> frozenset[Rung]:
-    return failing_from(Rung[config.getoption("--lockcheck-fail-on")])
+    return config.stash[_PROJECT].fail_on
+
+
+def _settings(config: pytest.Config) -> ProjectSettings:
+    """Return the settings of the run: those of the project, with those of pytest."""
+    rules = [*config.getini("lockcheck_blocking"), *config.getoption("--lockcheck-blocking")]
+    failing = config.getoption("--lockcheck-fail-on") or config.getini("lockcheck_fail_on")
+    try:
+        return project_settings(config.rootpath).with_given(rules, failing, "lockcheck_blocking")
+    except LockUsageError as error:
+        raise pytest.UsageError(str(error)) from None

@@ -27,7 +27,7 @@ __all__ = ["act_on", "act_on_elsewhere", "edge_of"]
 
 logger: Final = logging.getLogger("lockcheck")
 
-_LOG_LEVELS: Final = {Rung.R0: logging.ERROR, Rung.R1: logging.INFO}
+_LOG_LEVELS: Final = {Rung.RB: logging.WARNING, Rung.R1: logging.INFO}
 
 
 def act_on(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
@@ -74,7 +74,7 @@ def act_on_elsewhere(policy: Policy, graph: Graph, finding: Finding) -> LockChec
 
 def _error_of(finding: Finding, graph: Graph) -> LockCheckError:
     """Return the error of a finding, with the whole report as a note."""
-    kind = LockOrderError if finding.rung is Rung.R0 else DeadlockPossibleError
+    kind = LockOrderError if finding.rung <= Rung.R0 else DeadlockPossibleError
     error = kind(str(finding), finding)
     error.add_note(finding_text(finding, graph.site_counts()))
     return error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..findings.evidence import Kind
+from ..findings.evidence import Kind, Rung
 from ..holding.chains import held_nodes
 from ..holding.runtime import local
 from .active import current
@@ -28,7 +28,8 @@ def blocking(kind: str, detail: str = "") -> Iterator[None]:
         kind: `ask`, `callback`, `file`, ...; a session allows kinds by class of lock.
         detail: what exactly is called, for the report.
     """
-    blocks(kind, detail)
+    if local.execution.node.acquisition is not None:
+        _check(kind, detail, Kind.BLOCKING, except_for=None)
     yield
 
 
@@ -45,9 +46,12 @@ def waits_with(timeout_seconds: float | None) -> bool:
 
 
 def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = None) -> None:
-    """Check a call that may block now; `except_for` is a lock that is released meanwhile."""
+    """Check a call that may block now; `except_for` is a lock that is released meanwhile.
+
+    The program did not declare that it blocks, so that a finding is RB.
+    """
     if local.execution.node.acquisition is not None:
-        _check(kind, detail, Kind.BLOCKING, except_for=except_for)
+        _check(kind, detail, Kind.BLOCKING, except_for=except_for, rung=Rung.RB)
 
 
 def asks(answers: LockIdentity, frame: FrameType) -> bool:
@@ -68,7 +72,13 @@ def asks(answers: LockIdentity, frame: FrameType) -> bool:
 
 
 def _check(
-    what: str, detail: str, kind: Kind, *, except_for: LockIdentity | None, frame: FrameType | None = None
+    what: str,
+    detail: str,
+    kind: Kind,
+    *,
+    except_for: LockIdentity | None,
+    frame: FrameType | None = None,
+    rung: Rung = Rung.R0,
 ) -> bool:
     """Report a call that a held lock does not allow; return whether there was nothing to report."""
     execution = local.execution
@@ -77,7 +87,7 @@ def _check(
         return True
     return watch.guarded_on(
         execution,
-        lambda: _check_held(watch, what, detail, kind, except_for=except_for, frame=frame),
+        lambda: _check_held(watch, what, detail, kind, except_for=except_for, frame=frame, rung=rung),
         lambda: False,
     )
 
@@ -90,6 +100,7 @@ def _check_held(
     *,
     except_for: LockIdentity | None,
     frame: FrameType | None,
+    rung: Rung,
 ) -> bool:
     for holder in held_nodes(local.execution.node):
         acquisition = holder.acquisition
@@ -106,6 +117,6 @@ def _check_held(
         else:
             text = f"{subject} must run without locks, but {acquisition} is held"
             why = (f"{subject} was marked so at the place below",)
-        watch.report_use(kind, text, [holder], why=why, what=what, frame=frame)
+        watch.report_use(kind, text, [holder], why=why, what=what, rung=rung, frame=frame)
         return False
     return True

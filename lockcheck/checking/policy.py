@@ -22,6 +22,7 @@ __all__ = ["DEFAULT_ACTIONS", "NOTE_ALL", "FindingAction", "Policy", "VictimPoli
 FindingAction: TypeAlias = Literal["raise", "warn", "log", "record", "break"]
 
 DEFAULT_ACTIONS: Final[Mapping[Rung, FindingAction]] = {
+    Rung.RB: "record",
     Rung.R0: "raise",
     Rung.R1: "record",
     Rung.R2: "raise",
@@ -83,5 +84,5 @@ class Policy:
         return self.on[Rung.R5] in {"break", "raise"}
 
     def allows(self, what: str, lock: str) -> bool:
-        """Return whether something may happen while a lock of a class is held."""
-        return bool(self.blocking.get(lock, frozenset()) & {what, "*"})
+        """Return whether something may happen while a lock of a class is held; `*` is any class or kind."""
+        return any(self.blocking.get(held, frozenset()) & {what, "*"} for held in (lock, "*"))

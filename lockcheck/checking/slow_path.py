@@ -9,7 +9,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from ..findings.evidence import Kind
+from ..findings.evidence import Kind, Rung
 from ..findings.statistics import PENDING_MAX
 from ..holding.chains import NONE_BELOW, SWEEP_MIN, Acquisition, TrieNode, held_nodes, holds_of
 from ..holding.runtime import LATCH, runtime
@@ -227,7 +227,8 @@ def _count_members(watch: Watch, node: TrieNode, after: TrieNode, acquisition: A
         f"while {node.acquisition} was held"
     )
     advice = "copy the members under the lock, release it, and then visit them"
-    watch.report_step(Kind.ITERATION, text, after, [node], why=(advice,))
+    rung = Rung.RB if order is None else Rung.R0
+    watch.report_step(Kind.ITERATION, text, after, [node], why=(advice,), rung=rung)
 
 
 def fold(node: TrieNode) -> None:

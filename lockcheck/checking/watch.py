@@ -81,6 +81,7 @@ class Watch:
     def report_step(
         self, kind: Kind, text: str, node: TrieNode, holders: Sequence[TrieNode], *,
         why: tuple[str, ...] = (), clause: str | None = None, what: str = "",
+        rung: Rung = Rung.R0,
     ) -> None:  # fmt: skip
         """Report a rule that an acquisition or a release breaks, and raise if that is the policy.
 
@@ -92,6 +93,7 @@ class Watch:
             why: what would be right.
             clause: the clause of the declaration that was broken.
             what: distinguishes findings of one kind at one place, such as the kind of a blocking call.
+            rung: `RB` where a lock is held over what may take long, and the program did not declare that.
         """
         if self.policy.order_disabled:
             return
@@ -103,11 +105,12 @@ class Watch:
             if one.acquisition is not None
         ]
         name = fingerprint_of(kind.value, what, *classes, place_text(edges[0].want_stack))
-        self.report(Finding(Rung.R0, kind, text, edges, why, clause, fingerprint=name))
+        self.report(Finding(rung, kind, text, edges, why, clause, fingerprint=name))
 
     def report_use(
         self, kind: Kind, text: str, holders: Sequence[TrieNode], *,
-        why: tuple[str, ...] = (), clause: str | None = None, what: str = "", frame: FrameType | None = None,
+        why: tuple[str, ...] = (), clause: str | None = None, what: str = "", rung: Rung = Rung.R0,
+        frame: FrameType | None = None,
     ) -> None:  # fmt: skip
         """Report a rule that the calling execution breaks otherwise, in a frame or at its present place.
 
@@ -116,7 +119,7 @@ class Watch:
         execution = local.execution
         node = TrieNode(execution, execution.node, None, self)
         node.stack = capture(frame)
-        self.report_step(kind, text, node, holders, why=why, clause=clause, what=what)
+        self.report_step(kind, text, node, holders, why=why, clause=clause, what=what, rung=rung)
 
     def report(self, finding: Finding) -> None:
         """Note a finding and do what the policy of its rung says.

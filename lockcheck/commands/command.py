@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..findings.errors import LockCheckError
-from ..findings.evidence import Rung, failing_from
+from ..findings.evidence import DEFAULT_FAIL_ON
 from ..findings.exit_codes import CLEAN, FAULT, FOUND, USAGE
 from ..findings.json_values import said
 from ..findings.levels import Level, level_of, max_hold_of
@@ -28,7 +28,9 @@ from ..reports.page import to_html
 from ..reports.usage_tables import GROUPS, usage_table
 from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.running import run_program
+from .baseline import add_baseline_command
 from .confirm import add_confirm_commands
+from .settings import project_settings
 from .traces import add_commands
 
 if TYPE_CHECKING:
@@ -87,6 +89,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
     run.add_argument("--order", help='the declared order: "a < b < c", or module:NAME')
     run.add_argument("--baseline", help="accepted findings (.toml)")
     add_report_options(run)
+    run.add_argument(
+        "--blocking", action="append", default=[], metavar="CLASS=KINDS",
+        help="kinds of blocking calls that are allowed while a lock of a class is held: archive=file,sleep",
+    )  # fmt: skip
     run.add_argument("--max-hold", metavar="SECONDS", help="report a lock that is held longer")
     run.add_argument(
         "--into", type=Path, default=FOLDER, metavar="DIR",
@@ -111,6 +117,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     stats.add_argument("report")
     stats.add_argument("--by", choices=GROUPS, default="site", help="what a line is (site)")
     stats.set_defaults(work=_stats)
+    add_baseline_command(commands)
     add_commands(commands)
     add_confirm_commands(commands)
     return parser
@@ -124,16 +131,18 @@ def _stats(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     baseline = read_baseline(options.baseline) if options.baseline else Baseline()
     level: Level = level_of(options.level)
-    paths = report_paths(options)
+    paths, project = report_paths(options), project_settings(Path.cwd())
+    project = project.with_given(options.blocking, options.fail_on, "--blocking")
+    fail_on = project.fail_on
     session, code = run_program(
         options.program, options.arguments, level,
         order=options.order or None, by_key=options.by_key, max_hold_seconds=max_hold_of(options.max_hold),
         witnesses=options.into.absolute(),
+        blocking=project.blocking,
     )  # fmt: skip
     summary, today = session.summary(), _today()
-    fail_on = failing_from(Rung[options.fail_on])
     verdict = baseline.check(summary.findings, fail_on, today)
-    lines = [session.report_text(), *verdict.complaints]
+    lines = [session.report_text(), *verdict.complaints, *baseline.notes()]
     if verdict.accepted:
         lines.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")
     sys.stderr.write("\n".join(lines) + "\n")
@@ -151,7 +160,7 @@ def _graph(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     found = differences(read_document(options.old), read_document(options.new))
     sys.stdout.write(found.text() + "\n")
-    return FOUND if any(finding.rung is not Rung.R1 for finding in found.findings_new) else CLEAN
+    return FOUND if any(finding.rung in DEFAULT_FAIL_ON for finding in found.findings_new) else CLEAN
 
 
 def _prove(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from ..confirming.confirmation import in_attempts, raised
 from ..confirming.steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from ..confirming.steering import PAUSE_SECONDS
 from ..findings.errors import LockUsageError
-from ..findings.evidence import Rung, failing_from
+from ..findings.evidence import Rung
 from ..findings.exit_codes import CLEAN, FOUND
 from ..findings.json_values import read_text
 from ..findings.text import finding_text
@@ -26,6 +26,7 @@ from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.summaries import Summary, merged
 from ..sessions.text import text_report
 from ..traces.file import is_trace, read_trace
+from .settings import project_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -93,7 +94,7 @@ def _confirm(given: argparse.Namespace) -> int:
     rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
     tried = [_tried(finding, program, given) for finding in open_ones]
     after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
-    fails = failing_from(Rung[given.fail_on])
+    fails = project_settings(Path.cwd()).with_given((), given.fail_on, "").fail_on
     confirmed = sum(_is_confirmed(finding) for finding in after.findings)
     message = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
     sys.stderr.write(f"{text_report(after)}\n{message}\n")

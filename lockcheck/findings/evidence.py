@@ -1,8 +1,8 @@
 """The terms of every finding: rungs of evidence, kinds of fault, and modes of locks.
 
 A finding does not claim more than its evidence, so there are no false positives to argue about: R0 needs one
-stack and a declaration, R1 is a cycle that something may guard, R2 is one without any guard that we know of,
-R5 has happened.
+stack and a declaration, RB is a call that may block while a lock is held, R1 is a cycle that something may
+guard, R2 is one without any guard that we know of, R5 has happened.
 """
 
 from __future__ import annotations
@@ -11,10 +11,22 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from .errors import LockUsageError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEFAULT_FAIL_ON", "MODES", "Frame", "Kind", "Mode", "RWPolicy", "Rung", "failing_from"]
+__all__ = [
+    "DEFAULT_FAIL_ON",
+    "MODES",
+    "Frame",
+    "Kind",
+    "Mode",
+    "RWPolicy",
+    "Rung",
+    "failing_from",
+    "failing_of",
+]
 
 Mode: TypeAlias = Literal["R", "W"]
 """How a lock is held or wanted; an exclusive lock knows W alone."""
@@ -29,6 +41,7 @@ RWPolicy: TypeAlias = Literal["writer", "reader"]
 class Rung(IntEnum):
     """How strong the evidence is."""
 
+    RB = -1  # BLOCKING: a lock is held over something that may take long
     R0 = 0  # POLICY: a declared order or a contract was broken
     R1 = 1  # CYCLE: a cycle in the learned graph, guarded by something
     R2 = 2  # UNGUARDED: a strong cycle that no filter excludes
@@ -37,15 +50,33 @@ class Rung(IntEnum):
     R5 = 5  # HAPPENED: the threads of this run waited for each other
 
 
-DEFAULT_FAIL_ON: Final = frozenset(Rung) - {Rung.R1}
-"""The rungs that fail by default; a finding at R1 is only information."""
+DEFAULT_FAIL_ON: Final = frozenset(Rung) - {Rung.R1, Rung.RB}
+"""The rungs that fail by default; a finding at R1 or RB is only information."""
 
 
-def failing_from(least: Rung) -> frozenset[Rung]:
-    """Return the rungs that fail, given the lowest of them; a broken declaration (R0) always fails."""
-    return frozenset({Rung.R0, *(rung for rung in Rung if rung >= max(least, Rung.R1))}) & (
-        DEFAULT_FAIL_ON | {least}
-    )
+def failing_from(*named: Rung) -> frozenset[Rung]:
+    """Return the rungs that fail, given the lowest of them; a broken declaration (R0) always fails.
+
+    Args:
+        named: the lowest rung, `R2` by default. `RB` may be named besides or alone: then these fail too.
+    """
+    least = min((rung for rung in named if rung is not Rung.RB), default=Rung.R2)
+    failing = {Rung.R0, *(rung for rung in Rung if rung >= max(least, Rung.R1))}
+    return frozenset(failing & (DEFAULT_FAIL_ON | set(named)) | (set(named) & {Rung.RB}))
+
+
+def failing_of(text: str) -> frozenset[Rung]:
+    """Return the rungs that fail, given names of rungs separated by commas, such as `R2,RB`.
+
+    Raises:
+        LockUsageError: one of them is no rung.
+    """
+    names = [name.strip().upper() for name in text.split(",")]
+    unknown = [name for name in names if name not in Rung.__members__]
+    if unknown:
+        known = ", ".join(rung.name for rung in Rung)
+        raise LockUsageError(f"{text!r}: {unknown[0]!r} is no rung; there are {known}")
+    return failing_from(*(Rung[name] for name in names))
 
 
 class Kind(Enum):

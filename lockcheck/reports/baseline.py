@@ -15,7 +15,7 @@ import tomllib
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..findings.errors import LockUsageError
 from ..findings.json_values import read_text, shown
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from ..findings.evidence import Rung
     from ..findings.findings import Finding
 
-__all__ = ["Accepted", "Baseline", "Verdict", "read_baseline"]
+__all__ = ["NO_REASON", "Accepted", "Baseline", "Verdict", "read_baseline"]
+
+NO_REASON: Final = "TODO: why this is accepted"
+"""What `lockcheck baseline` writes as a reason, for a person to replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,11 @@ class Baseline:
             for entry in self.entries
             for complaint in _complaints(entry, today, unused=whole and entry.fingerprint not in used)
         )
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what should be filled in, but fails nothing."""
+        count = sum(entry.reason == NO_REASON for entry in self.entries)
+        return (f"{self.where}: {count} accepted without a reason",) if count else ()
 
     def reasons(self, today: date) -> dict[str, str]:
         """Return the reasons of the accepted findings, by fingerprint."""

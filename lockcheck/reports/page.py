@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..findings.evidence import Rung
+from ..findings.evidence import DEFAULT_FAIL_ON
 from ..findings.text import finding_text
 from ..sessions.text import closing
 from .diagrams import dangerous, lock_classes
@@ -89,7 +89,7 @@ def _findings(summary: Summary) -> Iterable[str]:
     sites = summary.sites
     for finding in summary.findings:
         first, _, rest = finding_text(finding, sites).partition("\n")
-        fails = " class='fails'" if finding.rung is not Rung.R1 else ""
+        fails = " class='fails'" if finding.rung in DEFAULT_FAIL_ON else ""
         yield (
             f'<details{fails} id="{html.escape(finding.fingerprint)}" '
             f"{classes_attribute(_classes_of(finding))}>"

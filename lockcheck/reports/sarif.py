@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from ..findings.evidence import Kind, Rung
+from ..findings.evidence import DEFAULT_FAIL_ON, Kind
 from ..findings.text import suggestion
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _result(
     result: dict[str, JsonValue] = {
         "ruleId": f"lockcheck/{_RULES[kind]}",
         "ruleIndex": kind,
-        "level": "note" if finding.rung is Rung.R1 else "error",
+        "level": "error" if finding.rung in DEFAULT_FAIL_ON else "note",
         "message": {"text": "\n".join(lines)},
         "locations": [_location(frame, root) for frame in places[:1]],
         "relatedLocations": [

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..findings.errors import LockUsageError
-from ..findings.evidence import Rung
 from .annotations import to_annotations
 from .documents import to_json
 from .junit import to_junit
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Collection, Mapping
 
+    from ..findings.evidence import Rung
     from ..sessions.summaries import Summary
 
 __all__ = ["FORMS", "add_report_options", "report_paths", "write_reports"]
@@ -57,8 +57,8 @@ FORMS: Final[Mapping[str, ReportForm]] = {
 def add_report_options(parser: ArgumentParser) -> None:
     """Add to a command the options for the files of its reports, and for the rung from which on it fails."""
     parser.add_argument(
-        "--fail-on", choices=[rung.name for rung in Rung], default=Rung.R2.name, metavar="RUNG",
-        help="the rung from which on a finding fails (R2); R0 always does",
+        "--fail-on", metavar="RUNGS",
+        help="the rung from which on a finding fails (R2), and R0; R2,RB for blocking calls too",
     )  # fmt: skip
     add_form_options(parser.add_argument)
 

@@ -18,7 +18,7 @@ from ..order.order import Order
 from .session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ..findings.levels import Level
 
@@ -55,6 +55,7 @@ def run_program(
     by_key: bool = False,
     max_hold_seconds: float | None = None,
     witnesses: Path | None = None,
+    blocking: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[Session, int]:
     """Run a program as `python path arguments` would, under a session.
 
@@ -70,6 +71,7 @@ def run_program(
         by_key: whether times are noted by key too.
         max_hold_seconds: how long a lock may be held; `None` for no limit.
         witnesses: the folder for replay files of real deadlocks; `None` for no files.
+        blocking: the kinds of blocking calls that are allowed, by class of lock.
 
     Returns:
         The session, and the exit code of the program.
@@ -80,6 +82,7 @@ def run_program(
     session = Session(
         level=level, on=NOTE_ALL, name=path,
         by_key=by_key, max_hold_seconds=max_hold_seconds, witnesses=witnesses,
+        blocking=blocking,
     )  # fmt: skip
     with session:
         if order is not None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..findings.evidence import Rung
 from ..findings.text import counted, finding_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
+    from ..findings.findings import Finding
     from .summaries import Summary
 
-__all__ = ["closing", "text_report"]
+__all__ = ["blocking_lines", "closing", "text_report"]
+
+BLOCKING_LINES_MAX: Final = 10
+"""How many blocking calls under locks `blocking_lines` lists; the reports have all."""
 
 
 def text_report(summary: Summary, reported: Mapping[str, str] | None = None) -> str:
@@ -53,3 +57,11 @@ def closing(summary: Summary) -> str:
     if summary.faults:
         lines.append(f"Faults of the checker: {len(summary.faults)}, the first: {summary.faults[0]}")
     return "\n".join(lines)
+
+
+def blocking_lines(findings: Iterable[Finding], failing: Collection[Rung]) -> list[str]:
+    """Return a line for each blocking call under a lock that fails nothing, up to a number."""
+    found = {one.fingerprint: one for one in findings if one.rung is Rung.RB and one.rung not in failing}
+    lines = [f"{one} at {one.edges[0].place} [{one.fingerprint}]" for one in found.values()]
+    left = len(lines) - BLOCKING_LINES_MAX
+    return lines if left <= 0 else [*lines[:BLOCKING_LINES_MAX], f"... and {left} more, see the reports"]

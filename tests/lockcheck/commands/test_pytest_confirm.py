@@ -105,7 +105,7 @@ def test_what_a_test_found_is_confirmed_or_has_the_reason_why_not(tmp_path: Path
     (learned,) = [finding for finding in findings if finding.rung is Rung.R2]
 
     assert "6 passed, 5 errors" in said
-    assert "found 1 at R1, 1 at R2, 4 at R4" in said
+    assert "found 1 at R1, 1 at R2, 3 at R4" in said
     assert 3 == len(confirmed)
     for finding in confirmed:
         path = tmp_path / "lockcheck-witnesses" / f"{finding.fingerprint}.json"

@@ -19,6 +19,7 @@ from licorne.lockcheck import (
     Kind,
     Lock,
     LockUsageError,
+    Rung,
     assert_held,
     blocking,
     excludes,
@@ -297,21 +298,21 @@ MODES = [
 ]  # fmt: skip
 
 BLOCKS = [
-    Bug("a handler waits for a second answer", under(lambda c: c.cluster.write(), lambda: threading.Event().wait(0.001)), Kind.BLOCKING, ("19.2 BLK",)),
-    Bug("an acknowledgement is awaited under the application's lock", under(lambda c: c.application.write(), lambda: threading.Event().wait(timeout=0.001)), Kind.BLOCKING, ("19.24 BLK",)),
+    Bug("a handler waits for a second answer", under(lambda c: c.cluster.write(), lambda: threading.Event().wait(0.001)), Kind.BLOCKING, ("19.2 BLK",), rung=Rung.RB),
+    Bug("an acknowledgement is awaited under the application's lock", under(lambda c: c.application.write(), lambda: threading.Event().wait(timeout=0.001)), Kind.BLOCKING, ("19.24 BLK",), rung=Rung.RB),
     Bug("the RM is called back under the proxy's lock", under(lambda c: c.proxy.read(), ask("callback")), Kind.BLOCKING, ("19.42 BLK", "core#837")),
-    Bug("the scheduler's answer is awaited under the proxy's lock", under(lambda c: c.proxy.read(), unserved_future), Kind.BLOCKING, ("19.42 BLK",)),
+    Bug("the scheduler's answer is awaited under the proxy's lock", under(lambda c: c.proxy.read(), unserved_future), Kind.BLOCKING, ("19.42 BLK",), rung=Rung.RB),
     Bug("an event is handled under the application's lock", under(lambda c: c.application.write(), ask("event handler")), Kind.BLOCKING, ("core#377",)),
     Bug("a partition asks an actor under its lock", under(lambda c: c.partition.write(), ask("ask")), Kind.BLOCKING, ("asks",)),
-    Bug("an item is put where nobody takes any more", under(lambda c: c.events.read(), full_queue), Kind.BLOCKING, ("19.59 BLK",)),
-    Bug("a queue is emptied under a lock", under(lambda c: c.events.write(), empty_queue), Kind.BLOCKING),
-    Bug("a thread sleeps under a lock", under(lambda c: c.node.write(), lambda: time.sleep(0.0001)), Kind.BLOCKING),
-    Bug("a file is read under a lock", under(lambda c: c.cluster.read(), lambda: open(__file__, encoding="utf-8").close()), Kind.BLOCKING),  # noqa: PTH123
-    Bug("a directory service is asked under the partition's lock", under(lambda c: c.partition.read(), connect_nowhere), Kind.BLOCKING),
-    Bug("a name is looked up under a lock", under(lambda c: c.partition.read(), lambda: socket.getaddrinfo("127.0.0.1", 0)), Kind.BLOCKING),
-    Bug("a program is run under a lock", under(lambda c: c.partition.write(), lambda: subprocess.run([sys.executable, "-S", "-c", ""], check=True)), Kind.BLOCKING),
-    Bug("a thread is joined under a lock", joins_a_thread, Kind.BLOCKING),
-    Bug("a condition is awaited while another lock is held", waits_with_another_lock, Kind.BLOCKING),
+    Bug("an item is put where nobody takes any more", under(lambda c: c.events.read(), full_queue), Kind.BLOCKING, ("19.59 BLK",), rung=Rung.RB),
+    Bug("a queue is emptied under a lock", under(lambda c: c.events.write(), empty_queue), Kind.BLOCKING, rung=Rung.RB),
+    Bug("a thread sleeps under a lock", under(lambda c: c.node.write(), lambda: time.sleep(0.0001)), Kind.BLOCKING, rung=Rung.RB),
+    Bug("a file is read under a lock", under(lambda c: c.cluster.read(), lambda: open(__file__, encoding="utf-8").close()), Kind.BLOCKING, rung=Rung.RB),  # noqa: PTH123
+    Bug("a directory service is asked under the partition's lock", under(lambda c: c.partition.read(), connect_nowhere), Kind.BLOCKING, rung=Rung.RB),
+    Bug("a name is looked up under a lock", under(lambda c: c.partition.read(), lambda: socket.getaddrinfo("127.0.0.1", 0)), Kind.BLOCKING, rung=Rung.RB),
+    Bug("a program is run under a lock", under(lambda c: c.partition.write(), lambda: subprocess.run([sys.executable, "-S", "-c", ""], check=True)), Kind.BLOCKING, rung=Rung.RB),
+    Bug("a thread is joined under a lock", joins_a_thread, Kind.BLOCKING, rung=Rung.RB),
+    Bug("a condition is awaited while another lock is held", waits_with_another_lock, Kind.BLOCKING, rung=Rung.RB),
     Bug("a callback runs that wants no lock", under(lambda c: c.root.read(), callback_that_wants_no_lock), Kind.CONTRACT, ("callbacks",)),
     Bug("a consumer takes an item after a notification without looking", takes_what_may_be_gone, Kind.CONDITION),
     Bug("a method waits that is called with the lock held", waits_in_a_block_of_a_block, Kind.CONDITION),
@@ -320,8 +321,8 @@ BLOCKS = [
 ]  # fmt: skip
 
 WALKS = [
-    Bug("all applications are compared under the queue's lock", visits_all(lambda c: c.child.read(), "application"), Kind.ITERATION, ("core#94",)),
-    Bug("the use of all nodes is added up under the partition's lock", visits_all(lambda c: c.partition.read(), "node"), Kind.ITERATION, ("19.14 ORD",)),
+    Bug("all applications are compared under the queue's lock", visits_all(lambda c: c.child.read(), "application"), Kind.ITERATION, ("core#94",), rung=Rung.RB),
+    Bug("the use of all nodes is added up under the partition's lock", visits_all(lambda c: c.partition.read(), "node"), Kind.ITERATION, ("19.14 ORD",), rung=Rung.RB),
 ]  # fmt: skip
 
 CONTRACTS = [
