@@ -20,6 +20,7 @@ from .commands.explain import explain
 from .commands.options import EngineOption, ThreadsOption, UsersOption
 from .commands.serve import serve
 from .commands.simulate import simulate_command
+from .commands.top import top
 from .commands.validate import validate
 from .scheduler.engine_names import engine_named
 from .terminal.bad_input import ends_on
@@ -92,6 +93,7 @@ application.command("serve")(serve)
 application.command("validate")(validate)
 application.command("explain")(explain)
 application.command("dry-run")(dry_run)
+application.command("top")(top)
 
 
 def main() -> None:

@@ -1,0 +1,96 @@
+"""`licorne top`: a view of a running server in the terminal."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...model.errors import LicorneError
+from ..terminal.bad_input import ends_on
+from ..top.views import View
+
+if TYPE_CHECKING:
+    from ..top.client import RestClient
+    from ..top.reading import ServerReading
+
+__all__ = ["top"]
+
+
+def top(
+    *,
+    address: Annotated[
+        str, typer.Option("--address", metavar="URL", help="The REST interface of the server.")
+    ] = "http://127.0.0.1:9080",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="LICORNE_TOKEN",
+            show_envvar=True,
+            help="The bearer token; other users of this machine can read options, but not the environment.",
+        ),
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option("--ca", metavar="FILE", help="Who vouches for the server (PEM), with https."),
+    ] = None,
+    partition: Annotated[
+        str | None,
+        typer.Option("--partition", help="The partition, as NAME or [RM]NAME; the first one if not given."),
+    ] = None,
+    view: Annotated[View, typer.Option("--view", help="What is shown.")] = View.QUEUES,
+    resource: Annotated[
+        str | None,
+        typer.Option(
+            "--resource", metavar="TYPE", help="Whose quantities are shown; the most used one if not given."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Show a running server: its queues, applications, nodes, users and events. It changes nothing there."""
+    with ends_on(LicorneError, "licorne top"):
+        _check_installed()
+        from ..top.client import RestClient, checked_address, tls_context
+
+        client = RestClient(checked_address(address), token=token, tls=tls_context(ca))
+        _print_once(client, view, partition, resource, as_json=as_json)
+
+
+def _check_installed() -> None:
+    """Refuse to go on without the packages of the extra.
+
+    Raises:
+        LicorneError: One is missing.
+    """
+    from importlib.util import find_spec
+
+    missing = [name for name in ("httpx",) if find_spec(name) is None]
+    if missing:
+        raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[tui]'")
+
+
+def _print_once(
+    client: RestClient, view: View, partition: str | None, resource: str | None, *, as_json: bool
+) -> None:
+    import asyncio
+
+    from ..top.printing import print_as_json, print_as_text
+    from ..top.reading import ServerReader
+    from ..top.tables_of_views import table_of
+
+    async def read() -> ServerReading:
+        try:
+            return await ServerReader(client).read(view, partition)
+        finally:
+            await client.close()
+
+    reading = asyncio.run(read())
+    shown = reading.checked_type(resource)
+    table = table_of(view, reading, shown, time.time_ns())
+    if as_json:
+        print_as_json(reading, table, shown, client.address, view.value)
+    else:
+        print_as_text(reading, table, shown, client.address)

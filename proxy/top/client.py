@@ -1,0 +1,168 @@
+"""The client of the REST interface: questions over HTTP, with limits, and errors that say what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar, final
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from .documents import understood
+from .errors import MissingDocumentError, ServerReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["ANSWER_BYTES_MAX", "RestClient", "checked_address", "tls_context"]
+
+_Read = TypeVar("_Read")
+
+ANSWER_BYTES_MAX: Final = 256 << 20
+"""Ten thousand nodes with ten allocations each are a sixth of it."""
+_MISSING: Final = frozenset({404, 500, 501, 503})
+"""Statuses by which a server says that it does not have something now: 500 is that of events that are off."""
+_TEXT_LENGTH_MAX: Final = 200
+_ERROR: Final = TypeAdapter(dict[str, object])
+
+
+def checked_address(text: str) -> str:
+    """Return the address of a server without a slash at its end.
+
+    Raises:
+        ServerReadError: It is no address of HTTP, or has more than a scheme, a host and a port.
+    """
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL as error:
+        raise ServerReadError(f"address {text!r} cannot be read: {error}") from error
+    plain = not (url.query or url.fragment or url.userinfo or url.path.strip("/"))
+    if url.scheme not in {"http", "https"} or not url.host or not plain:
+        raise ServerReadError(f"an address such as http://127.0.0.1:9080 is wanted, not {text!r}")
+    return str(url).rstrip("/")
+
+
+def tls_context(path: Path | None) -> ssl.SSLContext | None:
+    """Return the context that trusts the certificates of a file (PEM) alone, `None` without a file.
+
+    Raises:
+        ServerReadError: The file cannot be read, or holds no certificate.
+    """
+    if path is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:  # an error of ssl is one of these
+        raise ServerReadError(f"the certificates in {path} cannot be read: {error.strerror}") from error
+
+
+@final
+class RestClient:
+    """Asks one server; to be closed.
+
+    Args:
+        address: The address, as `checked_address` returns it.
+        token: The bearer token, if the server wants one.
+        tls: How certificates are checked, `None` for the trusted ones of httpx.
+        timeout_seconds: How long a question may take altogether.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        timeout_seconds: float = 10.0,
+    ) -> None:
+        if token is not None and not (
+            token.isascii() and token.isprintable() and token.strip() == token != ""
+        ):
+            raise ServerReadError(
+                "the token has characters that a header cannot have: visible ASCII is wanted"
+            )
+        self.address = address
+        self._timeout_seconds = timeout_seconds
+        self._http = httpx.AsyncClient(
+            base_url=address,
+            headers={} if token is None else {"Authorization": f"Bearer {token}"},
+            verify=True if tls is None else tls,
+            timeout=timeout_seconds,
+            trust_env=False,  # a proxy of the environment is not for a server of one's own
+        )
+
+    async def read(
+        self, adapter: TypeAdapter[_Read], path: str, query: Mapping[str, int] | None = None
+    ) -> _Read:
+        """Return the document at a path.
+
+        Raises:
+            MissingDocumentError: The server does not have it.
+            ServerReadError: The server cannot be read.
+        """
+        body = await self._body(path, query, "application/json")
+        return understood(adapter, body, f"{self.address}{path}")
+
+    async def read_text(self, path: str) -> str:
+        """Return the text at a path; errors as those of `read`."""
+        return (await self._body(path, None, "text/plain")).decode("utf-8", "replace")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _body(self, path: str, query: Mapping[str, int] | None, accepted: str) -> bytes:
+        asked = self._http.stream("GET", path, params=query, headers={"Accept": accepted})
+        with _clear_errors(self.address, self._timeout_seconds):
+            async with asyncio.timeout(self._timeout_seconds), asked as answer:
+                body = await _limited(answer, f"{self.address}{path}")
+        if answer.status_code != httpx.codes.OK:
+            raise _refusal(answer.status_code, body, f"{self.address}{path}")
+        return body
+
+
+@contextmanager
+def _clear_errors(address: str, timeout_seconds: float) -> Iterator[None]:
+    """Say what happened on the way to a server in words of ours.
+
+    Raises:
+        ServerReadError: The server cannot be reached, or ended the connection.
+    """
+    try:
+        yield
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise ServerReadError(f"{address} has not answered within {timeout_seconds:g} s") from error
+    except httpx.ConnectError as error:
+        raise ServerReadError(f"{address} cannot be reached: {error}") from error
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise ServerReadError(f"{address} has ended the connection, or speaks no HTTP: {error}") from error
+
+
+async def _limited(answer: httpx.Response, where: str) -> bytes:
+    """Return the body of an answer.
+
+    Raises:
+        ServerReadError: It is too long.
+    """
+    body = bytearray()
+    async for part in answer.aiter_bytes():
+        body += part
+        if len(body) > ANSWER_BYTES_MAX:
+            raise ServerReadError(f"the answer of {where} is longer than {ANSWER_BYTES_MAX >> 20} MiB")
+    return bytes(body)
+
+
+def _refusal(status: int, body: bytes, where: str) -> ServerReadError:
+    """Return the error for a status; the text is what the server says, if it says so in JSON."""
+    try:
+        said = _ERROR.validate_json(body).get("message", "")
+    except ValidationError:
+        said = ""
+    text = f": {said[:_TEXT_LENGTH_MAX]}" if isinstance(said, str) and said else ""
+    if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+        return ServerReadError(f"{where} wants another token (status {status}{text})")
+    kind = MissingDocumentError if status in _MISSING else ServerReadError
+    return kind(f"{where} answered with status {status}{text}")

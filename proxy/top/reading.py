@@ -1,0 +1,212 @@
+"""One reading of a server: what its partition is like now, and the documents of one view."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, assert_never, final
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from .documents import (
+    ExplanationDocument,
+    HealthDocument,
+    NodeDocument,
+    ReadApplication,
+    ReadPartition,
+    ReadQueue,
+    UsageOwner,
+    UtilizationDocument,
+)
+from .errors import MissingDocumentError, ServerReadError
+from .event_follower import EventFollower
+from .views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .client import RestClient
+    from .documents import ReadEvent
+
+__all__ = ["ServerReader", "ServerReading", "partition_name"]
+
+_PARTITIONS: Final = TypeAdapter(list[ReadPartition])
+_QUEUE: Final = TypeAdapter(ReadQueue)
+_NODES: Final = TypeAdapter(list[NodeDocument])
+_APPLICATIONS: Final = TypeAdapter(list[ReadApplication])
+_OWNERS: Final = TypeAdapter(list[UsageOwner])
+_HEALTH: Final = TypeAdapter(HealthDocument)
+_UTILIZATIONS: Final = TypeAdapter(list[UtilizationDocument])
+_EXPLANATION: Final = TypeAdapter(ExplanationDocument)
+
+_NO_PARTITION: Final = "no partition: no resource manager has registered yet"
+_ALLOCATED: Final = re.compile(
+    r'^yunikorn_scheduler_container_allocation_attempt_total\{state="allocated"\} ([0-9.e+]+)$', re.MULTILINE
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ServerReading:
+    """What a server answered; what it does not have is empty."""
+
+    partitions: tuple[ReadPartition, ...]
+    partition: ReadPartition | None
+    """The one that is shown, `None` if the server has none."""
+    health: HealthDocument | None = None
+    allocated: int | None = None
+    """How many allocations it has made since it started."""
+    queues: ReadQueue | None = None
+    applications: tuple[ReadApplication, ...] = ()
+    nodes: tuple[NodeDocument, ...] = ()
+    owners: tuple[UsageOwner, ...] = ()
+    """Users, or groups."""
+    events: tuple[tuple[int, ReadEvent], ...] = ()
+    utilizations: tuple[UtilizationDocument, ...] = ()
+    missing: str = ""
+    """Why the documents of the view are not there."""
+
+    def types(self) -> list[str]:
+        """Return the types of resources of the partition, those that are used most first."""
+        if self.partition is None:
+            return []
+        capacity = self.partition.capacity
+        names = {*capacity.capacity, *capacity.used_capacity}
+        return sorted(names, key=lambda name: (-capacity.utilization.get(name, 0), name))
+
+    def checked_type(self, wanted: str | None) -> str:
+        """Return a type of resource, the most used one if none is wanted; empty if the partition has none.
+
+        Raises:
+            ServerReadError: The partition does not have the one that is wanted.
+        """
+        types = self.types()
+        if wanted is not None and types and wanted not in types:
+            raise ServerReadError(f"the partition has no resource {wanted!r}, but {', '.join(types)}")
+        return wanted or next(iter(types), "")
+
+    def utilization(self) -> UtilizationDocument | None:
+        """Return how far the nodes of the partition are used, `None` if that is not read."""
+        shown = self.partition
+        same = (each for each in self.utilizations if shown and each.partition == shown.name)
+        return next((each for each in same if shown and each.cluster_id == shown.cluster_id), None)
+
+
+@final
+class ServerReader:
+    """Reads one server again and again."""
+
+    def __init__(self, client: RestClient) -> None:
+        self._client = client
+        self._follower = EventFollower()
+
+    async def read(self, view: View, wanted: str | None) -> ServerReading:
+        """Read what the header and a view show.
+
+        Args:
+            view: The view.
+            wanted: The partition: its name, or `[rm]name` if several have it. `None` for the first one.
+
+        Raises:
+            ServerReadError: The server cannot be read, or has no such partition.
+        """
+        partitions = tuple(await self._partitions())
+        if not partitions:
+            return ServerReading(partitions, None, missing=_NO_PARTITION)
+        partition = _partition(partitions, wanted)
+        head = ServerReading(
+            partitions,
+            partition,
+            health=await self._health(),
+            allocated=await self._allocated(),
+        )
+        path = f"/ws/v1/partition/{quote(partition_name(partition, partitions), safe='')}"
+        try:
+            return await self._with_content(head, view, path)
+        except MissingDocumentError as error:
+            return replace(head, missing=str(error))
+
+    async def explain(self, reading: ServerReading, application_id: str) -> ExplanationDocument | None:
+        """Return why an application waits, `None` if the server cannot say: YuniKorn's cannot.
+
+        Raises:
+            ServerReadError: The server cannot be read.
+        """
+        assert reading.partition is not None, "an application is in a partition: please report"
+        partition = quote(partition_name(reading.partition, reading.partitions), safe="")
+        application = quote(application_id, safe="")
+        try:
+            return await self._client.read(
+                _EXPLANATION, f"/licorne/v1/partition/{partition}/application/{application}/explain"
+            )
+        except MissingDocumentError:
+            return None
+
+    async def _partitions(self) -> list[ReadPartition]:
+        """Return the partitions, which each server has.
+
+        Raises:
+            ServerReadError: The server cannot be read, or is another kind of server.
+        """
+        try:
+            return await self._client.read(_PARTITIONS, "/ws/v1/partitions")
+        except MissingDocumentError as error:
+            raise ServerReadError(
+                f"{self._client.address} is no server of Licorne or YuniKorn: {error}"
+            ) from error
+
+    async def _health(self) -> HealthDocument | None:
+        try:
+            return await self._client.read(_HEALTH, "/ws/v1/scheduler/healthcheck")
+        except MissingDocumentError:
+            return None
+
+    async def _allocated(self) -> int | None:
+        try:
+            found = _ALLOCATED.search(await self._client.read_text("/ws/v1/metrics"))
+        except MissingDocumentError:
+            return None
+        return int(float(found[1])) if found else None
+
+    async def _with_content(self, head: ServerReading, view: View, path: str) -> ServerReading:
+        """Return a reading with the documents of a view."""
+        read = self._client.read
+        match view:
+            case View.QUEUES:
+                queues = await read(_QUEUE, f"{path}/queues")
+                return replace(head, queues=queues)
+            case View.APPLICATIONS:
+                applications = await read(_APPLICATIONS, f"{path}/applications/active")
+                return replace(head, applications=tuple(applications))
+            case View.NODES:
+                nodes = await read(_NODES, f"{path}/nodes")
+                return replace(head, nodes=tuple(nodes))
+            case View.USERS | View.GROUPS:
+                owners = await read(_OWNERS, f"{path}/usage/{view.value}")
+                return replace(head, owners=tuple(owners))
+            case View.EVENTS:
+                events = await self._follower.read(self._client)
+                return replace(head, events=events)
+            case View.UTILIZATION:
+                found = await read(_UTILIZATIONS, "/ws/v1/scheduler/node-utilizations")
+                return replace(head, utilizations=tuple(found))
+            case View.HEALTH:
+                return head if head.health else replace(head, missing="the health has not been checked yet")
+            case _:
+                assert_never(view)
+
+
+def partition_name(partition: ReadPartition, partitions: Sequence[ReadPartition]) -> str:
+    """Return how a partition is named in a path: if several have its name, with its RM before it."""
+    same = [each for each in partitions if each.name == partition.name]
+    return partition.name if len(same) == 1 else f"[{partition.cluster_id}]{partition.name}"
+
+
+def _partition(partitions: Sequence[ReadPartition], wanted: str | None) -> ReadPartition:
+    if wanted is None:
+        return partitions[0]
+    names = [partition_name(partition, partitions) for partition in partitions]
+    if wanted not in names:
+        raise ServerReadError(f"the server has no partition {wanted!r}, but {', '.join(names)}")
+    return partitions[names.index(wanted)]
