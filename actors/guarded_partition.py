@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 
 from ..lockcheck import excludes, requires
 from ..model.marks import marked_methods
 from ..model.partition import Partition, PartitionReports
+from ..model.partition_watching import PartitionWatching
 from ..model.scheduling.concurrent_placing import ConcurrentOutcome
 from ..model.scheduling.cycle import CycleOutcome
 from .error_origin import note_origin
@@ -56,6 +58,7 @@ class GuardedPartition(Guard):
         "name",
         "reports",
         "rm_id",
+        "watching",
     )
 
     lock_class: ClassVar[str] = "partition"
@@ -78,6 +81,7 @@ class GuardedPartition(Guard):
         self.name = partition.name
         self.rm_id = partition.rm_id
         self.reports = GuardedReports(self)
+        self.watching = GuardedWatching(self)
         self.ended = False
         """Whether the partition takes no more requests; set once."""
         self._turn = 0
@@ -256,25 +260,41 @@ def _under_lock(method: Callable[..., Any]) -> Callable[..., Any]:
     return under_lock
 
 
-class GuardedReports:
-    """The reports of a guarded partition, made with its lock held."""
-
+class _GuardedPart:
     __slots__ = ("partition",)
 
     def __init__(self, partition: GuardedPartition) -> None:
         self.partition = partition
 
 
-def _report(method: Callable[..., Any]) -> Callable[..., Any]:
-    def report(reports: GuardedReports, *args: Any, **kwargs: Any) -> Any:
-        with reports.partition.holding() as partition:
-            return method(partition.reports, *args, **kwargs)
+class GuardedReports(_GuardedPart):
+    """The reports of a guarded partition, made with its lock held."""
 
-    return report
+    __slots__ = ()
 
 
-for _name in marked_methods(PartitionReports):
-    setattr(GuardedReports, _name, _report(getattr(PartitionReports, _name)))
+class GuardedWatching(_GuardedPart):
+    """What a guarded partition hands out to those who watch it, copied with its lock held."""
+
+    __slots__ = ()
+
+
+def _guard_part(guarded: type[_GuardedPart], part_class: type, attribute: str) -> None:
+    part_of = attrgetter(attribute)
+    for name in marked_methods(part_class):
+        setattr(guarded, name, _in_part(getattr(part_class, name), part_of))
+
+
+def _in_part(method: Callable[..., Any], part_of: Callable[[Partition], object]) -> Callable[..., Any]:
+    def in_part(part: _GuardedPart, *args: Any, **kwargs: Any) -> Any:
+        with part.partition.holding() as partition:
+            return method(part_of(partition), *args, **kwargs)
+
+    return in_part
+
+
+_guard_part(GuardedReports, PartitionReports, "reports")
+_guard_part(GuardedWatching, PartitionWatching, "watching")
 _OWN: Final = frozenset(vars(GuardedPartition))
 for _name in marked_methods(Partition):
     if _name not in _OWN:

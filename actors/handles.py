@@ -22,6 +22,7 @@ from ..model.errors import LicorneError
 from ..model.marks import marked_methods
 from ..model.nodes.node import Node
 from ..model.partition import Partition, PartitionReports
+from ..model.partition_watching import PartitionWatching
 from .actor import PooledActor
 from .error_origin import note_origin
 
@@ -48,7 +49,7 @@ IDENTITY: Final[dict[type, tuple[str, ...]]] = {
 
 PARTS: Final[dict[type, dict[str, type]]] = {
     Cluster: {},
-    Partition: {"reports": PartitionReports},
+    Partition: {"reports": PartitionReports, "watching": PartitionWatching},
     Application: {
         "asks": ApplicationAsks,
         "reservations": ApplicationReservations,

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, final
 
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
-from .live_rows import (
-    live_applications,
-    live_ended,
-    live_names,
-    live_node_facts,
-    live_nodes,
-    live_queues,
-    live_usages,
-)
 from .marks import reads, writes
-from .partition_figures import partition_figures
 from .partition_views import (
     listed_applications,
     node_ids,
@@ -32,6 +22,7 @@ from .partition_views import (
     shown_queue,
     shown_rejected,
 )
+from .partition_watching import PartitionWatching
 from .preemption.quota import preempt_over_quota
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
@@ -58,9 +49,6 @@ if TYPE_CHECKING:
     from .configuration.schema import PartitionConfig
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
-    from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
-    from .nodes.node import NodeFacts
-    from .partition_figures import PartitionFigures
     from .partition_views import ListedApplications, PartitionValues, ShownNode, ShownPartition
     from .placement.rules import PlacementRule
     from .queues.views import ShownQueue
@@ -91,6 +79,7 @@ class Partition:
         self.rm_id = rm_id
         self._state = PartitionState(name, rm_id, config, host)
         self.reports = PartitionReports(self._state)
+        self.watching = PartitionWatching(self._state)
         self.host = host
         """What it was given; never changes."""
         self._stopped = False
@@ -327,48 +316,6 @@ class PartitionReports:
     def values(self) -> PartitionValues:
         """Return what the partition as a whole shows, as of one moment."""
         return partition_values(self._state)
-
-    @reads
-    def live_names(self) -> LiveNames:
-        """Return the names of everything for a watcher, who asks for the rows of some hundred at a time."""
-        return live_names(self._state)
-
-    @reads
-    def live_nodes(self, node_ids: Sequence[str]) -> tuple[LiveNode, ...]:
-        """Return the rows of nodes for a watcher."""
-        return live_nodes(self._state, node_ids)
-
-    @reads
-    def live_node_facts(self, node_id: str) -> NodeFacts | None:
-        """Return all that a node knows of itself, `None` if it is unknown."""
-        return live_node_facts(self._state, node_id)
-
-    @reads
-    def live_applications(self, application_ids: Sequence[str]) -> tuple[LiveApplication, ...]:
-        """Return the rows of active applications for a watcher."""
-        return live_applications(self._state, application_ids)
-
-    @reads
-    def live_ended(self, serials: Sequence[int]) -> tuple[LiveEnded, ...]:
-        """Return the rows of applications that have ended for a watcher."""
-        return live_ended(self._state, serials)
-
-    @reads
-    def live_queues(self, paths: Sequence[str]) -> tuple[LiveQueue, ...]:
-        """Return the rows of queues for a watcher."""
-        return live_queues(self._state, paths)
-
-    @reads
-    def live_usages(
-        self, users: Sequence[str], groups: Sequence[str]
-    ) -> tuple[tuple[LiveUsage, ...], tuple[LiveUsage, ...]]:
-        """Return what users and groups use, for a watcher."""
-        return live_usages(self._state, users, groups)
-
-    @reads
-    def figures(self) -> PartitionFigures:
-        """Return what the metrics of the partition are made of, as of one moment."""
-        return partition_figures(self._state)
 
     @reads
     def queue(self, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:

@@ -50,4 +50,4 @@ class MonitoringSide(ABC):
 
 
 def _figures(partition: Partition) -> PartitionFigures:
-    return partition.reports.figures()
+    return partition.watching.figures()

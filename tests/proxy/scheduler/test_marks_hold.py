@@ -79,9 +79,10 @@ def questioned(scheduler: Scheduler, lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
+    scheduler._cluster.configuration_text(partition.rm_id)
     partition.reports.shown()
     partition.reports.values()
-    partition.reports.figures()
+    watch_everything(partition)
     partition.reports.placement_rules()
     partition.reports.users(None)
     partition.reports.groups(None)
@@ -101,6 +102,19 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
     for entry in partition._state.entries.values():
         entry.application.asks.refusals()
         entry.application.swaps.onto("anything")
+
+
+def watch_everything(partition: Partition) -> None:
+    watching = partition.watching
+    watching.figures()
+    names = watching.live_names()
+    watching.live_nodes(names.nodes)
+    for name in names.nodes:
+        watching.live_node_facts(name)
+    watching.live_applications(names.applications)
+    watching.live_ended(names.ended)
+    watching.live_queues(names.queues)
+    watching.live_usages(names.users, names.groups)
 
 
 def dry_run(

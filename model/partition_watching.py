@@ -1,0 +1,77 @@
+"""What a partition hands out to those who watch it: rows of what it has, and the figures of its metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from .live_rows import (
+    live_applications,
+    live_ended,
+    live_names,
+    live_node_facts,
+    live_nodes,
+    live_queues,
+    live_usages,
+)
+from .marks import reads
+from .partition_figures import partition_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
+    from .nodes.node import NodeFacts
+    from .partition_figures import PartitionFigures
+    from .state.partition_state import PartitionState
+
+__all__ = ["PartitionWatching"]
+
+
+@final
+class PartitionWatching:
+    """The rows and figures of a partition; to copy them changes nothing."""
+
+    def __init__(self, state: PartitionState) -> None:
+        self._state = state
+
+    @reads
+    def live_names(self) -> LiveNames:
+        """Return the names of everything for a watcher, who asks for the rows of some hundred at a time."""
+        return live_names(self._state)
+
+    @reads
+    def live_nodes(self, node_ids: Sequence[str]) -> tuple[LiveNode, ...]:
+        """Return the rows of nodes for a watcher."""
+        return live_nodes(self._state, node_ids)
+
+    @reads
+    def live_node_facts(self, node_id: str) -> NodeFacts | None:
+        """Return all that a node knows of itself, `None` if it is unknown."""
+        return live_node_facts(self._state, node_id)
+
+    @reads
+    def live_applications(self, application_ids: Sequence[str]) -> tuple[LiveApplication, ...]:
+        """Return the rows of active applications for a watcher."""
+        return live_applications(self._state, application_ids)
+
+    @reads
+    def live_ended(self, serials: Sequence[int]) -> tuple[LiveEnded, ...]:
+        """Return the rows of applications that have ended for a watcher."""
+        return live_ended(self._state, serials)
+
+    @reads
+    def live_queues(self, paths: Sequence[str]) -> tuple[LiveQueue, ...]:
+        """Return the rows of queues for a watcher."""
+        return live_queues(self._state, paths)
+
+    @reads
+    def live_usages(
+        self, users: Sequence[str], groups: Sequence[str]
+    ) -> tuple[tuple[LiveUsage, ...], tuple[LiveUsage, ...]]:
+        """Return what users and groups use, for a watcher."""
+        return live_usages(self._state, users, groups)
+
+    @reads
+    def figures(self) -> PartitionFigures:
+        """Return what the metrics of the partition are made of, as of one moment."""
+        return partition_figures(self._state)
