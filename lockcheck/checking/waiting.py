@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .policy import VictimPolicy
     from .watch import Watch
 
-__all__ = ["LockWait", "wait_in_slices", "wait_noted"]
+__all__ = ["LockWait", "wait_in_slices", "wait_noted", "wanted_lock"]
 
 SLICE_SECONDS: Final = 0.02
 """How long a waiter sleeps between two checks: a deadlock is found within two of them."""
@@ -248,7 +248,8 @@ def _happened(deadlock: Sequence[Execution], folder: Path | None) -> Finding:
     return with_replay(finding, witness_of(finding), folder)
 
 
-def _wanted(execution: Execution) -> Acquisition | None:
+def wanted_lock(execution: Execution) -> Acquisition | None:
+    """Return what an execution waits to take; `None` if it waits for something else than a lock."""
     return execution.wait.acquisition if isinstance(execution.wait, LockWait) else None
 
 
@@ -260,10 +261,10 @@ def _points(deadlock: Sequence[Execution]) -> tuple[SchedulingPoint, ...]:
         and all(node.stack for node in held_nodes(execution.node))
         for execution in deadlock
     )
-    if not known or len(deadlock) == 1 or not any(map(_wanted, deadlock)):
+    if not known or len(deadlock) == 1 or not any(map(wanted_lock, deadlock)):
         return ()
     return points_of_participants(
-        [blocked_execution(execution, _wanted(execution)) for execution in deadlock]
+        [blocked_execution(execution, wanted_lock(execution)) for execution in deadlock]
     )
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["add_confirm_commands"]
 
 TIMEOUT_SECONDS: Final = 60.0
+WAYS_MAX: Final = 4
+"""How many sets of threads are tried at most for the same cycle."""
 
 
 def add_confirm_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -92,10 +94,11 @@ def _confirm(given: argparse.Namespace) -> int:
     before = _found(sources, program, given.timeout)
     open_ones = _to_confirm(before.findings)
     rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
-    tried = [_tried(finding, program, given) for finding in open_ones]
+    tried = [_tried(ways, program, given) for ways in open_ones]
     after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
     fails = project_settings(Path.cwd()).with_given((), given.fail_on, "").fail_on
-    confirmed = sum(_is_confirmed(finding) for finding in after.findings)
+    names = {ways[0].fingerprint for ways in open_ones}
+    confirmed = sum(_is_confirmed(one) for one in after.findings if one.fingerprint in names)
     message = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
     sys.stderr.write(f"{text_report(after)}\n{message}\n")
     write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
@@ -152,13 +155,17 @@ def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) ->
     return replace(learned, findings=(*predicted, *learned.findings))
 
 
-def _to_confirm(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings that have a witness; for each witness only the strongest."""
-    found: dict[frozenset[SchedulingPoint], Finding] = {}
+def _to_confirm(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Return the findings that have a witness, the strongest first, in groups of one fingerprint.
+
+    The threads of a group differ: several may take the same step.
+    """
+    found: dict[str, dict[frozenset[SchedulingPoint], Finding]] = {}
     for finding in sorted(findings, key=lambda one: -one.rung):
         if witness_of(finding) is not None:
-            found.setdefault(_same_in_every_run(finding.points), finding)
-    return list(found.values())
+            ways = found.setdefault(finding.fingerprint, {})
+            ways.setdefault(_same_in_every_run(finding.points), finding)
+    return [list(ways.values())[:WAYS_MAX] for ways in found.values()]
 
 
 def _same_in_every_run(points: Iterable[SchedulingPoint]) -> frozenset[SchedulingPoint]:
@@ -189,19 +196,30 @@ def _findings_in(path: Path) -> Iterator[Finding]:
 # --------------------------------------------------------------------------------------- trying it
 
 
-def _tried(finding: Finding, program: Program, given: argparse.Namespace) -> tuple[Finding, ...]:
-    """Return a finding after up to three attempts to confirm it, and deadlocks that happened besides."""
+def _tried(ways: Sequence[Finding], program: Program, given: argparse.Namespace) -> tuple[Finding, ...]:
+    """Return a finding after up to three attempts at each way to it, and deadlocks that happened besides."""
+    besides: list[Finding] = []
+    outcomes = [_outcome(ways[0], program, given, besides)]
+    for way in ways[1:]:
+        if outcomes[-1].finding is not None:
+            break
+        outcomes.append(_outcome(way, program, given, besides))
+    best = len(outcomes) - 1 if outcomes[-1].finding is not None else 0
+    return raised(ways[best], outcomes[best]), *besides
+
+
+def _outcome(
+    finding: Finding, program: Program, given: argparse.Namespace, besides: list[Finding]
+) -> ConfirmationOutcome:
     witness = witness_of(finding)
     assert witness is not None, "please report: a finding without a witness"
-    besides: list[Finding] = []
 
     def once(aim: Witness, attempt: int) -> ConfirmationOutcome:
         outcome, happened = _attempt(aim, program, given, attempt, given.into.absolute())
         besides.extend(happened)
         return outcome
 
-    outcome = in_attempts(witness, once)
-    return raised(finding, outcome), *besides
+    return in_attempts(witness, once)
 
 
 def _attempt(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from ..checking.waiting import LockWait
 from ..findings.witness import Ending, WitnessLock, class_text, role_of
 from ..holding.chains import held_nodes
 from ..holding.stacks import resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import CodeType, FrameType
 
     from ..findings.evidence import Frame
@@ -76,6 +78,33 @@ class PointMatching:
             for place, point in enumerate(self._points)
             if point.role == role and isinstance(point.wanted, Ending) and self._holds_as(place, execution)
         ]
+
+    def in_order(self, deadlock: Sequence[Execution]) -> list[Execution]:
+        """Return the executions of a deadlock in the order of the points, if they are stuck there.
+
+        Which threads they are does not matter, nor which locks of a class: the places and classes do. This
+        reads files for the lines, so do not call it under the latch.
+        """
+        if len(deadlock) != len(self._points):
+            return []
+        for first in range(len(deadlock)):
+            turned = [*deadlock[first:], *deadlock[:first]]
+            if all(self._is_stuck_at(place, execution) for place, execution in enumerate(turned)):
+                return turned
+        return []
+
+    def _is_stuck_at(self, place: int, execution: Execution) -> bool:
+        point, wait = self._points[place], execution.wait
+        shared_lock = point.shared_lock(self._points[place - 1])
+        held = [node.acquisition for node in held_nodes(execution.node) if node.acquisition is not None]
+        if shared_lock is not None and not any(_is_alike(shared_lock, one) for one in held):
+            return False
+        if isinstance(point.wanted, Ending) or not isinstance(wait, LockWait):
+            return isinstance(point.wanted, Ending) and not isinstance(wait, LockWait)
+        frames = resolve(execution.stack[:1])
+        return _is_alike(point.wanted, wait.acquisition) and (
+            not frames or point.wanted.place.is_at(frames[0], same_source=self._strict)
+        )
 
     def begins(self, execution: Execution, acquisition: Acquisition, frame: FrameType | None) -> list[int]:
         """Return the points for which an execution is about to take the first lock that it holds there."""

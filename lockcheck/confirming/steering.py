@@ -22,7 +22,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
 from ..checking.blocked_execution import blocked_execution
-from ..checking.waiting import LockWait
+from ..checking.waiting import LockWait, wanted_lock
 from ..findings.witness import Ending
 from ..holding.chains import holds_of
 from ..holding.runtime import LATCH, runtime
@@ -128,20 +128,33 @@ class Steering:
             execution.inside = False
 
     def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
-        """Return the finding of a deadlock, if its executions are stuck as the witness says."""
+        """Return the finding of a deadlock, if its executions are stuck as the witness says.
+
+        They need not be those that were paused: a pause may have let others come.
+        """
+        others = self.matching.in_order(deadlock)
         with LATCH:
-            if not self.participants:
-                names = ", ".join(execution.name for execution in deadlock)
-                self.obstacles[f"another deadlock came first, of {names}"] += 1
-                self._keep_aside_next(deadlock)
-            if not self.participants or self._came_true or not self._is_stuck():
+            if self._came_true:
+                return None
+            if self.participants and self._is_stuck():
+                stuck: list[tuple[Execution, Acquisition | None, int | None]] = [
+                    (one.execution, one.acquisition, one.times[place])
+                    for place, one in enumerate(self.participants)
+                ]
+                began = min(one.began for one in self.participants)
+            elif others:
+                stuck = [(one, wanted_lock(one), None) for one in others]
+                began = min((one.began for one in self._paused), default=time.monotonic())
+            else:
+                if not self.participants:
+                    names = ", ".join(execution.name for execution in deadlock)
+                    self.obstacles[f"another deadlock came first, of {names}"] += 1
+                    self._keep_aside_next(deadlock)
                 return None
             self._came_true = True
-            self.seconds = time.monotonic() - min(one.began for one in self.participants)
-        self.stuck = tuple(
-            blocked_execution(one.execution, one.acquisition, one.times[place])
-            for place, one in enumerate(self.participants)
-        )
+            self._left = 0.0
+            self.seconds = time.monotonic() - began
+        self.stuck = tuple(blocked_execution(*one) for one in stuck)
         self.confirmed = self._make_finding(self)
         return self.confirmed
 

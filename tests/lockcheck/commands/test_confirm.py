@@ -135,3 +135,68 @@ def test_a_source_that_is_no_text_is_refused(tmp_path: Path, capsys: pytest.Capt
 
     assert USAGE == main(["confirm", str(source), written(tmp_path)])
     assert f"{source}:1: byte 0xff is no UTF-8 text" in capsys.readouterr().err
+
+
+LOOPED = """
+{ONE_BY_ONE}
+from licorne.lockcheck import Lock
+shelves, door = [Lock("shelf") for _ in range(3)], Lock("door")
+turns = one_by_one()
+def put():
+    with turns, shelves[1], door:
+        pass
+def look():
+    with turns, door:
+        for shelf in shelves:
+            with shelf:
+                pass
+threads = [threading.Thread(target=work) for work in (put, look)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+SECOND_THREAD = """
+{ONE_BY_ONE}
+import queue
+from licorne.lockcheck import Lock
+a, b, orders, answers = Lock("a"), Lock("b"), queue.Queue(), queue.Queue()
+turns = one_by_one()
+def publish():
+    with a:
+        with b:
+            pass
+def loop():
+    for _ in range(2):
+        orders.get()
+        with turns, b, a:
+            pass
+        answers.put(1)
+def worker():
+    with turns:
+        publish()
+looping, working = threading.Thread(target=loop), threading.Thread(target=worker)
+publish()
+looping.start()
+orders.put(1)
+answers.get()
+working.start()
+orders.put(1)
+for thread in (looping, working):
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("source", [LOOPED, SECOND_THREAD], ids=["a lock of many", "a second thread"])
+def test_a_deadlock_that_the_steering_caused_is_confirmed_whichever_threads_it_is_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], source: str
+) -> None:
+    """The paused thread was another one, or came for another lock of the class; the cycle is reported once."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(source.replace("{ONE_BY_ONE}", ONE_BY_ONE), "utf-8")
+    code = main(["confirm", "--json=r.json", "program.py"])
+    deadlocks = [one for one in read_document("r.json").findings if one.rung > Rung.R1]
+
+    assert FOUND == code
+    assert "Confirmed: 1 of 1." in capfd.readouterr().err
+    assert [Rung.R4] == [finding.rung for finding in deadlocks]
