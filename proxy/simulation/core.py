@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..scheduler.questions import QueueAndUser
     from ..si.api import SchedulerAPI
+    from .reporting.run_series import QueueBounds
 
 __all__ = ["Core", "Traffic"]
 
@@ -41,6 +44,10 @@ class Core(Protocol):
 
     def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
         """Return where an application was placed and whose it is, `None` if it is not known."""
+        ...
+
+    def queue_bounds(self) -> Mapping[str, QueueBounds]:
+        """Return what each queue that there is now is guaranteed and may use, by its path."""
         ...
 
     def advance_to(self, now_ns: int) -> None:

@@ -124,6 +124,9 @@ class Driver:
             self._rounds_at_this_moment = 0
             self._traffic.deliver(moment_ns)
         self._run_until_idle()
+        series = self._record.series
+        if series is not None and series.unknown_queues:
+            series.note_bounds(self._core.queue_bounds())
 
     def _run_until_idle(self) -> None:
         """Let core and traffic answer each other until neither has anything to send."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .accounts import Account
+    from .reporting.run_series import RunSeries
 
 __all__ = ["AskEntry", "SimulationRecord"]
 
@@ -27,7 +28,8 @@ class AskEntry:
     `is_placeholder` marks a placeholder of a gang: it uses resources and counts as no work.
     `is_recovered` marks an allocation that the resource manager already had: it did not wait.
     `is_repeated` marks work that is asked for again under a new key, `was_placed` such work that has
-    been on a node before. `asked_at_ns` is when the work was asked for the first time.
+    been on a node before. `asked_at_ns` is when the work was asked for the first time. `node_id` is the
+    node of an allocation, empty while it waits.
     """
 
     account: Account
@@ -38,13 +40,19 @@ class AskEntry:
     is_recovered: bool = False
     is_repeated: bool = False
     was_placed: bool = False
+    node_id: str = ""
 
 
 @final
 class SimulationRecord:
-    """The record of one simulation."""
+    """The record of one simulation.
 
-    def __init__(self) -> None:
+    Args:
+        series: What is written down for figures over time, `None` for nothing.
+    """
+
+    def __init__(self, series: RunSeries | None = None) -> None:
+        self.series: Final = series
         self.accounts: Final = Accounts()
         self.remarks: Final = Remarks()
         self._waiting: dict[str, AskEntry] = {}
@@ -83,28 +91,39 @@ class SimulationRecord:
         """Return whether an ask waits, or a placeholder has not been replaced or released."""
         return bool(self._waiting) or self._placeholders_placed > 0
 
-    def capacity_changed(self, at_ns: int, resources: Mapping[str, int], sign: int) -> None:
+    def capacity_changed(
+        self, at_ns: int, resources: Mapping[str, int], sign: int, *, node_id: str = ""
+    ) -> None:
         """Write that the cluster gained (sign 1) or lost (sign -1) the resources of a node."""
         self._touch(at_ns)
         self._nodes += sign
         for name, quantity in resources.items():
             self._capacity.setdefault(name, StepFunction()).change(at_ns, sign * quantity)
+        if self.series is not None and sign > 0:
+            self.series.packing.node_came(node_id, resources, at_ns)
+        elif self.series is not None:
+            self.series.packing.node_left(node_id, at_ns)
 
     def asked(self, key: str, entry: AskEntry, at_ns: int) -> None:
         """Write that something is asked for."""
         assert key not in self._waiting, f"{key} waits already"
         self._touch(at_ns)
         self._waiting[key] = entry
+        if self.series is not None:
+            self.series.asked(key, entry, at_ns)
         if not entry.is_placeholder:
             tally = entry.account.tally
             tally.waiting += 1
             tally.submitted += 0 if entry.is_repeated else 1
 
-    def placed(self, key: str, at_ns: int) -> AskEntry:
+    def placed(self, key: str, at_ns: int, *, node_id: str = "") -> AskEntry:
         """Write that an ask that waits got its node."""
         self._touch(at_ns)
-        entry = self._waiting.pop(key)
-        self._running[key] = entry
+        asked = self._waiting.pop(key)
+        entry = self._running[key] = replace(asked, node_id=node_id)
+        if self.series is not None:
+            self.series.waited(key, asked, at_ns)
+            self.series.placed(key, entry, at_ns)
         self._use(entry, at_ns, 1)
         if entry.is_placeholder:
             self._placeholders_placed += 1
@@ -128,9 +147,11 @@ class SimulationRecord:
         if not entry.is_placeholder:
             entry.account.tally.completed += 1
 
-    def preempted(self, key: str, at_ns: int) -> AskEntry:
+    def preempted(self, key: str, at_ns: int, *, message: str = "") -> AskEntry:
         """Write that the scheduler took work off its node; what becomes of it is written next."""
         entry = self.stopped(key, at_ns)
+        if self.series is not None:
+            self.series.preempted(key, entry, at_ns, message, self._waiting)
         if not entry.is_placeholder:
             entry.account.tally.preempted += 1
         return entry
@@ -139,6 +160,8 @@ class SimulationRecord:
         """Write that an allocation left its node; what becomes of the work is written next."""
         self._touch(at_ns)
         entry = self._running.pop(key)
+        if self.series is not None:
+            self.series.left(key, entry, at_ns)
         self._use(entry, at_ns, -1)
         if entry.is_placeholder:
             self._placeholders_placed -= 1
@@ -150,6 +173,8 @@ class SimulationRecord:
         """Write that an ask does not wait any longer; what becomes of the work is written next."""
         self._touch(at_ns)
         entry = self._waiting.pop(key)
+        if self.series is not None:
+            self.series.waited(key, entry, at_ns)
         if not entry.is_placeholder:
             entry.account.tally.waiting -= 1
         return entry
@@ -161,7 +186,10 @@ class SimulationRecord:
         entries = self._waiting if running is None else self._running
         if running is not None:
             self._use(running, at_ns, -1)
-        entries[key] = replace(entries[key], resources=resources)
+        before = entries[key]
+        entries[key] = replace(before, resources=resources)
+        if self.series is not None:
+            self.series.resized(key, before, entries[key], at_ns)
         if running is not None:
             self._use(entries[key], at_ns, 1)
 

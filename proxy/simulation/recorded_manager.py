@@ -133,7 +133,7 @@ class RecordedManager(PlayedManager):
             if one in self._record.waiting:
                 self._record.given_up(self._record.taken_back(one, self._now_ns()))
             elif one in self._record.running:
-                self._ends(one, release.terminationType)
+                self._ends(one, release)
 
     def _note_ask_release(self, release: si.AllocationAskRelease) -> None:
         """Write the end of an ask that waits, or of all of an application, whichever side ends them."""
@@ -189,7 +189,7 @@ class RecordedManager(PlayedManager):
         for allocation in response.new:
             key = self._key(self._keys.of_allocation(allocation))
             if key in self._record.waiting:
-                self._record.placed(key, self._now_ns())
+                self._record.placed(key, self._now_ns(), node_id=self._key(allocation.nodeID))
         for release in response.released:
             if release.terminationType == si.STOPPED_BY_RM:
                 for key in self._keys.of_release(release):
@@ -240,12 +240,13 @@ class RecordedManager(PlayedManager):
             account = self._accounts[application_id] = nobody
         return account
 
-    def _ends(self, key: str, termination: si.TerminationType) -> None:
+    def _ends(self, key: str, release: si.AllocationRelease) -> None:
         """Write how an allocation on a node ends."""
-        if termination in {si.STOPPED_BY_RM, si.UNKNOWN_TERMINATION_TYPE}:
+        if release.terminationType in {si.STOPPED_BY_RM, si.UNKNOWN_TERMINATION_TYPE}:
             self._record.completed(key, self._now_ns())
-        elif termination == si.PREEMPTED_BY_SCHEDULER:
-            self._record.given_up(self._record.preempted(key, self._now_ns()))
+        elif release.terminationType == si.PREEMPTED_BY_SCHEDULER:
+            entry = self._record.preempted(key, self._now_ns(), message=release.message)
+            self._record.given_up(entry)
         else:
             self._is_gone(key)
 
@@ -257,11 +258,12 @@ class RecordedManager(PlayedManager):
     def _node_there(self, node_id: str, resources: dict[str, int]) -> None:
         """Write that a node is there."""
         self._nodes[node_id] = resources
-        self._record.capacity_changed(self._now_ns(), resources, 1)
+        self._record.capacity_changed(self._now_ns(), resources, 1, node_id=self._key(node_id))
 
     def _node_gone(self, node_id: str) -> None:
         """Write that a node is gone."""
-        self._record.capacity_changed(self._now_ns(), self._nodes.pop(node_id), -1)
+        resources = self._nodes.pop(node_id)
+        self._record.capacity_changed(self._now_ns(), resources, -1, node_id=self._key(node_id))
 
 
 def _as_allocation(ask: si.AllocationAsk, key: str) -> si.Allocation:

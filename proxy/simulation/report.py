@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .accounts import Tally
     from .driver import RunResult
     from .record import SimulationRecord
+    from .reporting.figures import RunFigures
 
 __all__ = [
     "JsonDocument",
@@ -100,7 +101,7 @@ class TallyReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationReport:
-    """All figures of one simulation."""
+    """All figures of one simulation; `figures` are those over time, `None` where they were not collected."""
 
     workload: str
     engine: str
@@ -118,6 +119,7 @@ class SimulationReport:
     refusals: tuple[InputNote, ...]
     surprises: tuple[InputNote, ...]
     notes: tuple[InputNote, ...]
+    figures: RunFigures | None = None
 
     @property
     def decisions_per_second(self) -> float:

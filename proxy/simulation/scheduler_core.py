@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from ..scheduler.scheduler import Scheduler
+from .reporting.run_series import QueueBounds
 
 if TYPE_CHECKING:
+    from ...model.values.documents import Json
     from ..resolvers.resolver import UserResolver
     from ..scheduler.questions import QueueAndUser
     from ..scheduler.scheduler import EngineName
@@ -54,6 +56,23 @@ class SchedulerCore:
         """Return where an application was placed and whose it is, `None` if it is not known."""
         return self._scheduler.queue_and_user(application_id, rm_id=rm_id)
 
+    def queue_bounds(self) -> dict[str, QueueBounds]:
+        """Return the guarantee and the maximum of each queue, by its path; of equal paths, one."""
+        limits: dict[str, QueueBounds] = {}
+        roots = self._scheduler.snapshot()["queues"]
+        assert isinstance(roots, dict), "the queues are by partition"
+        unread = list(roots.values())
+        while unread:
+            queue = unread.pop()
+            assert isinstance(queue, dict), "a queue is a document"
+            children = queue.get("children", [])
+            assert isinstance(children, list), "children are documents"
+            unread += children
+            limits[str(queue["queuename"])] = QueueBounds(
+                _quantities(queue.get("guaranteedResource")), _quantities(queue.get("maxResource"))
+            )
+        return limits
+
     def advance_to(self, now_ns: int) -> None:
         """Move the clock, firing everything that is due on the way."""
         self._scheduler.advance_to(now_ns)
@@ -61,3 +80,9 @@ class SchedulerCore:
     def close(self) -> None:
         """End the scheduler."""
         self._scheduler.stop()
+
+
+def _quantities(document: Json) -> dict[str, int]:
+    """Return the amounts of a document, none of `None`."""
+    amounts = document if isinstance(document, dict) else {}
+    return {name: amount for name, amount in amounts.items() if isinstance(amount, int)}

@@ -120,7 +120,8 @@ class SimulatedRM(ResourceManager):
     def update_node(self, response: si.NodeResponse) -> None:
         """Write the capacity of the nodes that the scheduler takes."""
         for accepted in response.accepted:
-            self._record.capacity_changed(self._now_ns(), self._nodes[accepted.nodeID].resources, 1)
+            resources = self._nodes[accepted.nodeID].resources
+            self._record.capacity_changed(self._now_ns(), resources, 1, node_id=accepted.nodeID)
         for rejected in response.rejected:
             reason = without_names(rejected.reason, rejected.nodeID)
             self._record.remarks.refusals[f"node rejected: {reason}"] += 1
@@ -141,7 +142,7 @@ class SimulatedRM(ResourceManager):
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Start what is placed, confirm what is to be released, give up what is rejected."""
         for allocation in response.new:
-            self._placed(allocation.allocationKey)
+            self._placed(allocation.allocationKey, allocation.nodeID)
         for release in response.released:
             self._released(release)
         for rejection in response.rejectedAllocations:
@@ -237,13 +238,13 @@ class SimulatedRM(ResourceManager):
         self._record.rejected(key, self._now_ns(), reason)
         del self._work[key]
 
-    def _placed(self, key: str) -> None:
+    def _placed(self, key: str, node_id: str) -> None:
         """Start a task; a placeholder does not run."""
         if key not in self._record.waiting:
             self._record.remarks.surprises["placement of something that does not wait"] += 1
             return
         now_ns = self._now_ns()
-        entry = self._record.placed(key, now_ns)
+        entry = self._record.placed(key, now_ns, node_id=node_id)
         duration_ns = self._work[key].task.duration_ns
         if duration_ns is not None and not entry.is_placeholder:
             self._event_queue.add_end(key, now_ns + duration_ns)
@@ -263,9 +264,11 @@ class SimulatedRM(ResourceManager):
         if release.terminationType != si.STOPPED_BY_RM:
             self._pending_requests.add_release(release)
         if key in self._record.running:
-            is_preempted = release.terminationType == si.PREEMPTED_BY_SCHEDULER
-            write = self._record.preempted if is_preempted else self._record.stopped
-            self._ask_again(key, replace(write(key, self._now_ns()), was_placed=True))
+            if release.terminationType == si.PREEMPTED_BY_SCHEDULER:
+                entry = self._record.preempted(key, self._now_ns(), message=release.message)
+            else:
+                entry = self._record.stopped(key, self._now_ns())
+            self._ask_again(key, replace(entry, was_placed=True, node_id=""))
         elif key in self._record.waiting:
             self._ask_again(key, self._record.taken_back(key, self._now_ns()))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from .driver import Driver
 from .interruption import never
 from .record import SimulationRecord
 from .report import build_report
+from .reporting.figure_building import build_figures
+from .reporting.run_series import RunSeries
 from .simulated_rm import SimulatedRM
 from .transcript_traffic import TranscriptTraffic
 from .workloads.transcript_input import Transcript
@@ -43,6 +46,7 @@ def simulate(
     stopwatch: Callable[[], float],
     is_interrupted: Callable[[], bool] = never,
     configuration_notes: tuple[InputNote, ...] = (),
+    with_figures: bool = False,
 ) -> SimulationReport:
     """Simulate a workload or a transcript to its end, or until it is interrupted.
 
@@ -55,11 +59,13 @@ def simulate(
         stopwatch: Real time in seconds, from any start.
         is_interrupted: Returns whether to stop, with a report of what is known so far.
         configuration_notes: The notes about that queue YAML for the report.
+        with_figures: Whether to collect figures over time as well.
 
     Raises:
         LicorneError: The scheduler refuses the configuration.
     """
-    record = SimulationRecord()
+    series = RunSeries() if with_figures else None
+    record = SimulationRecord(series)
     with closing(open_core(engine)) as core:
         traffic: Traffic
         if isinstance(work, Transcript):
@@ -71,10 +77,17 @@ def simulate(
             core, traffic, record, progress=progress, stopwatch=stopwatch, is_interrupted=is_interrupted
         )
         result = driver.run()
+        if series is not None:
+            series.finish(record.waiting, record.running, record.last_change_ns)
+            series.note_bounds(core.queue_bounds())
     if configuration is None and not isinstance(work, Transcript):
         configuration_notes = work.configuration_notes
     notes = (*_notes(work), *configuration_notes)
-    return build_report(record, result, workload=work.name, engine=engine, nodes=record.nodes, notes=notes)
+    report = build_report(record, result, workload=work.name, engine=engine, nodes=record.nodes, notes=notes)
+    if series is None:
+        return report
+    figures = build_figures(record, workload=work.name, engine=engine, is_interrupted=result.is_interrupted)
+    return replace(report, figures=figures)
 
 
 def _notes(work: Workload | Transcript) -> tuple[InputNote, ...]:

@@ -8,10 +8,24 @@ from licorne.proxy.simulation.accounts import Owner
 from licorne.proxy.simulation.record import AskEntry, SimulationRecord
 
 
-def _entry(record: SimulationRecord, asked_at_ns: int = 0, **flags: bool) -> AskEntry:
-    account = record.accounts.opened(Owner(queue="root.q", user="u"))
+def _entry(
+    record: SimulationRecord,
+    asked_at_ns: int = 0,
+    *,
+    is_placeholder: bool = False,
+    is_recovered: bool = False,
+    is_repeated: bool = False,
+    was_placed: bool = False,
+) -> AskEntry:
     return AskEntry(
-        account=account, application_id="a", resources={"vcore": 2}, asked_at_ns=asked_at_ns, **flags
+        account=record.accounts.opened(Owner(queue="root.q", user="u")),
+        application_id="a",
+        resources={"vcore": 2},
+        asked_at_ns=asked_at_ns,
+        is_placeholder=is_placeholder,
+        is_recovered=is_recovered,
+        is_repeated=is_repeated,
+        was_placed=was_placed,
     )
 
 

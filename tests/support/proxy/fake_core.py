@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from licorne.proxy.si.api import ResourceManagerCallback
+    from licorne.proxy.simulation.reporting.run_series import QueueBounds
 
 __all__ = ["START_NS", "FakeCore"]
 
@@ -48,6 +49,7 @@ class FakeCore:
         refuses_everything: Every registration is refused.
         requests: Everything that the resource managers said, in order.
         queues_instead: Where placement puts applications that ask for these queues.
+        limits: What queues are guaranteed and may use.
     """
 
     refused_queues: set[str] = field(default_factory=set)
@@ -55,6 +57,7 @@ class FakeCore:
     refuses_everything: bool = False
     requests: list[object] = field(default_factory=list)
     queues_instead: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, QueueBounds] = field(default_factory=dict)
     is_closed: bool = False
     _now_ns: int = START_NS
     _callback: ResourceManagerCallback | None = None
@@ -98,6 +101,9 @@ class FakeCore:
             return None
         queue = self.queues_instead.get(known.queueName, known.queueName)
         return QueueAndUser(queue, known.ugi.user, tuple(known.ugi.groups))
+
+    def queue_bounds(self) -> dict[str, QueueBounds]:
+        return self.limits
 
     # ------------------------------------------------------------------------------- scheduling
 

@@ -1,0 +1,255 @@
+"""Build the figures of a simulation that has ended, from its record and its series."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, final
+
+from ..usage import permille
+from .fairness import WHOLE, Claim, fairness_permille
+from .figures import (
+    FORMAT,
+    KIND,
+    WAIT_BOUNDS_NS,
+    CountFigures,
+    NodeFigures,
+    PreemptionCount,
+    PreemptionFigures,
+    PreemptionListed,
+    QueueFigures,
+    RunFigures,
+    WaitFigures,
+)
+from .node_packing import CLASSES
+from .run_series import QueueBounds, with_parents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..accounts import Tally
+    from ..record import SimulationRecord
+    from .run_series import RunSeries
+
+__all__ = ["build_figures"]
+
+_NO_QUEUE = "(no queue)"
+_NO_LIMITS = QueueBounds({}, {})
+
+
+@dataclass(slots=True)
+class _QueueSums:
+    """What is known of a queue and of all below it: mean amounts for each interval, by resource type."""
+
+    is_leaf: bool = False
+    tallies: list[Tally] = field(default_factory=list)
+    used: dict[str, list[int]] = field(default_factory=dict)
+    pending: dict[str, list[int]] = field(default_factory=dict)
+
+
+def build_figures(
+    record: SimulationRecord, *, workload: str, engine: str, is_interrupted: bool
+) -> RunFigures:
+    """Return the figures of a simulation whose series are finished.
+
+    Args:
+        record: The record of the simulation, with series.
+        workload: The name of the input.
+        engine: The name of the engine.
+        is_interrupted: Whether it was stopped before its end.
+    """
+    series = record.series
+    assert series is not None, "the simulation wrote no series"
+    builder = _Builder(record, series)
+    queues = builder.queues()
+    fairness = builder.fairness(queues)
+    return RunFigures(
+        kind=KIND,
+        format=FORMAT,
+        workload=workload,
+        engine=engine,
+        nodes=record.nodes,
+        capacity={name: capacity.value for name, capacity in sorted(record.capacity.items())},
+        end_ns=record.last_change_ns,
+        interrupted=is_interrupted,
+        interval_ns=series.intervals.width_ns,
+        cluster_capacity={name: tuple(means) for name, means in builder.capacity.items()},
+        wait_bounds_ns=WAIT_BOUNDS_NS,
+        total=builder.figures_of("", builder.total(queues)),
+        queues=tuple(builder.figures_of(name, queues[name]) for name in sorted(queues)),
+        fairness=tuple(fairness),
+        fairness_mean=builder.mean_of(fairness),
+        packing=builder.packing(),
+        preemptions=_preemptions(series),
+    )
+
+
+@final
+class _Builder:
+    """Means and shares of the intervals of one simulation."""
+
+    def __init__(self, record: SimulationRecord, series: RunSeries) -> None:
+        self._record = record
+        self._series = series
+        self._end_ns = record.last_change_ns
+        self._borders_ns = series.intervals.borders_ns(self._end_ns)
+        self._lengths_ns = [end - start for start, end in pairwise(self._borders_ns)]
+        self.capacity = {
+            name: self._means(capacity.integrals(self._borders_ns))
+            for name, capacity in sorted(record.capacity.items())
+        }
+
+    def queues(self) -> dict[str, _QueueSums]:
+        """Return all queues that had work, and those above them."""
+        queues: dict[str, _QueueSums] = {}
+
+        def each_of(path: str) -> Iterable[_QueueSums]:
+            for above in with_parents(path or _NO_QUEUE):
+                yield queues.setdefault(above, _QueueSums())
+
+        for owner, tally in self._record.accounts.tallies().items():
+            *_, leaf = each_of(owner.queue)
+            leaf.is_leaf = True
+            for queue in each_of(owner.queue):
+                queue.tallies.append(tally)
+        for kind, amounts in (("used", self._series.used), ("pending", self._series.pending)):
+            for (path, name), series in sorted(amounts.items()):
+                means = self._means(series.integrals())
+                for queue in each_of(path):
+                    _add(getattr(queue, kind), name, means)
+        return queues
+
+    def total(self, queues: Mapping[str, _QueueSums]) -> _QueueSums:
+        """Return the sum of all queues."""
+        tops = [queue for path, queue in sorted(queues.items()) if "." not in path]
+        total = _QueueSums(tallies=[tally for queue in tops for tally in queue.tallies])
+        for queue in tops:
+            for name, means in queue.used.items():
+                _add(total.used, name, means)
+            for name, means in queue.pending.items():
+                _add(total.pending, name, means)
+        return total
+
+    def figures_of(self, path: str, queue: _QueueSums) -> QueueFigures:
+        """Return the figures of one queue, or of all without a path."""
+        limits = self._series.limits.get(path, _NO_LIMITS)
+        return QueueFigures(
+            queue=path,
+            is_leaf=queue.is_leaf,
+            guaranteed=dict(sorted(limits.guaranteed.items())),
+            maximum=dict(sorted(limits.maximum.items())),
+            tasks=_counts(queue.tallies),
+            waits=_waits(sorted(wait for tally in queue.tallies for wait in tally.waits_ns)),
+            used={name: tuple(means) for name, means in sorted(queue.used.items())},
+            pending={name: tuple(means) for name, means in sorted(queue.pending.items())},
+        )
+
+    def fairness(self, queues: Mapping[str, _QueueSums]) -> list[int | None]:
+        """Return the fairness among the leaves in each interval."""
+        leaves = [(path, queue) for path, queue in sorted(queues.items()) if queue.is_leaf]
+        return [
+            fairness_permille([self._claim(path, queue, at) for path, queue in leaves])
+            for at in range(len(self._lengths_ns))
+        ]
+
+    def mean_of(self, values: Sequence[int | None]) -> int | None:
+        """Return the mean over the time for which there is a value."""
+        pairs = zip(values, self._lengths_ns, strict=True)
+        known = [(value, length) for value, length in pairs if value is not None]
+        time_ns = sum(length for _, length in known)
+        return permille(sum(value * length for value, length in known), time_ns * 1000) if time_ns else None
+
+    def packing(self) -> NodeFigures:
+        """Return how the nodes are packed."""
+        packing = self._series.packing
+        by_class = [gauge.integrals(self._end_ns) for gauge in packing.by_class]
+        nodes = [sum(column) for column in zip(*by_class, strict=True)]
+        count = len(self._lengths_ns)
+        fragmentation = {}
+        for name in sorted(packing.free):
+            pairs = zip(
+                packing.free_on_used[name].integrals(self._end_ns),
+                packing.free[name].integrals(self._end_ns),
+                strict=True,
+            )
+            shares = [permille(part, whole) if whole else None for part, whole in pairs]
+            fragmentation[name] = tuple(shares[:count])
+        return NodeFigures(
+            classes=CLASSES,
+            by_class=tuple(
+                tuple(permille(part, whole) for part, whole in list(zip(one, nodes, strict=True))[:count])
+                for one in by_class
+            ),
+            fragmentation=fragmentation,
+        )
+
+    def _claim(self, path: str, queue: _QueueSums, at: int) -> Claim:
+        """Return what a leaf has and wants in an interval."""
+        limits = self._series.limits.get(path, _NO_LIMITS)
+        share = self._share({name: means[at] for name, means in queue.used.items()}, at)
+        pending = self._share({name: means[at] for name, means in queue.pending.items()}, at)
+        bounds = [
+            limit * WHOLE // self.capacity[name][at]
+            for name, limit in limits.maximum.items()
+            if self.capacity.get(name, [0] * (at + 1))[at] > 0
+        ]
+        wanted = max(min(share + pending, *bounds, WHOLE), share)
+        return Claim(share, wanted, self._share(limits.guaranteed, at))
+
+    def _share(self, amounts: Mapping[str, int], at: int) -> int:
+        """Return the largest share of the cluster that amounts are, in millionths."""
+        return max(
+            (
+                amount * WHOLE // self.capacity[name][at]
+                for name, amount in amounts.items()
+                if name in self.capacity and self.capacity[name][at] > 0
+            ),
+            default=0,
+        )
+
+    def _means(self, integrals: Iterable[int]) -> list[int]:
+        """Return the mean of each interval, rounded to the nearest; 0 where it has no length."""
+        pairs = zip(integrals, self._lengths_ns, strict=False)
+        return [(2 * integral + length) // (2 * length) if length else 0 for integral, length in pairs]
+
+
+def _add(sums: dict[str, list[int]], name: str, means: list[int]) -> None:
+    """Add the means of a resource type."""
+    before = sums.get(name)
+    sums[name] = means if before is None else [a + b for a, b in zip(before, means, strict=True)]
+
+
+def _counts(tallies: Iterable[Tally]) -> CountFigures:
+    """Return what became of all tasks."""
+    names = CountFigures.model_fields
+    together = list(tallies)
+    return CountFigures(**{name: sum(getattr(tally, name) for tally in together) for name in names})
+
+
+def _waits(waits_ns: list[int]) -> WaitFigures | None:
+    """Return the distribution of sorted waits."""
+    if not waits_ns:
+        return None
+    classes = [0] * (len(WAIT_BOUNDS_NS) + 1)
+    for wait_ns in waits_ns:
+        classes[bisect_left(WAIT_BOUNDS_NS, wait_ns)] += 1
+    p50, p90, p99 = (waits_ns[(len(waits_ns) * percent + 99) // 100 - 1] for percent in (50, 90, 99))
+    return WaitFigures(
+        count=len(waits_ns),
+        p50_ns=p50,
+        p90_ns=p90,
+        p99_ns=p99,
+        max_ns=waits_ns[-1],
+        classes=tuple(classes),
+    )
+
+
+def _preemptions(series: RunSeries) -> PreemptionFigures:
+    """Return the preemptions, the most frequent kind first."""
+    ordered = sorted(series.preemption_counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    return PreemptionFigures(
+        count=series.preemption_counts.total(),
+        groups=tuple(PreemptionCount(**group._asdict(), count=count) for group, count in ordered),
+        listed=tuple(PreemptionListed(**asdict(one)) for one in series.preemptions),
+    )

@@ -1,0 +1,152 @@
+"""The figures of a simulation, as strict models: they are written as JSON and read again to compare.
+
+Times are whole nanoseconds of virtual time; shares are thousandths. A list with a value for each interval
+begins at time 0; its last interval may be shorter than the others. Resource amounts are in the units of the
+scheduler interface: thousandths of a core for `vcore`, bytes for `memory`, numbers for everything else.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .interval_series import INTERVALS_MAX
+from .node_packing import CLASSES
+
+__all__ = [
+    "FORMAT",
+    "KIND",
+    "WAIT_BOUNDS_NS",
+    "CountFigures",
+    "NodeFigures",
+    "PreemptionCount",
+    "PreemptionFigures",
+    "PreemptionListed",
+    "QueueFigures",
+    "RunFigures",
+    "WaitFigures",
+]
+
+KIND: Final = "licorne simulation figures"
+FORMAT: Final = 1
+
+_SECOND: Final = 10**9
+WAIT_BOUNDS_NS: Final = tuple(
+    seconds * _SECOND for seconds in (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
+)
+"""The longest wait of each class of the histogram; the last class has no bound."""
+
+_Amounts = dict[str, int]
+_Series = Annotated[tuple[int, ...], Field(min_length=1, max_length=INTERVALS_MAX)]
+_Gaps = Annotated[tuple[int | None, ...], Field(min_length=1, max_length=INTERVALS_MAX)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class CountFigures(_Strict):
+    """What became of tasks."""
+
+    submitted: _Count
+    placed: _Count
+    waiting: _Count
+    running: _Count
+    completed: _Count
+    rejected: _Count
+    withdrawn: _Count
+    preempted: _Count
+
+
+class WaitFigures(_Strict):
+    """How long tasks waited for their first node, by nearest rank; `classes` counts by `WAIT_BOUNDS_NS`."""
+
+    count: _Count
+    p50_ns: _Count
+    p90_ns: _Count
+    p99_ns: _Count
+    max_ns: _Count
+    classes: Annotated[
+        tuple[_Count, ...],
+        Field(min_length=len(WAIT_BOUNDS_NS) + 1, max_length=len(WAIT_BOUNDS_NS) + 1),
+    ]
+
+
+class QueueFigures(_Strict):
+    """One queue with all below it: its limits, tasks, waits, and the mean use and need of each interval."""
+
+    queue: str
+    is_leaf: bool
+    guaranteed: _Amounts
+    maximum: _Amounts
+    tasks: CountFigures
+    waits: WaitFigures | None
+    used: dict[str, _Series]
+    pending: dict[str, _Series]
+
+
+class NodeFigures(_Strict):
+    """How nodes are packed.
+
+    `by_class` is the share of the nodes in each of `classes`. `fragmentation` is by resource type the
+    share of the free amount that is on nodes which hold something, `null` where nothing is free.
+    """
+
+    classes: Annotated[tuple[str, ...], Field(min_length=len(CLASSES), max_length=len(CLASSES))]
+    by_class: Annotated[tuple[_Series, ...], Field(min_length=len(CLASSES), max_length=len(CLASSES))]
+    fragmentation: dict[str, _Gaps]
+
+
+class PreemptionCount(_Strict):
+    """How often work of one queue was preempted for one queue, and for what reason."""
+
+    queue: str
+    for_queue: str
+    reason: str
+    count: _Count
+
+
+class PreemptionListed(_Strict):
+    """One preemption; `for_...` is empty where it was for no ask, or that is not known."""
+
+    at_ns: _Count
+    allocation: str
+    application: str
+    queue: str
+    user: str
+    for_ask: str
+    for_application: str
+    for_queue: str
+    reason: str
+
+
+class PreemptionFigures(_Strict):
+    """All preemptions counted, and the first ones listed."""
+
+    count: _Count
+    groups: tuple[PreemptionCount, ...]
+    listed: tuple[PreemptionListed, ...]
+
+
+class RunFigures(_Strict):
+    """All figures of one simulation; `queues` are sorted by name, with those that are above others."""
+
+    kind: Literal["licorne simulation figures"]
+    format: Literal[1]
+    workload: str
+    engine: str
+    nodes: _Count
+    capacity: _Amounts
+    end_ns: _Count
+    interrupted: bool
+    interval_ns: Annotated[int, Field(ge=1)]
+    cluster_capacity: dict[str, _Series]
+    wait_bounds_ns: tuple[_Count, ...]
+    total: QueueFigures
+    queues: tuple[QueueFigures, ...]
+    fairness: _Gaps
+    fairness_mean: Annotated[int, Field(ge=0, le=1000)] | None
+    packing: NodeFigures
+    preemptions: PreemptionFigures

@@ -1,0 +1,207 @@
+"""What a simulation writes down for its figures while it runs: work by queue, nodes, and preemptions.
+
+An ask counts from when it begins to wait or run to when that ends, for the queue that its application has
+then. Memory is bounded by the number of queues, nodes and asks that are open, not by how long it takes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from .interval_series import Intervals, IntervalSeries
+from .node_packing import NodePacking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..record import AskEntry
+
+__all__ = [
+    "PREEMPTIONS_LISTED_MAX",
+    "Preemption",
+    "PreemptionGroup",
+    "QueueBounds",
+    "RunSeries",
+    "with_parents",
+]
+
+PREEMPTIONS_LISTED_MAX: Final = 500
+"""All preemptions are counted; of the first ones it is also written down which they were."""
+
+_REASONS: Final = (
+    ("preempting allocations to free up resources to run daemon set ask: ", "required node"),
+    ("preempting allocations to free up resources to run ask: ", "guarantee"),
+    ("preempting allocations to enforce new max quota for queue : ", "lowered maximum"),
+)
+
+
+class QueueBounds(NamedTuple):
+    """What a queue is guaranteed and may use at most, by resource type; a missing type has no limit."""
+
+    guaranteed: Mapping[str, int]
+    maximum: Mapping[str, int]
+
+
+class PreemptionGroup(NamedTuple):
+    """Preemptions that are counted together: from which queue, for which, and why."""
+
+    queue: str
+    for_queue: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preemption:
+    """One allocation that was taken off its node: whose it was, for which ask, and why.
+
+    `for_ask` and what follows is empty where the preemption was for no ask, or it is not known any more.
+    """
+
+    at_ns: int
+    allocation: str
+    application: str
+    queue: str
+    user: str
+    for_ask: str
+    for_application: str
+    for_queue: str
+    reason: str
+
+
+@final
+class RunSeries:
+    """The series of one simulation.
+
+    Attributes:
+        pending: What waits, by queue and resource type; without placeholders of gangs.
+        used: What is on nodes, by queue and resource type.
+        packing: The nodes.
+        limits: The limits of queues, as they were when their first work came.
+        unknown_queues: Queues of work whose limits are not known yet.
+        preemption_counts: How many preemptions there were of each group.
+        preemptions: The first `PREEMPTIONS_LISTED_MAX` of them.
+    """
+
+    def __init__(self) -> None:
+        self.intervals: Final = Intervals()
+        self.packing: Final = NodePacking(self.intervals)
+        self.pending: Final[dict[tuple[str, str], IntervalSeries]] = {}
+        self.used: Final[dict[tuple[str, str], IntervalSeries]] = {}
+        self.limits: Final[dict[str, QueueBounds]] = {}
+        self.unknown_queues: Final[set[str]] = set()
+        self.preemption_counts: Final[Counter[PreemptionGroup]] = Counter()
+        self.preemptions: Final[list[Preemption]] = []
+        self._since_ns: dict[str, int] = {}
+        self._known_queues: set[str] = set()
+
+    def asked(self, key: str, entry: AskEntry, at_ns: int) -> None:
+        """Note that an ask begins to wait."""
+        self._since_ns[key] = at_ns
+        self._came_to(entry.account.owner.queue)
+
+    def waited(self, key: str, entry: AskEntry, at_ns: int) -> None:
+        """Count the wait of an ask, which ends."""
+        since_ns = self._since_ns.pop(key)
+        if not entry.is_placeholder:
+            self._add(self.pending, entry, since_ns, at_ns)
+
+    def placed(self, key: str, entry: AskEntry, at_ns: int) -> None:
+        """Note that an allocation comes to its node."""
+        self._since_ns[key] = at_ns
+        self.packing.used(entry.node_id, entry.resources, at_ns, 1)
+        self._came_to(entry.account.owner.queue)
+
+    def left(self, key: str, entry: AskEntry, at_ns: int) -> None:
+        """Count the time of an allocation on its node, which it leaves."""
+        self._add(self.used, entry, self._since_ns.pop(key), at_ns)
+        self.packing.used(entry.node_id, entry.resources, at_ns, -1)
+
+    def resized(self, key: str, before: AskEntry, after: AskEntry, at_ns: int) -> None:
+        """Note that an ask or an allocation has another size from now on."""
+        if after.node_id:
+            self.left(key, before, at_ns)
+            self.placed(key, after, at_ns)
+        else:
+            self.waited(key, before, at_ns)
+            self.asked(key, after, at_ns)
+
+    def preempted(
+        self, key: str, entry: AskEntry, at_ns: int, message: str, waiting: Mapping[str, AskEntry]
+    ) -> None:
+        """Note a preemption.
+
+        Args:
+            key: The key of the allocation in the record.
+            entry: The allocation.
+            at_ns: When it left its node.
+            message: What the scheduler said about it.
+            waiting: The asks that wait, one of which it was for.
+        """
+        reason, subject = _reason_of(message)
+        is_for_queue = reason == "lowered maximum"
+        manager = key.partition("/")[0]
+        asker = None if is_for_queue else waiting.get(subject) or waiting.get(f"{manager}/{subject}")
+        for_queue = subject if is_for_queue else "" if asker is None else asker.account.owner.queue
+        owner = entry.account.owner
+        self.preemption_counts[PreemptionGroup(owner.queue, for_queue, reason)] += 1
+        if len(self.preemptions) < PREEMPTIONS_LISTED_MAX:
+            self.preemptions.append(
+                Preemption(
+                    at_ns=at_ns,
+                    allocation=key,
+                    application=entry.application_id,
+                    queue=owner.queue,
+                    user=owner.user,
+                    for_ask="" if is_for_queue else subject,
+                    for_application="" if asker is None else asker.application_id,
+                    for_queue=for_queue,
+                    reason=reason,
+                )
+            )
+
+    def finish(self, waiting: Mapping[str, AskEntry], running: Mapping[str, AskEntry], end_ns: int) -> None:
+        """Count what waits and runs at the end; nothing may be written afterwards."""
+        for key, entry in waiting.items():
+            self._came_to(entry.account.owner.queue)
+            self.waited(key, entry, end_ns)
+        for key, entry in running.items():
+            self._add(self.used, entry, self._since_ns.pop(key), end_ns)
+
+    def note_bounds(self, limits: Mapping[str, QueueBounds]) -> None:
+        """Keep the limits of queues that work has come to, and of the queues above them."""
+        for path in [above for queue in self.unknown_queues for above in with_parents(queue)]:
+            if path in limits:
+                self.limits.setdefault(path, limits[path])
+        self.unknown_queues.clear()
+
+    def _came_to(self, queue: str) -> None:
+        """Note that work came to a queue."""
+        if queue not in self._known_queues:
+            self._known_queues.add(queue)
+            self.unknown_queues.add(queue)
+
+    def _add(
+        self, series: dict[tuple[str, str], IntervalSeries], entry: AskEntry, start_ns: int, end_ns: int
+    ) -> None:
+        """Add what an ask wants or uses to the series of its queue."""
+        queue = entry.account.owner.queue
+        for name, quantity in entry.resources.items():
+            if (queue, name) not in series:
+                series[queue, name] = self.intervals.series()
+            series[queue, name].add(quantity, start_ns, end_ns)
+
+
+def _reason_of(message: str) -> tuple[str, str]:
+    """Return why something was preempted, and the ask or queue that it was for."""
+    for beginning, reason in _REASONS:
+        if message.startswith(beginning):
+            return reason, message.removeprefix(beginning)
+    return message or "no reason was given", ""
+
+
+def with_parents(queue: str) -> list[str]:
+    """Return a queue and all above it."""
+    parts = queue.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
