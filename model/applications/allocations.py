@@ -45,7 +45,10 @@ class ApplicationAllocations:
         effects: list[Effect] = []
         reservations = core.place_ask(record)
         core.add_allocation(allocation, now_ns, effects)
-        return core.answer(effects, reservations=reservations)
+        answer = core.answer(effects, reservations=reservations)
+        if record.failed_checks:
+            answer.failed_checks, record.failed_checks = record.failed_checks, 0
+        return answer
 
     @writes
     def recover(self, allocation: Allocation, now_ns: int) -> Answer:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import fits_undefined_unlimited
 from ..values.refusals import RefusalReason, refused
-from .pending_asks import EVER_NS, has_own_answer
+from .pending_asks import EVER_NS, QUEUE_CHECK, USER_CHECK, has_own_answer
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -81,6 +81,7 @@ class AskWalk:
     __slots__ = (
         "backoff_count",
         "backoff_due",
+        "checks",
         "current",
         "entries",
         "first",
@@ -143,6 +144,14 @@ class AskWalk:
         self.backoff_due = False
         self.skipped: list[AskGroup] = []
         self.refusals: list[Refusal] = []
+        self.checks: list[tuple[Ask, int, Resource | None]] = []
+        """Asks that fit a headroom no longer, with what is available, or again, with `None`."""
+
+    def check(self, record: AskRecord, check: int, available: Resource | None, *, fits: bool) -> None:
+        """Note whether an ask fits a headroom, if that has changed."""
+        if fits is bool(record.failed_checks & check):
+            record.failed_checks ^= check
+            self.checks.append((record.ask, check, None if fits else available))
 
     def note(self, record: AskRecord, reason: RefusalReason) -> None:
         """Count a refusal in the log of an ask."""
@@ -258,18 +267,25 @@ def _kind_to_try(
         walk.refusals.append(refused(RefusalReason.WAITS_FOR_PLACEHOLDER, shape.task_group_name, ask, None))
         return None
     if not fits_undefined_unlimited(walk.user_headroom, shape.resource):
+        walk.check(record, USER_CHECK, walk.user_headroom, fits=False)
         walk.note(record, RefusalReason.USER_QUOTA)
         walk.refusals.append(refused(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom))
         return None
     walk.is_first_try = not record.attempted
     record.attempted = True
     if not fits_undefined_unlimited(walk.queue_headroom, shape.resource):
+        if record.failed_checks & USER_CHECK:
+            walk.check(record, USER_CHECK, None, fits=True)
+        walk.check(record, QUEUE_CHECK, walk.queue_headroom, fits=False)
         walk.note(record, RefusalReason.QUEUE_QUOTA)
         walk.refusals.append(refused(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, walk.queue_headroom))
         if walk.preemption and shape.allow_preempt_other:
             return CandidateKind.PREEMPTION
         walk.skipped.append(group)
         return None
+    if record.failed_checks:
+        walk.check(record, USER_CHECK, None, fits=True)
+        walk.check(record, QUEUE_CHECK, None, fits=True)
     if shape.required_node:
         return CandidateKind.REQUIRED_NODE
     return CandidateKind.NODES

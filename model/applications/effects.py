@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..values.allocation import Allocation, Ask
+    from ..values.facts import Fact
     from ..values.messages import TerminationType
     from .pending_asks import AskRecord
     from .reservations import Reservation
@@ -49,6 +50,8 @@ class StateEntered:
     entered: ApplicationState
     text: str
     time_ns: int
+    reason: str = ""
+    """Why, where the event alone does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,10 @@ class Answer:
     """What an application that ran and has ended has used."""
     ended: bool = False
     """Nothing is left: the application no longer counts as running for its user."""
+    failed_checks: int = 0
+    """The checks of its headroom that the placed ask had failed before, see `pending_asks`."""
+    happened: tuple[Fact, ...] = ()
+    """Set by the partition: what it reports of this change, after the states that were entered."""
 
     def __init__(self, facts: ApplicationFacts, effects: tuple[Effect, ...]) -> None:
         self.facts = facts

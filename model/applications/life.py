@@ -70,7 +70,7 @@ class Life:
         message = text or event.value
         if text or entered is not ApplicationState.FAILED:
             self.last_text = message
-        effects.append(StateEntered(left, entered, message, now_ns))
+        effects.append(StateEntered(left, entered, message, now_ns, text))
         self._watch_running(now_ns, effects)
         timeout_ns = _STATE_TIMEOUT_NS.get(entered)
         if timeout_ns is not None:

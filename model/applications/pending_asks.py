@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CHECK_INTERVAL_NS",
     "EVER_NS",
+    "QUEUE_CHECK",
+    "USER_CHECK",
     "AskGroup",
     "AskOrder",
     "AskRecord",
@@ -36,6 +38,10 @@ AskOrder: TypeAlias = tuple[int, int, int]
 
 CHECK_INTERVAL_NS: Final = 15_000_000_000
 """How long an ask waits for the next attempt to preempt for it."""
+
+QUEUE_CHECK: Final = 1
+USER_CHECK: Final = 2
+"""What an ask may have failed at: the headroom of its queue or of its user; bits of `failed_checks`."""
 
 EVER_NS: Final = 2**64
 """Later than any ask is created."""
@@ -61,6 +67,7 @@ class AskRecord:
     __slots__ = (
         "ask",
         "attempted",
+        "failed_checks",
         "group",
         "has_own_answer",
         "log",
@@ -83,6 +90,8 @@ class AskRecord:
         """It has an allocation, or one that replaces a placeholder in a swap under way."""
         self.attempted = False
         """Scheduling has searched room for it in its queue and on the nodes."""
+        self.failed_checks = 0
+        """Which headroom it did not fit when it was last tried: `QUEUE_CHECK`, `USER_CHECK`, both or none."""
         self.released = False
         """The core asked the RM to end it while it waited (placeholder timeout)."""
         self.scale_up_triggered = False

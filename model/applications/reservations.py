@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from ..marks import reads, writes
+from ..resources.resource import EMPTY
 
 if TYPE_CHECKING:
+    from ..resources.resource import Resource
     from .core import ApplicationCore
     from .effects import Answer
     from .pending_asks import AskRecord
@@ -22,6 +24,8 @@ class Reservation(NamedTuple):
     created_at_ns: int
     required: bool
     """Whether the ask can run on no other node."""
+    resource: Resource = EMPTY
+    """What the ask wanted when the reservation was made."""
 
 
 @final
@@ -71,7 +75,7 @@ class ApplicationReservations:
         record = core.asks.get(allocation_key)
         if record is None or record.placed or core.reservations.node_of(allocation_key):
             return None
-        core.reservations.add(Reservation(allocation_key, node_id, now_ns, required))
+        core.reservations.add(Reservation(allocation_key, node_id, now_ns, required, record.ask.resource))
         core.asks.set_apart(record)
         return core.answer()
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, final
 from ..configuration.names import WILDCARD
 from ..configuration.positions import NOWHERE
 from ..resources.resource import EMPTY
+from ..values.events import ChangeDetail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ..configuration.positions import Position
     from ..configuration.schema import LimitConfig, QueueConfig
@@ -128,6 +129,21 @@ class Limits:
             return own, False
         wildcard = queue.users.get(WILDCARD)
         return wildcard, wildcard is not None
+
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of the queues that state limits, in the order of the file."""
+        return tuple(self._queues)
+
+    def holders_at(self, queue_path: str, users: Collection[str]) -> list[tuple[ChangeDetail, str]]:
+        """Return whom a queue limits, users first; its wildcard those given without an own limit."""
+        queue = self._queues.get(queue_path)
+        if queue is None:
+            return []
+        names = [name for name in queue.users if name != WILDCARD]
+        if WILDCARD in queue.users:
+            names += [name for name in users if name not in queue.users]
+        holders = [(ChangeDetail.UG_USER_LIMIT, name) for name in names]
+        return holders + [(ChangeDetail.UG_GROUP_LIMIT, name) for name in queue.groups]
 
     def limited_paths(self, kind: HolderKind, name: str) -> tuple[str, ...]:
         """Return the paths of the queues that limit a holder, by name or by wildcard."""

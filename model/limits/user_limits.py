@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ..marks import writes
+from ..marks import reads, writes
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
+from ..values.events import ChangeType
+from ..values.facts import unheard
+from .limit_reports import report_limits
 from .limits import Limits
 from .usage_tree import UsageTree, usage_rows
 from .user_accounts import Link, SavedLimits, UserAccount
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from ..configuration.schema import QueueConfig
     from ..resources.resource import Resource
     from ..values.documents import Document, Json
+    from ..values.facts import EventReports
     from ..values.users import User
     from .limits import HolderKind
     from .usage_tree import ApplicationLimitBlocker, LimitBlocker, UsageRow
@@ -39,9 +43,10 @@ class UserLimits:
     question about an application opens the account of its user and decides its group, and both are visible.
     """
 
-    __slots__ = ("_groups", "_limits", "_users")
+    __slots__ = ("_events", "_groups", "_limits", "_users")
 
-    def __init__(self) -> None:
+    def __init__(self, events: EventReports | None = None) -> None:
+        self._events = events or unheard()
         self._limits = Limits({})
         self._users: dict[str, UserAccount] = {}
         self._groups: dict[str, UsageTree] = {}
@@ -55,6 +60,7 @@ class UserLimits:
         Users and groups with a limit of their own are listed from now on. A user is dropped when no limit
         and no application is left, a group when no limit is.
         """
+        before = self._limits
         limits = self._limits = Limits.of(root)
         for name in limits.named("user"):
             self._users.setdefault(name, UserAccount(UsageTree("user", name, limits)))
@@ -64,6 +70,7 @@ class UserLimits:
             account.tree.replace_limits(limits)
         for tree in self._groups.values():
             tree.replace_limits(limits)
+        report_limits(self._events, before, limits, self._users)
         self._decide_groups_anew()
         self._users = {name: account for name, account in self._users.items() if _is_kept(account)}
         kept = frozenset(limits.named("group"))
@@ -86,6 +93,7 @@ class UserLimits:
         if SavedLimits(self._limits, self._users, self._groups).uses() != saved.uses():
             UserLimits.update(self, root)
             return
+        report_limits(self._events, self._limits, saved.limits, saved.users)
         self._limits, self._users, self._groups = saved.limits, dict(saved.users), dict(saved.groups)
 
     @property
@@ -96,8 +104,11 @@ class UserLimits:
     # --------------------------------------------------------------------------------- the hot path
 
     @writes
-    def increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> None:
+    def increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> str | None:
         """Count what an application was given; from the first time on it counts as running.
+
+        Returns:
+            The group that it counts against, `None` for none.
 
         Nothing is refused here: recovered allocations count whether they fit or not. A resize may bring
         negative quantities, as long as nothing falls below zero by it.
@@ -107,6 +118,7 @@ class UserLimits:
         if link.group is not None:
             link.usage = add(link.usage, resource)
             self._groups[link.group].increase(queue_path, application_id, resource)
+        return link.group
 
     @writes
     def try_increase(
@@ -145,8 +157,8 @@ class UserLimits:
         resource: Resource,
         *,
         remove_application: bool,
-    ) -> None:
-        """Subtract what an application gave back.
+    ) -> str | None:
+        """Subtract what an application gave back; return the group that it counted against.
 
         With `remove_application` the application no longer counts as running and its group is dropped;
         do so once for each application that ends, with `EMPTY` if it never ran. Nodes of queues that were
@@ -157,12 +169,15 @@ class UserLimits:
             assert not any(resource.values()), (
                 f"{resource!r} of application {application_id} was never given to {user.name}: please report"
             )
-            return
+            return None
+        group = account.links[application_id].group
         self._take_off(account, queue_path, application_id, resource, ends=remove_application)
         if remove_application:
             del account.links[application_id]
+            self._events.note_link(ChangeType.REMOVE, application_id, group)
             if not _is_kept(account):
                 del self._users[user.name]
+        return group
 
     @writes
     def drop_unused(self, queue_path: str, user: User) -> None:
@@ -224,6 +239,7 @@ class UserLimits:
             for blocker in tree.application_blockers(queue_path, application_id)
         )
 
+    @reads
     def group_of(self, queue_path: str, application_id: str, user: User) -> str | None:
         """Return the group an application counts against, or would count against; changes nothing."""
         account = self._users.get(user.name)
@@ -313,6 +329,7 @@ class UserLimits:
         if link is None:
             group = self._limits.group_of(queue_path, user.groups)
             link = account.links[application_id] = Link(queue_path, user.groups, group)
+            self._events.note_link(ChangeType.SET, application_id, group)
         return account, link
 
     def _take_off(
@@ -343,7 +360,9 @@ class UserLimits:
                     self._groups[link.group].decrease(
                         link.queue_path, application_id, link.usage, remove_application=True
                     )
+                self._events.note_link(ChangeType.REMOVE, application_id, link.group)
                 link.group = self._limits.group_of(link.queue_path, link.groups)
+                self._events.note_link(ChangeType.SET, application_id, link.group)
                 if link.group is None:
                     link.usage = EMPTY
                 elif running:

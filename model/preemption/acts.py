@@ -11,22 +11,27 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ..state.preemption_log import VictimRecord
+from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
 from .loops import loop_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..queues.application_entry import ApplicationEntry
     from ..state.partition_state import PartitionState
     from ..state.preemption_log import PreemptionRecord
+    from ..values.allocation import Ask
     from .victims import Victim
 
 __all__ = [
+    "by_ask",
     "is_still_ending",
     "mark_all",
     "release_all",
     "release_by_application",
     "remember",
+    "report_preempted",
     "victim_record",
 ]
 
@@ -64,6 +69,23 @@ def release_by_application(state: PartitionState, victims: Sequence[Victim], tex
     ordered = sorted(victims, key=lambda victim: victim.entry.application_id)
     for _, group in groupby(ordered, key=lambda victim: victim.entry.application_id):
         release_all(state, list(group), text)
+
+
+def report_preempted(state: PartitionState, victims: Sequence[Victim], why: str) -> None:
+    """Report as events that allocations were preempted; `why` is by what."""
+    for victim in victims:
+        state.events.note(
+            *(ChangeType.NONE, ChangeDetail.NONE, victim.key),
+            of=EventType.REQUEST,
+            reference_id=victim.entry.application_id,
+            message=f"Preempted by {why}",
+            resource=victim.resource,
+        )
+
+
+def by_ask(ask: Ask, entry: ApplicationEntry) -> str:
+    """Return how events name the ask of an application that preempts."""
+    return f"{ask.allocation_key} from application {entry.application_id} in {entry.queue.path}"
 
 
 def victim_record(victim: Victim, reason: str) -> VictimRecord:

@@ -22,8 +22,10 @@ from ..resources.resource import (
     subtract_only_existing,
     total_of,
 )
+from ..resources.texts import describe
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
-from .acts import mark_all, release_by_application, remember, victim_record
+from ..values.events import ChangeDetail, ChangeType
+from .acts import mark_all, release_by_application, remember, report_preempted, victim_record
 from .victims import described, quota_order, victims_of
 
 if TYPE_CHECKING:
@@ -61,16 +63,27 @@ def _visit(state: PartitionState, queue: Queue, now_ns: int) -> None:
 def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     over = over_maximum(queue)
     gone: list[VictimRecord] = []
+    selected = 0
     types = _excess(queue)
     for leaf, target in shared_out(queue, over):
         candidates = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
         spare = _above_guarantees(leaf)
         spare = Resource({name: quantity for name, quantity in spare.items() if name in types})
         victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, spare)
+        selected += len(victims)
         marked = [victim for victim in victims if mark_all((victim,)) is None]
         text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
         release_by_application(state, marked, text)
+        report_preempted(state, marked, f"Quota change enforcement process in {queue.path}")
         gone += [victim_record(victim, _why(victim, target)) for victim in marked]
+    summary = (
+        f"Quota Preemption results summary: preemptable resources: {describe(over)}, claimed resources: "
+        f"{describe(total_of(victim.resource for victim in gone))}, selected victims: {selected}, "
+        f"preempted victims: {len(gone)}"
+    )
+    state.events.note(
+        *(ChangeType.SET, ChangeDetail.QUEUE_PREEMPTION, queue.path), message=summary, resource=queue.maximum
+    )
     if gone:
         remember(state, _record(queue, over, gone, now_ns))
 

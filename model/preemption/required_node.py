@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import add, fits
+from ..state.event_rates import report_no_victim
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
-from .acts import is_still_ending, mark_all, release_all, remember, victim_record
+from .acts import by_ask, is_still_ending, mark_all, release_all, remember, report_preempted, victim_record
 from .claims import committed_resources
 from .victims import Need, Victim, described, needed_only, required_node_order
 
@@ -78,13 +79,13 @@ def preempt_for_required_node(
         if before is not None and is_still_ending(state, before):
             return False
     if not committed_resources(state, ask.allocation_key).leaves_room(entry.queue, ask.resource):
-        state.notes.note(entry.application, ask.allocation_key, NO_HELP, state.now_ns())
+        _note_no_victim(state, entry, ask)
         return False
     candidates = _on_node(state, node)
     while True:
         victims = choose_for_required_node(ask, node.available, candidates)
         if not victims:
-            state.notes.note(entry.application, ask.allocation_key, NO_HELP, state.now_ns())
+            _note_no_victim(state, entry, ask)
             return False
         going = mark_all(victims)
         if going is None:
@@ -92,6 +93,11 @@ def preempt_for_required_node(
         candidates.remove(going)
     _carry_out(state, entry, ask, node, victims)
     return True
+
+
+def _note_no_victim(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> None:
+    state.notes.note(entry.application, ask.allocation_key, NO_HELP, state.now_ns())
+    report_no_victim(state, ask)
 
 
 def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
@@ -119,6 +125,7 @@ def _carry_out(
     key = ask.allocation_key
     text = f"preempting allocations to free up resources to run daemon set ask: {key}"
     release_all(state, victims, text)
+    report_preempted(state, victims, by_ask(ask, entry))
     entry.application.asks.note_preemption(key, now_ns, triggered=True)
     state.preemption_claims[key] = entry.application_id
     reason = (

@@ -9,6 +9,8 @@ from ..configuration.access_control import AccessControlList
 from ..configuration.queue_properties import inherit
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import strictly_greater_than_zero
+from ..values.events import ChangeType
+from ..values.facts import unheard
 from ..values.object_state import ObjectEvent, ObjectState
 from .order import child_key
 from .queue import Queue
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..configuration.schema import QueueConfig
     from ..resources.resource import Resource
+    from ..values.facts import EventReports
     from ..values.users import User
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree"]
@@ -65,13 +68,17 @@ def _relocate(queue: Queue) -> None:
 class QueueTree:
     """All queues of one partition, with the orders they are scheduled in."""
 
-    def __init__(self, config: QueueConfig, queue_class: type[Queue] = Queue) -> None:
+    def __init__(
+        self, config: QueueConfig, queue_class: type[Queue] = Queue, events: EventReports | None = None
+    ) -> None:
         self._queue_class = queue_class
+        self._events = events or unheard()
         self.root = queue_class(ROOT, None, is_leaf=False, managed=True)
         self._by_path: dict[str, Queue] = {ROOT: self.root}
         self._version = 0
         """The version of all limits: shares that were computed before the last change are stale."""
         self._fair_max: dict[str, Resource | None] = {}
+        self._events.note_queue(ChangeType.ADD, ROOT, managed=True)
         self.load(config)
 
     # ------------------------------------------------------------------------------------- finding
@@ -204,6 +211,7 @@ class QueueTree:
         queue = self._queue_class(name, parent, is_leaf=is_leaf, managed=managed)
         parent.children[name] = queue
         self._by_path[queue.path] = queue
+        self._events.note_queue(ChangeType.ADD, queue.path, managed=managed)
         return queue
 
     # ------------------------------------------------------------------------------------- removing
@@ -222,6 +230,7 @@ class QueueTree:
             parent.child_order.stale.pop(queue.name, None)
             self._fair_max.pop(queue.path, None)
             self.refresh(parent)
+            self._events.note_queue(ChangeType.REMOVE, queue.path, managed=queue.managed)
             removed.append(queue)
         return removed
 

@@ -11,10 +11,11 @@ from ..queues.quota_timer import usage_raised
 from ..resources.comparisons import equals, has_negative
 from ..resources.resource import strictly_greater_than_zero
 from ..state.applying import apply
-from ..state.charges import count_placed, drop_reservations
+from ..state.charges import count_placed, drop_reservations, report_placed
 from ..state.placing import count_accepted
 from ..state.quarantine import BrokenKind
 from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
+from ..values.facts import AsksAddedFact
 from ..values.messages import (
     AllocationPlaced,
     AllocationRejection,
@@ -96,7 +97,10 @@ class _AskBatch:
         answer, known = entry.application.asks.add(asks, self._now_ns)
         if len(known) < len(asks):
             again = {id(ask) for ask in known}
-            entry.add_pending(*[ask for ask in asks if id(ask) not in again])
+            added = [ask for ask in asks if id(ask) not in again] if again else asks
+            entry.add_pending(*added)
+            if state.events.are_kept:
+                answer.happened = (AsksAddedFact(len(added), state.rm_id, self._now_ns, tuple(added)),)
             apply(state, entry, answer)
         if not known:
             return
@@ -222,8 +226,9 @@ def _recover(state: PartitionState, entry: ApplicationEntry, ask: Ask, node_id: 
     allocation = _put_on_node(state, ask, node_id)
     state.keys.claim(ask.allocation_key, ask.application_id)
     _charge(state, entry, ask.resource)
-    count_placed(state, entry, allocation)
+    group = count_placed(state, entry, allocation)
     answer = entry.application.allocations.recover(allocation, state.now_ns())
+    report_placed(state, entry, allocation, answer, group)
     apply(state, entry, answer)
     count_accepted(entry)  # With placeholders alone it is still Accepted.
     state.host.announce(AllocationPlaced(allocation))
@@ -265,7 +270,7 @@ def _place_externally(
     assert answer is not None, "the ask waits: please report"
     _charge(state, entry, ask.resource)
     entry.remove_pending(ask)
-    count_placed(state, entry, allocation)
+    report_placed(state, entry, allocation, answer, count_placed(state, entry, allocation))
     drop_reservations(state, answer.reservations)
     apply(state, entry, answer)
     count_accepted(entry)
@@ -306,7 +311,8 @@ def _resize_allocation(
     _charge(state, entry, after)
     path = entry.queue.path
     state.limits.decrease(path, entry.application_id, entry.user, before, remove_application=False)
-    state.limits.increase(path, entry.application_id, entry.user, after)
+    group = state.limits.increase(path, entry.application_id, entry.user, after)
+    state.events.note_usage(before, after, path, entry.user.name, group)
     state.changes += 1
     apply(state, entry, answer)
     return None

@@ -18,12 +18,14 @@ from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
 from ..resources.texts import describe, resource_from_json
 from ..state.applying import apply
-from ..state.charges import count_ended, drop_asks, leave_node
+from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
+from ..values.events import ChangeDetail, ChangeType
 from ..values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
 from ..values.object_state import ObjectState
 from ..values.users import User
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
+from .quota_reports import quota_of, report_quota
 from .user_resolution import resolve
 
 if TYPE_CHECKING:
@@ -75,13 +77,17 @@ def add_applications(
 
 def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None:
     decision = decide(state, submission)
+    if state.state is ObjectState.ACTIVE and decision.user.name:
+        state.events.note(ChangeType.ADD, ChangeDetail.APP_NEW, submission.application_id)
     if isinstance(decision, Refused):
         return _reject(state, submission, decision)
     user, placed = decision
     queue = _queue_at(state, placed.queue_path)
+    quota_before = quota_of(queue)
     if quota_tags(submission, queue).apply(queue):
         state.tree.limits_changed()
         state.changes += 1
+        report_quota(state, queue, quota_before)
     reason = gang_refusal(submission, queue)
     if reason is not None:
         return _reject(state, submission, Refused(user, queue.path, reason, placed.tried))
@@ -306,9 +312,11 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
     apply(state, entry, answer)
     if removal.application_id in state.entries:
         answer = entry.application.allocations.remove_all(now_ns, leaving=True)
-        for allocation in (*answer.allocations, *answer.swaps):
+        for allocation in answer.allocations:
             leave_node(state, allocation)
-        count_ended(state, entry, answer)
+        for real in answer.swaps:
+            leave_swap(state, real)
+        count_ended(state, entry, answer, TerminationType.STOPPED_BY_RM)
         apply(state, entry, answer)
         _announce_end(state, removal.application_id, answer.allocations)
     state.forget(entry, serial)

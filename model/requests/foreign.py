@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..values.allocation import FOREIGN_TAG, Allocation, Ask
+from ..values.events import ChangeType
 
 if TYPE_CHECKING:
     from ..state.partition_state import PartitionState
@@ -38,6 +39,8 @@ def submit_foreign(state: PartitionState, submission: AllocationSubmission, crea
         allow_preempt_self=submission.tags[FOREIGN_TAG] != _STATIC,
     )
     allocation = Allocation(ask, entry.node_id, state.now_ns(), entry.instance_type)
+    if key not in state.foreign:
+        state.events.note_on_node(ChangeType.ADD, allocation)
     state.foreign[key] = allocation
     state.nodes.give_unscored(entry, entry.node.put_foreign(allocation))
     return None
@@ -47,5 +50,6 @@ def remove_foreign(state: PartitionState, key: str) -> None:
     """Remove a foreign allocation; one that is not known is gone already."""
     allocation = state.foreign.pop(key, None)
     entry = state.nodes.get(allocation.node_id) if allocation is not None else None
-    if entry is not None:
+    if entry is not None and allocation is not None:
+        state.events.note_on_node(ChangeType.REMOVE, allocation)
         state.nodes.give_unscored(entry, entry.node.remove_foreign(key))

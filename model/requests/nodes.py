@@ -11,6 +11,8 @@ from ..resources.resource import EMPTY, subtract
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_reservations, leave_node
 from ..state.quarantine import BrokenKind
+from ..values.events import ChangeDetail, ChangeType, EventType
+from ..values.facts import SwappedFact
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -27,6 +29,7 @@ from .quarantining import uncount_quarantined
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..applications.effects import Answer
     from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
@@ -128,9 +131,16 @@ def _create(state: PartitionState, update: NodeUpdate) -> str | None:
     handle = state.host.adopt_node(node)
     entry = NodeEntry(handle, name, node.instance_type, capacity, schedulable=schedulable)
     state.nodes.add(entry)
+    _note_schedulable(state, name, schedulable=schedulable)
+    state.events.note(
+        *(ChangeType.ADD, ChangeDetail.NONE, name),
+        of=EventType.NODE,
+        message="Node added to the scheduler",
+        resource=capacity,
+    )
     state.change_capacity(EMPTY, capacity)
     if update.occupied is not None:
-        state.nodes.give(entry, handle.set_used_by_others(update.occupied))
+        _set_occupied(state, entry, update.occupied)
     if update.existing:
         recover_existing(state, update)
     return None
@@ -141,7 +151,7 @@ def _update(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None
         if update.resource is not None:
             _resize(state, entry, update)
         if update.occupied is not None:
-            state.nodes.give(entry, entry.node.set_used_by_others(update.occupied))
+            _set_occupied(state, entry, update.occupied)
     elif update.action is NodeAction.DRAIN_NODE:
         _set_schedulable(state, entry, schedulable=False)
     elif update.action is NodeAction.DRAIN_TO_SCHEDULABLE:
@@ -158,13 +168,25 @@ def _resize(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None
     before = entry.capacity
     entry.capacity = entry.node.facts().capacity
     state.nodes.give(entry, available)
+    state.events.note(ChangeType.SET, ChangeDetail.NODE_CAPACITY, entry.node_id, resource=entry.capacity)
     state.change_capacity(before, entry.capacity)
+
+
+def _set_occupied(state: PartitionState, entry: NodeEntry, occupied: Resource) -> None:
+    state.nodes.give(entry, entry.node.set_used_by_others(occupied))
+    state.events.note(ChangeType.SET, ChangeDetail.NODE_OCCUPIED, entry.node_id, resource=occupied)
+
+
+def _note_schedulable(state: PartitionState, node_id: str, *, schedulable: bool) -> None:
+    text = f"schedulable: {str(schedulable).lower()}"
+    state.events.note(ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, node_id, message=text)
 
 
 def _set_schedulable(state: PartitionState, entry: NodeEntry, *, schedulable: bool) -> None:
     if entry.node.set_schedulable(schedulable=schedulable):
         state.nodes.set_schedulable(entry, schedulable=schedulable)
         state.node_changes += 1
+        _note_schedulable(state, entry.node_id, schedulable=schedulable)
 
 
 # ---------------------------------------------------------------------------------------- removal
@@ -189,7 +211,13 @@ def remove_node(state: PartitionState, entry: NodeEntry) -> None:
     if releases:
         state.host.announce(AllocationsReleased(tuple(releases)))
     state.change_capacity(entry.capacity, EMPTY)
+    _note_removed(state, entry.node_id)
     state.host.release(entry.node)
+
+
+def _note_removed(state: PartitionState, node_id: str) -> None:
+    text = "Node removed from the scheduler"
+    state.events.note(ChangeType.REMOVE, ChangeDetail.NODE_DECOMISSION, node_id, message=text)
 
 
 def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
@@ -208,6 +236,7 @@ def remove_quarantined_node(state: PartitionState, node_id: str) -> None:
             del state.foreign[allocation.ask.allocation_key]
     if releases:
         state.host.announce(AllocationsReleased(tuple(releases)))
+    _note_removed(state, node_id)
     state.host.release(node.node)
 
 
@@ -253,7 +282,8 @@ def _end_on_node(
     )
     if answer is not None:
         releases.append(_release(state, allocation, node_id))
-        count_ended(state, entry, answer)
+        termination = TerminationType.UNKNOWN_TERMINATION_TYPE
+        count_ended(state, entry, answer, termination, node_is_gone=True)
         apply(state, entry, answer)
 
 
@@ -283,22 +313,34 @@ def _confirm_swap(
     )
     assert answer is not None, "the swap was under way a moment ago: please report"
     releases.append(_release(state, placeholder, placeholder.node_id))
-    exchange_counts(state, entry, placeholder, answer.allocations[1])
+    exchange_counts(state, entry, placeholder, answer.allocations[1], answer)
     apply_swap_on_nodes(state, placeholder, answer.allocations[1])
     apply(state, entry, answer)
     state.host.announce(AllocationPlaced(answer.allocations[1]))
 
 
 def exchange_counts(
-    state: PartitionState, entry: ApplicationEntry, placeholder: Allocation, real: Allocation
+    state: PartitionState, entry: ApplicationEntry, placeholder: Allocation, real: Allocation, answer: Answer
 ) -> None:
-    """Count the real allocation for its queues and its user in the place of the placeholder."""
+    """Count the real allocation for its queues and its user in the place of the placeholder.
+
+    What has happened is added to the answer.
+    """
     path = entry.queue.path
     before = placeholder.ask.resource
     after = real.ask.resource
     release_charge(entry.queue, subtract(before, after))
     state.limits.decrease(path, entry.application_id, entry.user, before, remove_application=False)
-    state.limits.increase(path, entry.application_id, entry.user, after)
+    group = state.limits.increase(path, entry.application_id, entry.user, after)
+    if state.events.are_kept:
+        moves = real.node_id != placeholder.node_id
+        leaves_node = moves and state.nodes.get(placeholder.node_id) is not None
+        records = (4 if group is None else 6) + leaves_node
+        fact = SwappedFact(
+            *(records, state.rm_id, state.now_ns(), placeholder, real),
+            *(path, entry.user.name, group, leaves_node),
+        )
+        answer.happened = (*answer.happened, fact)
     state.placed.exchange()
     state.changes += 1
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..placement.placement import PlacementRules
 from ..queues.quota_timer import quota_settings, quotas_changed
+from .quota_reports import quota_of, report_quotas
 
 if TYPE_CHECKING:
     from ..configuration.schema import PartitionConfig
@@ -42,6 +43,7 @@ class Savepoint:
 
     def restore(self, state: PartitionState) -> None:
         """Restore the configuration; a queue that is new and in use stays until it is empty."""
+        quotas = {queue.path: quota_of(queue) for queue in state.tree}
         state.config = self._config
         state.rules = self._rules
         state.nodes.set_policy(self._policy, self._weights)
@@ -55,6 +57,7 @@ class Savepoint:
         for queue in state.tree:
             queue.managed = queue.managed and queue in known
         state.tree.clean(keep=known)
+        report_quotas(state, quotas)
         state.limits.restore(self._limits, self._config.root)
         state.reorder()
 
@@ -75,7 +78,9 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     state.config = config
     state.nodes.set_policy(config.node_sort_policy.policy, config.node_sort_policy.resource_weights)
     quotas = quota_settings(state.tree)
+    reported = {queue.path: quota_of(queue) for queue in state.tree}
     state.tree.load(config.root)
+    report_quotas(state, reported)
     quotas_changed(state.tree, quotas, state.now_ns())
     state.limits.update(config.root)
     state.reorder()

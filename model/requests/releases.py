@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..state.applying import apply
-from ..state.charges import count_ended, drop_asks, leave_node
+from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -108,7 +108,7 @@ def _release_one(state: PartitionState, entry: ApplicationEntry, release: Releas
     if answer is not None:
         for allocation in answer.allocations:
             leave_node(state, allocation)
-        count_ended(state, entry, answer)
+        count_ended(state, entry, answer, release.termination)
         apply(state, entry, answer)
     if release.termination is not TerminationType.TIMEOUT:
         withdraw_ask(state, entry, key)
@@ -121,7 +121,7 @@ def _cancel_swap_of(state: PartitionState, entry: ApplicationEntry, placeholder_
     real = entry.application.swaps.cancel(placeholder_key)
     if real is None:
         return
-    leave_node(state, real)
+    leave_swap(state, real)
     answer = entry.application.asks.displace(real.ask.allocation_key)
     if answer is not None:
         for record in answer.asks:
@@ -136,9 +136,11 @@ def _release_all(state: PartitionState, entry: ApplicationEntry, release: Releas
             if placed.swap is not None:  # Asks are kept: the member waits again.
                 _cancel_swap_of(state, entry, placed.allocation.ask.allocation_key)
     answer = entry.application.allocations.remove_all(now_ns, leaving=False)
-    for allocation in (*answer.allocations, *answer.swaps):
+    for allocation in answer.allocations:
         leave_node(state, allocation)
-    count_ended(state, entry, answer)
+    for real in answer.swaps:
+        leave_swap(state, real)
+    count_ended(state, entry, answer, release.termination)
     apply(state, entry, answer)
     keys = tuple(allocation.ask.allocation_key for allocation in answer.allocations)
     if release.termination is not TerminationType.TIMEOUT and entry.application_id in state.entries:
@@ -180,11 +182,11 @@ def _confirm_replacement(state: PartitionState, entry: ApplicationEntry, release
         if answer is not None:
             for allocation in answer.allocations:
                 leave_node(state, allocation)
-            count_ended(state, entry, answer)
+            count_ended(state, entry, answer, release.termination)
             apply(state, entry, answer)
     else:
         placeholder, real = answer.allocations
-        exchange_counts(state, entry, placeholder, real)
+        exchange_counts(state, entry, placeholder, real, answer)
         apply_swap_on_nodes(state, placeholder, real)
         apply(state, entry, answer)
         state.host.announce(AllocationPlaced(real))

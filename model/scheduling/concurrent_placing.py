@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
+from ..state.headroom_reports import set_runnable
 from ..state.placing import count_accepted, finish_placing
 from ..values.allocation import Allocation
 from .cycle import is_idle, may_skip
@@ -75,7 +76,7 @@ def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
     if entry.facts.state is ApplicationState.ACCEPTED:
         if state.limits.is_limited or any(level.max_applications for level in leaf.above):
             return None
-        entry.runnable_in_queue = entry.runnable_by_user = True
+        set_runnable(state, entry, in_queue=True, by_user=True)
     return entry
 
 
@@ -114,5 +115,6 @@ def _commit(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
             return False
         undo.pop_all()
     assert not answer.reservations, f"{ask.allocation_key} is reserved, and nothing is: please report"
-    finish_placing(state, entry, allocation, answer)
+    group = limits.group_of(queue.path, entry.application_id, entry.user) if state.events.are_kept else None
+    finish_placing(state, entry, allocation, answer, group)
     return True

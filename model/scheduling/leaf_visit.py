@@ -19,6 +19,8 @@ from ..queues.application_entry import SkipUntil
 from ..resources.resource import fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.cycle_times import TimedPart
+from ..state.event_rates import report_unschedulable
+from ..state.headroom_reports import report_checks, set_runnable
 from ..state.node_checks import Pending
 from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
@@ -135,8 +137,8 @@ class LeafVisit:
         """Return whether the application may start to run, or runs already."""
         if entry.facts.state is not ApplicationState.ACCEPTED:
             return True
-        entry.runnable_in_queue = queue_quota.has_place_for(self.leaf, entry.application_id) is None
-        entry.runnable_by_user = may_start(self.state, entry)
+        in_queue = queue_quota.has_place_for(self.leaf, entry.application_id) is None
+        set_runnable(self.state, entry, in_queue=in_queue, by_user=may_start(self.state, entry))
         return entry.runnable_in_queue and entry.runnable_by_user
 
     # ----------------------------------------------------------------------------- an application
@@ -185,6 +187,8 @@ class LeafVisit:
         candidate = entry.application.asks.next_candidate(walk, failed)
         if walk.notes:
             self.state.notes.take(entry.application, walk)
+        if walk.checks:
+            report_checks(self.state, walk)
         return candidate
 
     def _place_first(self, entry: ApplicationEntry, user_room: Resource | None) -> bool:
@@ -255,6 +259,8 @@ class LeafVisit:
             if search.pending:
                 return _PASSED_OVER
             denied = search.denied
+            if search.refusals:
+                report_unschedulable(self.state, ask, search.refusals)
             for reason, times in search.refusals.items():
                 self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns, times)
             if search.node is not None and commit(self.state, entry, ask, search.node):

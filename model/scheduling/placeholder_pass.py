@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..applications.gang import SwapWalk
+from ..resources.texts import describe
 from ..state.applying import apply
 from ..state.charges import drop_reservations, leave_node
 from ..state.deferred_checks import NODES_PER_STEP
 from ..state.node_checks import Pending
 from ..values.allocation import Allocation
+from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ def _swap_elsewhere(state: PartitionState, entry: ApplicationEntry, offer: SwapO
         return False
     state.nodes.take(node, available)
     if _begin(state, entry, offer, real):
+        state.events.note_on_node(ChangeType.ADD, real)
         return True
     leave_node(state, real)
     return False
@@ -135,6 +138,18 @@ def _cancel(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer) ->
     """Have a placeholder ended that is smaller than the member it was kept for."""
     key = offer.placeholder.ask.allocation_key
     if entry.application.allocations.mark_released(key):
+        ask, placeholder = offer.ask, offer.placeholder.ask
+        state.events.note(
+            *(ChangeType.NONE, ChangeDetail.NONE, key),
+            of=EventType.REQUEST,
+            reference_id=entry.application_id,
+            message=(
+                f"Task group '{placeholder.task_group_name}' in application '{entry.application_id}': "
+                f"allocation resources '{describe(ask.resource)}' are not matching placeholder "
+                f"'{describe(placeholder.resource)}' allocation with ID '{key}'"
+            ),
+            resource=ask.resource,
+        )
         _announce(state, entry, key, TerminationType.TIMEOUT, "cancel placeholder: resource incompatible")
 
 

@@ -13,6 +13,7 @@ from ..preemption.required_node import preempt_for_required_node
 from ..queues import quota as queue_quota
 from ..resources.resource import fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
+from ..state.event_rates import report_unschedulable
 from ..state.node_checks import Pending
 from ..state.placing import commit, unreserve
 from ..state.reserved_skip import ReservedSkip
@@ -150,6 +151,7 @@ class _Visit:
         """Note refusals of the RM, and try again later."""
         self.always_retry = True
         self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
+        report_unschedulable(self._state, ask, refusals)
         for reason, times in refusals.items():
             self._state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns, times)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..preemption.quota import preempt_over_quota
 from ..queues.quota_timer import next_due_ns
 from ..state.applying import apply
-from ..state.charges import drop_asks, leave_node
+from ..state.charges import drop_asks, leave_swap
 from ..state.expiries import expire_due
 from ..state.host import ApplicationTimer, Expiry, Inspection, QueueCleaning, QuotaCheck
 from .outstanding import outstanding_asks
@@ -45,8 +45,8 @@ def _application_timer(state: PartitionState, action: ApplicationTimer) -> None:
     if answer is None:
         return
     for allocation in answer.swaps:
-        leave_node(state, allocation)
-    drop_asks(state, entry, answer)
+        leave_swap(state, allocation)
+    drop_asks(state, entry, answer, timed_out=True)
     apply(state, entry, answer)
 
 

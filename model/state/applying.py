@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..applications.effects import StateEntered, TimerSet
 from ..applications.state import ApplicationState
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY
+from ..values.events import ChangeDetail, ChangeType
 from ..values.messages import AllocationsReleased, ApplicationChanged, AskRelease, Release
 from .charges import drop_asks
 from .host import ApplicationTimer
@@ -17,9 +18,20 @@ if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
     from .partition_state import PartitionState
 
-__all__ = ["announce_state", "apply"]
+__all__ = ["announce_state", "apply", "note_state"]
 
 _TERMINATED = (ApplicationState.COMPLETED, ApplicationState.FAILED)
+_DETAILS: Final = {
+    ApplicationState.ACCEPTED: ChangeDetail.APP_ACCEPTED,
+    ApplicationState.RUNNING: ChangeDetail.APP_RUNNING,
+    ApplicationState.REJECTED: ChangeDetail.APP_REJECT,
+    ApplicationState.COMPLETING: ChangeDetail.APP_COMPLETING,
+    ApplicationState.COMPLETED: ChangeDetail.APP_COMPLETED,
+    ApplicationState.FAILING: ChangeDetail.APP_FAILING,
+    ApplicationState.FAILED: ChangeDetail.APP_FAILED,
+    ApplicationState.RESUMING: ChangeDetail.APP_RESUMING,
+    ApplicationState.EXPIRED: ChangeDetail.APP_EXPIRED,
+}
 
 
 def apply(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
@@ -28,6 +40,8 @@ def apply(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> Non
     queue = entry.queue
     if answer.effects:
         _follow(state, entry, answer)
+    elif answer.happened:
+        _report(state, answer)
     if entry.application_id in state.entries:
         queue.entries.refresh(entry)
         state.tree.refresh(queue)
@@ -46,10 +60,19 @@ def _follow(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> N
             (state.expiries.add if terminated else state.timers.start)(effect.due_ns, timer)
         else:
             releases.append(_release(state, entry, effect))
+    if answer.happened:
+        _report(state, answer)
     if releases:
         state.host.announce(AllocationsReleased(tuple(releases)))
     if terminated:
         _retire(state, entry)
+
+
+def _report(state: PartitionState, answer: Answer) -> None:
+    report = state.events.sink.report
+    if report is not None:
+        for fact in answer.happened:
+            report(fact)
 
 
 def _entered(state: PartitionState, entry: ApplicationEntry, effect: StateEntered) -> None:
@@ -64,7 +87,15 @@ def _entered(state: PartitionState, entry: ApplicationEntry, effect: StateEntere
     if effect.entered is ApplicationState.COMPLETING:
         _stop_counting_as_running(state, entry)
     queue.entries.skip_until = None
+    note_state(state, entry.application_id, effect.entered, effect.reason)
     announce_state(state, entry.application_id, effect)
+
+
+def note_state(
+    state: PartitionState, application_id: str, entered: ApplicationState, reason: str = ""
+) -> None:
+    """Report as an event that an application has entered a state."""
+    state.events.note(ChangeType.SET, _DETAILS[entered], application_id, message=reason)
 
 
 def announce_state(state: PartitionState, application_id: str, effect: StateEntered) -> None:
@@ -86,7 +117,7 @@ def _release(state: PartitionState, entry: ApplicationEntry, effect: ReleaseWant
 def _retire(state: PartitionState, entry: ApplicationEntry) -> None:
     """Move an application that has terminated to the completed ones."""
     answer = entry.application.finish(state.now_ns())
-    drop_asks(state, entry, answer)
+    drop_asks(state, entry, answer, is_reported=False)
     if answer.summary is not None:
         state.host.summarise(answer.summary)
     state.completed[state.serials[entry.application_id]] = entry.application

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..queues import quota as queue_quota
+from ..values.events import ChangeType
+from ..values.facts import AsksDroppedFact, EndedFact, PlacedFact
 
 if TYPE_CHECKING:
     from ..applications.effects import Answer
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..values.allocation import Allocation
+    from ..values.messages import TerminationType
     from .partition_state import PartitionState
 
 __all__ = [
@@ -20,7 +23,9 @@ __all__ = [
     "drop_asks",
     "drop_reservations",
     "leave_node",
+    "leave_swap",
     "may_start",
+    "report_placed",
     "uncount",
     "user_headroom",
 ]
@@ -41,32 +46,74 @@ def may_start(state: PartitionState, entry: ApplicationEntry) -> bool:
     return state.limits.can_run(entry.queue.path, entry.application_id, entry.user)
 
 
-def count_placed(state: PartitionState, entry: ApplicationEntry, allocation: Allocation) -> None:
-    """Count an allocation for its user and the partition; its queues are charged already."""
+def count_placed(state: PartitionState, entry: ApplicationEntry, allocation: Allocation) -> str | None:
+    """Count an allocation for its user and the partition; its queues are charged. Return the group."""
     ask = allocation.ask
-    state.limits.increase(entry.queue.path, entry.application_id, entry.user, ask.resource)
+    group = state.limits.increase(entry.queue.path, entry.application_id, entry.user, ask.resource)
     state.placed.count(ask, entry.queue.path)
+    return group
 
 
-def count_ended(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
-    """Count the removed allocations of an answer no longer for the queues, the user and the counters."""
+def report_placed(
+    state: PartitionState, entry: ApplicationEntry, allocation: Allocation, answer: Answer, group: str | None
+) -> None:
+    """Add to an answer the fact that an allocation was placed."""
+    if state.events.sink.report is not None:
+        # Not by its constructor, which is slower: a function in Python that calls this one.
+        fact = tuple.__new__(
+            PlacedFact,
+            (
+                *(3 if group is None else 4, state.rm_id, allocation.bound_at_ns),
+                *(allocation, entry.queue.path, entry.user.name, group),
+            ),
+        )
+        answer.happened = (*answer.happened, fact)
+
+
+def count_ended(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    answer: Answer,
+    termination: TerminationType,
+    *,
+    node_is_gone: bool = False,
+) -> None:
+    """Count the removed allocations of an answer no longer for the queues, the user and the counters.
+
+    What has happened is added to the answer: `termination` is why they ended, and `node_is_gone` says
+    that they ended with their node.
+    """
     last = len(answer.allocations) - 1
+    facts: list[EndedFact] = []
     for position, allocation in enumerate(answer.allocations):
-        uncount(state, entry, allocation, ended=answer.ended and position == last)
+        group = uncount(state, entry, allocation, ended=answer.ended and position == last)
+        if state.events.are_kept:
+            on_node = not node_is_gone and state.nodes.get(allocation.node_id) is not None
+            records = 2 + on_node + (group is not None)
+            now_ns = state.now_ns()
+            path, user = entry.queue.path, entry.user.name
+            facts.append(
+                EndedFact(records, state.rm_id, now_ns, allocation, path, user, group, termination, on_node)
+            )
+    if facts:
+        answer.happened = (*answer.happened, *facts)
     for allocation in answer.preempted:
         for level in entry.queue.above:
             level.remove_preempting(allocation.ask.resource)
 
 
-def uncount(state: PartitionState, entry: ApplicationEntry, allocation: Allocation, *, ended: bool) -> None:
-    """Count an allocation no longer for its queues, its user and the counters."""
+def uncount(
+    state: PartitionState, entry: ApplicationEntry, allocation: Allocation, *, ended: bool
+) -> str | None:
+    """Count an allocation no longer for its queues, its user and the counters; return the user's group."""
     resource = allocation.ask.resource
     queue_quota.release_charge(entry.queue, resource)
-    state.limits.decrease(
+    group = state.limits.decrease(
         entry.queue.path, entry.application_id, entry.user, resource, remove_application=ended
     )
     state.placed.uncount(allocation.ask, entry.queue.path)
     state.changes += 1
+    return group
 
 
 def leave_node(state: PartitionState, allocation: Allocation) -> None:
@@ -76,8 +123,30 @@ def leave_node(state: PartitionState, allocation: Allocation) -> None:
         state.nodes.give(node, node.node.remove(allocation.ask.allocation_key))
 
 
-def drop_asks(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
+def leave_swap(state: PartitionState, real: Allocation) -> None:
+    """Free what an allocation that was to replace a placeholder holds on its node."""
+    node = state.nodes.get(real.node_id)
+    if node is None:
+        return
+    before = node.available
+    leave_node(state, real)
+    if node.available != before:  # On the placeholder's own node it held none.
+        state.events.note_on_node(ChangeType.REMOVE, real)
+
+
+def drop_asks(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    answer: Answer,
+    *,
+    is_reported: bool = True,
+    timed_out: bool = False,
+) -> None:
     """Count asks that an application has dropped no longer as waiting, and free their reserved nodes."""
+    if answer.asks and is_reported and state.events.are_kept:
+        asks = tuple(record.ask for record in answer.asks)
+        fact = AsksDroppedFact(len(asks), state.rm_id, state.now_ns(), asks, timed_out)
+        answer.happened = (*answer.happened, fact)
     for record in answer.asks:
         if not record.placed:
             entry.remove_pending(record.ask)
@@ -91,6 +160,10 @@ def drop_reservations(state: PartitionState, reservations: tuple[Reservation, ..
     for reservation in reservations:
         state.reservations -= 1
         node = state.nodes.get(reservation.node_id)
-        if node is not None and node.node.unreserve(reservation.allocation_key):
+        if node is None:
+            continue
+        key = reservation.allocation_key
+        state.events.note_reservation(ChangeType.REMOVE, node.node_id, key, reservation.resource)
+        if node.node.unreserve(key):
             state.nodes.set_reserved(node, reserved=False)
             state.node_changes += 1

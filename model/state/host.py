@@ -5,8 +5,10 @@ The model starts nothing and has no clock of its own. An engine makes one host f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+
+from ..values.facts import FactSink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -197,3 +199,5 @@ class PartitionHost:
     """Report to operators what an application has used, once it has ended."""
     stopwatch_ns: Callable[[], int] = _no_time
     """Nanoseconds since any moment, to time cycles; nothing is decided by it."""
+    events: FactSink = field(default_factory=FactSink)
+    """Gets what happens, as facts; no decision depends on it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from ..applications.effects import TimerSet
+from ..applications.effects import StateEntered, TimerSet
 from ..applications.state import ApplicationState
 from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
@@ -20,9 +20,12 @@ from ..queues.queue import Queue
 from ..queues.tree import QueueTree
 from ..resources.combinations import prune
 from ..resources.resource import EMPTY, add, subtract
+from ..values.events import ChangeDetail, ChangeType
+from ..values.facts import EventReports, LeftFact
 from ..values.object_state import ObjectState
 from .ask_parts import AskParts
 from .cycle_times import CycleTimes
+from .event_rates import EventRates
 from .expiries import Expiries
 from .host import ApplicationTimer
 from .key_claims import KeyClaims
@@ -67,9 +70,10 @@ class PartitionState:
         self.host = host
         self.state = ObjectState.ACTIVE
         self.state_since_ns = host.now_ns()
-        self.tree = QueueTree(config.root, host.instrument(Queue))
+        self.events = EventReports(host.events, rm_id, host.now_ns)
+        self.tree = QueueTree(config.root, host.instrument(Queue), self.events)
         self.rules = usable_rules(config.placement_rules)
-        self.limits = host.instrument(UserLimits)()
+        self.limits = host.instrument(UserLimits)(self.events)
         self.limits.update(config.root)
         sorting = config.node_sort_policy
         self.nodes = host.instrument(NodeOrder)(sorting.policy, sorting.resource_weights)
@@ -102,6 +106,7 @@ class PartitionState:
         self.quarantine = Quarantine()
         self.node_checks = checks_of(host)
         """The RM's predicates; `None` if it takes every node."""
+        self.event_rates = EventRates()
         self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.preemption_claims: dict[str, str] = {}
         """Keys of asks whose victims end for a guarantee, and their applications, see `preemption.claims`."""
@@ -133,6 +138,9 @@ class PartitionState:
         self.entries[entry.application_id] = entry
         queue.entries.add(entry)
         queue.entries.skip_until = None
+        self.events.note(
+            ChangeType.ADD, ChangeDetail.QUEUE_APP, queue.path, reference_id=entry.application_id
+        )
         return entry
 
     def remove_entry(self, entry: ApplicationEntry) -> None:
@@ -146,6 +154,9 @@ class PartitionState:
         queue.entries.remove(entry)
         self.tree.refresh(queue)
         self.changes += 1
+        report = self.events.sink.report
+        if report is not None:
+            report(LeftFact(2, self.rm_id, self.now_ns(), entry.application_id, queue.path))
         if not queue.managed or queue.is_draining:
             self.timers.clean_later()
 
@@ -177,7 +188,9 @@ class PartitionState:
         self._serial += 1
         self.rejected[name] = RejectedApplication(self._serial, handle, rules)
         for effect in handle.reject(reason, self.now_ns()).effects:
-            if isinstance(effect, TimerSet):
+            if isinstance(effect, StateEntered):
+                self.events.note(ChangeType.SET, ChangeDetail.APP_REJECT, name, message=reason)
+            elif isinstance(effect, TimerSet):
                 timer = ApplicationTimer(name, self._serial, effect.kind, effect.generation)
                 self.expiries.add(effect.due_ns, timer)
 
@@ -202,7 +215,11 @@ class PartitionState:
     def change_capacity(self, before: Resource, after: Resource) -> None:
         """Count a node's capacity for the partition and the root's maximum."""
         self.capacity = prune(subtract(add(self.capacity, after), before))
-        self.tree.root.set_maximum_from_nodes(self.capacity)
+        root = self.tree.root
+        maximum = root.maximum
+        root.set_maximum_from_nodes(self.capacity)
+        if root.maximum != maximum:
+            self.events.note(ChangeType.SET, ChangeDetail.QUEUE_MAX, root.path, resource=root.maximum)
         self.tree.limits_changed()
         self.changes += 1
         self.node_changes += 1

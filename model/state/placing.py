@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..values.allocation import Allocation
+from ..values.events import ChangeType
 from ..values.messages import AllocationPlaced
 from .applying import apply
-from .charges import drop_reservations
+from .charges import drop_reservations, report_placed
+from .headroom_reports import report_passed
 
 if TYPE_CHECKING:
     from ..applications.effects import Answer
@@ -52,15 +54,18 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
     if answer is None:
         return False
     state.nodes.take(node, available)
-    state.limits.increase(queue.path, entry.application_id, entry.user, resource)
-    finish_placing(state, entry, allocation, answer)
+    group = state.limits.increase(queue.path, entry.application_id, entry.user, resource)
+    finish_placing(state, entry, allocation, answer, group)
     return True
 
 
 def finish_placing(
-    state: PartitionState, entry: ApplicationEntry, allocation: Allocation, answer: Answer
+    state: PartitionState, entry: ApplicationEntry, allocation: Allocation, answer: Answer, group: str | None
 ) -> None:
     """Count an ask as placed that queues, user, node and application have accepted; report it to the RM."""
+    if answer.failed_checks:
+        report_passed(state, entry, allocation.ask, answer.failed_checks)
+    report_placed(state, entry, allocation, answer, group)
     entry.remove_pending(allocation.ask)
     if state.node_checks is not None:
         state.node_checks.forget(keys=(allocation.ask.allocation_key,))
@@ -96,6 +101,7 @@ def reserve(
         return False
     state.nodes.set_reserved(node, reserved=True)
     state.reservations += 1
+    state.events.note_reservation(ChangeType.ADD, node.node_id, ask.allocation_key, ask.resource)
     apply(state, entry, answer)
     return True
 

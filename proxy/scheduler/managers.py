@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 from ...actors.rm_link import RmLink
 from ...lockcheck import excludes
@@ -14,8 +14,10 @@ from ...model.errors import RequestError
 from ...model.state.host import PartitionHost, RetryAsks
 from ...model.values.messages import short_partition_name
 from ...model.values.refusals import PlacementHalt, RefusalReason
+from ..events.delivery import Receiver, takes_events
 from ..metrics.figures import ManagerFigures
 from ..si.api import DeferredPredicates
+from ..si.event_messages import EventsHappened
 from ..si.older_answers import Generation
 from ..si.writing import callback_for, dispatch
 from .application_summaries import summariser
@@ -25,7 +27,7 @@ from .manager_life import ManagerLife
 from .predicates import predicates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ...actors.engine import Engine
     from ...actors.real_clock import RealClock
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
     from ...model.configuration.schema import PartitionConfig
     from ...model.partition import Partition
     from ...model.state.host import Predicates, TimerAction, TimerKey
+    from ...model.values.events import EventRecord
     from ...model.values.messages import Announcement
+    from ..events.log import EventLog
     from ..metrics.counts import ManagerCounts, Metrics
     from ..recording.observer import Observer
     from ..resolvers.partition_resolvers import PartitionResolver
@@ -80,6 +84,11 @@ class Manager:
     def announce_now(self, announcement: Announcement) -> None:
         """Deliver an announcement to the RM that comes from no partition."""
         self.observer.answer(self.rm_id, announcement, self.announce, older=self.generation.is_older)
+        self.flush()
+
+    def send_events(self, records: Sequence[EventRecord]) -> None:
+        """Queue records for the RM's callback `send_event`."""
+        self.announce(cast("Announcement", EventsHappened(records)))  # As `InGeneration`: for links alone.
         self.flush()
 
     def close(self) -> None:
@@ -144,7 +153,10 @@ class Managers:
         reservations_on: bool,
         answer_timeout_ns: int,
         answer_wait: AnswerWait | None,
+        events: EventLog,
     ) -> None:
+        self.events = events
+        """What happens in the partitions."""
         self._engine = engine
         self._failures = failures
         self.extra = extra
@@ -188,6 +200,14 @@ class Managers:
     def find(self, rm_id: str) -> Manager | None:
         """Return an RM, `None` if none of that id has registered."""
         return self._table.get(rm_id)
+
+    def event_receivers(self) -> list[Receiver]:
+        """Return the RMs that get events: not those whose callback ignores them."""
+        return [
+            Receiver(manager.rm_id, manager.send_events)
+            for manager in self._table.values()
+            if takes_events(manager.callback) and not manager.life.has_stopped
+        ]
 
     def statuses(self) -> tuple[ManagerStatus, ...]:
         """Return the states of all RMs, sorted by id."""
@@ -319,6 +339,7 @@ class Managers:
             reservations_on=self.reservations_on,
             # In steps times are those of the virtual clock, so that equal inputs have equal figures.
             stopwatch_ns=perf_counter_ns if self._outbox is None else clock.now_ns,
+            events=self.events.new_sink(rm_id),
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )
         partition = self._engine.adopt_partition(

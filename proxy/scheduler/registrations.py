@@ -181,6 +181,8 @@ class Registrations:
 
     def _abandon(self, change: _Transaction | None, joining: Manager | None) -> None:
         """End the partitions and the link that were made for a change that does not happen."""
+        if change is not None and change.is_known:
+            self._managers.events.forget_held(change.rm_id)
         for partition in () if change is None else change.dropped:
             self._attempt(partial(self._managers.retire, partition))
         if joining is not None:
@@ -188,6 +190,7 @@ class Registrations:
 
     def _finish(self, change: _Transaction, done: Reconfigured, leaver: Manager | None) -> None:
         """End what a change has replaced, and log its warnings."""
+        self._attempt(partial(self._managers.events.configure, change.rm_id, change.settings.extra))
         ended = done.ended if self._managers.observer.ends_partitions else ()
         for partition in ended:
             self._attempt(partition.shut_down)
@@ -254,6 +257,11 @@ class _Transaction:
     def rm_id(self) -> str:
         """The id of the RM."""
         return self._known().rm_id
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a manager."""
+        return self._manager is not None
 
     def prepare(self, config: SchedulerConfig) -> None:
         """Make the resolvers that the configuration asks for; an RM that registers starts with new ones.

@@ -15,6 +15,8 @@ from ...model.cluster import Cluster
 from ...model.configuration.flags import flag_of
 from ...model.errors import LicorneError, RequestError
 from ...model.state.host import ANSWER_TIMEOUT_NS
+from ..events.delivery import EventDelivery
+from ..events.log import EventLog
 from ..metrics.counts import Metrics
 from ..resolvers.look_up import with_groups
 from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
@@ -123,6 +125,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         )
         self._outbox = Outbox() if self.stepped else None
         self._answer_wait = AnswerWait(predicate_timeout_seconds) if self.stepped else None
+        self.events = EventLog()
+        """What has happened in all partitions."""
         incarnations = Incarnations(self._engine)
         fire = incarnations.fire
         self._clock: VirtualClock | RealClock = (
@@ -151,7 +155,9 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
             reservations_on=reservations_on,
             answer_timeout_ns=int(predicate_timeout_seconds * 1e9),
             answer_wait=self._answer_wait,
+            events=self.events,
         )
+        self._event_delivery = EventDelivery(self.events, self._managers.event_receivers)
         self._reader = reading.RequestReader()
         self._stopped = False
         self._cluster = self._engine.adopt_cluster(Cluster())
@@ -198,6 +204,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
                 f"is refused: it would wait for callbacks of {registration.rm_id!r}, which may do the same"
             )
         self._uninterrupted(lambda: self._registrations.register(registration, callback))
+        if not self.stepped:
+            self._event_delivery.start()
         return si.RegisterResourceManagerResponse()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -290,6 +298,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         """End all scheduling and the clock."""
         self._registrations.wait()
         self._engine.close()
+        self._event_delivery.close()
+        self.events.close()
         self._observer.close()
         if isinstance(self._clock, RealClock):
             self._clock.close()

@@ -22,6 +22,7 @@ from ...model.values.messages import (
 )
 from ...model.values.part_keys import ask_key_of
 from . import si_pb2 as si
+from .event_messages import EventsHappened, write_events
 from .older_answers import InGeneration, add_older_names
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _TERMINATIONS: Final = {
 
 
 def dispatch(  # noqa: C901, PLR0912 - one case an announcement
-    announcement: Announcement | InGeneration,
+    announcement: Announcement | InGeneration | EventsHappened,
     callback: ResourceManagerCallback,
     *,
     older: bool = False,
@@ -82,13 +83,15 @@ def dispatch(  # noqa: C901, PLR0912 - one case an announcement
         case SchedulingStateChanged():
             request = write_scheduling_state_changed(announcement, older=older)
             callback.update_container_scheduling_state(request)
+        case EventsHappened():
+            callback.send_event(write_events(announcement.records))
         case InGeneration(settled, is_older):
             dispatch(settled, callback, older=is_older)
         case _:
             assert_never(announcement)
 
 
-def callback_for(announcement: Announcement | InGeneration) -> str:
+def callback_for(announcement: Announcement | InGeneration | EventsHappened) -> str:
     """Return the name of the callback that an announcement is for."""
     match announcement:
         case ApplicationChanged() | ApplicationsAnswered():
@@ -99,6 +102,8 @@ def callback_for(announcement: Announcement | InGeneration) -> str:
             return "update_container_scheduling_state"
         case AllocationPlaced() | AllocationsReleased() | AllocationsRejected():
             return "update_allocation"
+        case EventsHappened():
+            return "send_event"
         case InGeneration(settled, _):
             return callback_for(settled)
         case _:

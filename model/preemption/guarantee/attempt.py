@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptBudget, AttemptShape, due_ns
-from ..acts import is_still_ending, mark_all, release_all, remember
+from ..acts import by_ask, is_still_ending, mark_all, release_all, remember, report_preempted
 from ..claims import committed_resources
 from .candidate_nodes import find_candidate_nodes, preemptible_reservations
 from .candidate_victims import collect_victims
@@ -224,6 +224,7 @@ def _carry_out(
     key = view.ask.allocation_key
     now_ns = state.now_ns()
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
+    report_preempted(state, plan.victims, by_ask(view.ask, entry))
     entry.application.asks.note_preemption(key, now_ns, triggered=True)
     state.preemption_claims[key] = entry.application_id
     remember(state, record_of(view, plan, entry, now_ns))

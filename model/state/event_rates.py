@@ -1,0 +1,68 @@
+"""Events about one ask that may come often: one in 15 seconds at most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from ..values.events import ChangeDetail, ChangeType, EventType
+from ..values.facts import UnschedulableFact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..values.allocation import Ask
+    from .partition_state import PartitionState
+
+__all__ = ["EVENT_INTERVAL_NS", "EventRates", "report_no_victim", "report_unschedulable"]
+
+EVENT_INTERVAL_NS: Final = 15_000_000_000
+"""How long an ask that had such an event waits for the next one of its kind."""
+_KEPT_MAX: Final = 1024
+"""How many asks are remembered before those are dropped whose time is over."""
+
+
+@final
+class EventRates:
+    """When each ask had an event of its kind last."""
+
+    def __init__(self) -> None:
+        self._last_ns: dict[tuple[str, str], int] = {}
+        self._kept_max = _KEPT_MAX
+
+    def take(self, kind: str, allocation_key: str, now_ns: int) -> bool:
+        """Return whether an event may be given now, and remember it then."""
+        last_ns = self._last_ns.get((kind, allocation_key))
+        if last_ns is not None and now_ns - last_ns < EVENT_INTERVAL_NS:
+            return False
+        if len(self._last_ns) >= self._kept_max:
+            since_ns = now_ns - EVENT_INTERVAL_NS
+            self._last_ns = {key: time_ns for key, time_ns in self._last_ns.items() if time_ns > since_ns}
+            self._kept_max = max(_KEPT_MAX, 2 * len(self._last_ns))
+        self._last_ns[kind, allocation_key] = now_ns
+        return True
+
+
+def report_unschedulable(state: PartitionState, ask: Ask, refusals: Mapping[str, int]) -> None:
+    """Report why the RM's predicates refused nodes for an ask."""
+    report = state.events.sink.report
+    if report is None:
+        return
+    now_ns = state.now_ns()
+    if state.event_rates.take("unschedulable", ask.allocation_key, now_ns):
+        report(UnschedulableFact(1, state.rm_id, now_ns, ask, tuple(sorted(refusals.items()))))
+
+
+def report_no_victim(state: PartitionState, ask: Ask) -> None:
+    """Report that nothing can be preempted for an ask on the only node where it may run."""
+    events = state.events
+    if events.are_kept and state.event_rates.take("no victim", ask.allocation_key, state.now_ns()):
+        events.note(
+            *(ChangeType.NONE, ChangeDetail.NONE, ask.allocation_key),
+            of=EventType.REQUEST,
+            reference_id=ask.application_id,
+            message=(
+                f"Unschedulable request '{ask.allocation_key}' with required node '{ask.required_node}', "
+                "no preemption victim found"
+            ),
+            resource=ask.resource,
+        )

@@ -1,0 +1,106 @@
+"""A stream of events: a place in the ring, from which one reader reads on.
+
+The reader's queue is the ring itself, so that a stream costs the scheduler nothing, has no gap and gives
+nothing twice. A reader that is slower than the ring is overwritten is dropped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final, final
+
+from .expanding import records_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ...model.values.events import EventRecord
+    from .ring import FactRing
+
+__all__ = ["LOOK_INTERVAL_SECONDS", "EventStream"]
+
+LOOK_INTERVAL_SECONDS: Final = 0.05
+"""How often a stream that waits looks for new events: to wake it would cost the scheduler more."""
+_READ_MAX: Final = 1000
+"""How many records are read at a time."""
+
+
+@final
+class EventStream:
+    """The events of a scheduler, one after the other; one thread reads.
+
+    Args:
+        ring: Where they are read.
+        next_id: The id of the first one.
+        ended: Called once, when the stream is over.
+    """
+
+    def __init__(self, ring: FactRing, next_id: int, ended: Callable[[EventStream], None]) -> None:
+        self._ring = ring
+        self._next_id = next_id
+        self._ended = ended
+        self._read: list[EventRecord] = []
+        self._end_id: int | None = None
+        self._finished = threading.Event()
+        self._is_over = False
+        self.lost = 0
+        """How many events were overwritten before they were read; then the stream is over."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there are no more events: it was closed, the scheduler has stopped, or it was too slow."""
+        return self._is_over
+
+    def take(self, count_max: int = _READ_MAX) -> list[EventRecord]:
+        """Return the next events that are there already, `count_max` at most; it does not wait."""
+        if self._read:
+            taken, self._read = self._read[:count_max], self._read[count_max:]
+            return taken
+        if self._is_over:
+            return []
+        end_id = self._end_id
+        span = self._ring.read(self._next_id, count_max)
+        if self._next_id < span.lowest_id:
+            self.lost = span.next_id - self._next_id
+            self.close()
+            return []
+        records = records_from(span, self._next_id, count_max)
+        if end_id is not None:
+            records = records[: max(0, end_id - self._next_id)]
+        self._next_id += len(records)
+        if end_id is not None and self._next_id >= end_id:
+            self.close()
+        return records
+
+    def next(self, timeout_seconds: float) -> EventRecord | None:
+        """Return the next event, `None` if none comes in this time or the stream is over."""
+        deadline = time.monotonic() + timeout_seconds
+        while not self._read:
+            self._read = self.take()
+            left = deadline - time.monotonic()
+            if self._read or self._is_over or left <= 0:
+                break
+            if self._finished.wait(min(left, LOOK_INTERVAL_SECONDS)) and self._end_id is None:
+                break
+        return self._read.pop(0) if self._read else None
+
+    def __iter__(self) -> Iterator[EventRecord]:
+        """Give all events until the stream is over."""
+        while not self._is_over:
+            record = self.next(1.0)
+            if record is not None:
+                yield record
+        yield from self._read
+
+    def finish(self) -> None:
+        """Give what has happened up to now, then no more; for the scheduler, when it stops."""
+        self._end_id = self._ring.bounds()[1]
+        self._finished.set()
+
+    def close(self) -> None:
+        """End the stream."""
+        if not self._is_over:
+            self._is_over = True
+            self._finished.set()
+            self._ended(self)
