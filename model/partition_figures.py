@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from .state.histograms import HistogramFigures
     from .state.partition_state import PartitionState
 
-__all__ = ["NodeFigures", "PartitionFigures", "QueueFigures", "partition_figures"]
+__all__ = ["NodeGauges", "PartitionFigures", "QueueGauges", "partition_figures"]
 
 
-class QueueFigures(NamedTuple):
+class QueueGauges(NamedTuple):
     """The quotas and the use of one queue."""
 
     path: str
@@ -36,7 +36,7 @@ class QueueFigures(NamedTuple):
     """How many have ended here."""
 
 
-class NodeFigures(NamedTuple):
+class NodeGauges(NamedTuple):
     """What one node has, and what of it is free."""
 
     capacity: Resource
@@ -49,13 +49,13 @@ class PartitionFigures(NamedTuple):
 
     name: str
     rm_id: str
-    queues: tuple[QueueFigures, ...]
+    queues: tuple[QueueGauges, ...]
     """Parents before their children."""
     active: Mapping[tuple[str, ApplicationState], int]
     """How many applications are active, by the path of their leaf and their state."""
     ended: Mapping[tuple[str, ApplicationState], int]
     """How many have ended since the partition was made: completed, failed or rejected."""
-    nodes: tuple[NodeFigures, ...]
+    nodes: tuple[NodeGauges, ...]
     nodes_removed: int
     allocations: int
     reservations: int
@@ -74,7 +74,7 @@ def partition_figures(state: PartitionState) -> PartitionFigures:
         queues=tuple(_queue_figures(state, queue) for queue in state.tree),
         active=Counter((entry.queue.path, entry.facts.state) for entry in state.entries.values()),
         ended=dict(state.ended),
-        nodes=tuple(NodeFigures(node.capacity, node.available, node.schedulable) for node in state.nodes),
+        nodes=tuple(NodeGauges(node.capacity, node.available, node.schedulable) for node in state.nodes),
         nodes_removed=state.nodes_removed,
         allocations=state.placed.allocations,
         reservations=state.reservations,
@@ -84,8 +84,8 @@ def partition_figures(state: PartitionState) -> PartitionFigures:
     )
 
 
-def _queue_figures(state: PartitionState, queue: Queue) -> QueueFigures:
-    return QueueFigures(
+def _queue_figures(state: PartitionState, queue: Queue) -> QueueGauges:
+    return QueueGauges(
         path=queue.path,
         is_leaf=queue.is_leaf,
         guaranteed=queue.guaranteed,

@@ -19,7 +19,7 @@ from ...model.state.histograms import BOUNDS_NS, merged
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...model.partition_figures import NodeFigures, QueueFigures
+    from ...model.partition_figures import NodeGauges, QueueGauges
     from ...model.state.histograms import HistogramFigures
     from .figures import SchedulerFigures
 
@@ -170,7 +170,7 @@ def _times(figures: SchedulerFigures) -> Iterator[Metric]:
     )
 
 
-def _node_usage(nodes: Sequence[NodeFigures]) -> Iterator[Metric]:
+def _node_usage(nodes: Sequence[NodeGauges]) -> Iterator[Metric]:
     """Return for each type of resource how many nodes use how much of theirs."""
     usage: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(_RANGES))
     for capacity, available, _ in nodes:
@@ -212,7 +212,7 @@ def _queue_applications(figures: SchedulerFigures) -> Iterator[Metric]:
     yield from (states, totals)
 
 
-def _queue_resources(queues: Sequence[QueueFigures]) -> Iterator[Metric]:
+def _queue_resources(queues: Sequence[QueueGauges]) -> Iterator[Metric]:
     amounts: Counter[tuple[str, str, str]] = Counter()
     containers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for queue in queues:
