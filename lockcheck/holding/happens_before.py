@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["Segment", "begin", "concurrent", "learn"]
+__all__ = ["Segment", "begin", "concurrent", "learn", "together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,15 @@ def learn(segment: Segment, ended: Segment | None = None) -> Segment:
         if line != segment.line:
             seen[line] = max(number, seen.get(line, -1))
     return replace(segment, number=segment.number + 1, seen=seen)
+
+
+def together(ended: Iterable[Segment]) -> Segment:
+    """Return a segment that stands for the ends of several: what comes after it comes after all of them."""
+    seen: dict[int, int] = {}
+    for segment in ended:
+        for line, number in _known(segment).items():
+            seen[line] = max(number, seen.get(line, -1))
+    return Segment(-1, 0, seen, silent=True)
 
 
 def concurrent(one: Segment, other: Segment) -> bool:

@@ -19,12 +19,15 @@ import socket
 import subprocess
 import threading
 import time
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..checking.blocking import blocks, waits_with
 from ..findings.foreign import ByIdentity
+from ..holding.happens_before import together
 from ..holding.runtime import go_on_as, local, next_segment, runtime
+from .hand_overs import end_of, note_end
 from .hooks import Hooks
 
 if TYPE_CHECKING:
@@ -50,8 +53,10 @@ _OF_SOCKETS: Final = ("connect", "accept", "recv", "sendall")
 
 _starts: Final[ByIdentity[Segment]] = ByIdentity()
 """The segment after which each thread was started."""
-_ends: Final[ByIdentity[Segment]] = ByIdentity()
-"""The segment that comes before the result of each future."""
+_tasks: Final[ByIdentity[deque[Segment]]] = ByIdentity()
+"""The last segments of the tasks that ran on each thread, which end before the thread does."""
+TASKS_MAX: Final = 10_000
+"""How many tasks of a thread are remembered."""
 
 
 def _put_all() -> None:
@@ -177,7 +182,7 @@ def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[
         method(self, timeout)
         ended = runtime.segment_of_ended(self)
         if ended is not None and not self.is_alive():
-            next_segment(local.execution, ended)
+            next_segment(local.execution, together([ended, *(_tasks.get(self) or ())]))
 
     return join
 
@@ -192,7 +197,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
         try:
             return method(self, timeout)
         finally:
-            ended = _ends.get(self)
+            ended = end_of(self)
             if ended is not None:
                 next_segment(local.execution, ended)
 
@@ -202,7 +207,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
 def _resolves(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def resolves(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
-        _ends.put(self, local.finished or local.execution.segment)
+        note_end(self, local.finished or local.execution.segment)
         local.finished = None
         method(self, *given, **named)
 
@@ -234,6 +239,16 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
     return submit
 
 
+def _note_task(segment: Segment) -> None:
+    """Note the end of a task on the calling thread."""
+    thread = threading.current_thread()
+    noted = _tasks.get(thread)
+    if noted is None:
+        noted = deque(maxlen=TASKS_MAX)
+        _tasks.put(thread, noted)
+    noted.append(segment)
+
+
 @contextmanager
 def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
     """Run a task of a pool: as an execution of its own, or on the pool's only thread after its submitter."""
@@ -247,6 +262,8 @@ def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
         yield
     finally:
         local.finished = local.execution.segment
+        if not local.finished.silent:
+            _note_task(local.finished)
         if runtime.ended is not None:
             runtime.ended(local.execution)
         runtime.forget(local.execution)

@@ -21,7 +21,7 @@ from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.levels import Level, level_of
 from ..holding.chains import held_nodes
 from ..holding.runtime import LATCH, runtime
-from ..interception import joins, patches, pykka_found
+from ..interception import hand_overs, joins, patches, pykka_found
 from .summaries import summary_of
 from .text import text_report
 
@@ -139,6 +139,7 @@ class Session:
             joins.HOOKS.install()
             pykka_found.install()
         if self.level >= Level.FULL:
+            hand_overs.HOOKS.install()
             patches.HOOKS.install()
         if self._hold_watch is not None:
             self._hold_watch.start()
@@ -151,6 +152,7 @@ class Session:
             self._hold_watch.stop()
         if self.level >= Level.FULL:
             patches.HOOKS.uninstall()
+            hand_overs.HOOKS.uninstall()
         if self.level >= Level.ORDER:
             pykka_found.HOOKS.uninstall()
             joins.HOOKS.uninstall()

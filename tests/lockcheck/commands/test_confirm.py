@@ -188,10 +188,10 @@ for thread in (looping, working):
 
 
 @pytest.mark.parametrize("source", [LOOPED, SECOND_THREAD], ids=["a lock of many", "a second thread"])
-def test_a_deadlock_that_the_steering_caused_is_confirmed_whichever_threads_it_is_of(
+def test_a_deadlock_that_the_steering_caused_is_confirmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], source: str
 ) -> None:
-    """The paused thread was another one, or came for another lock; the cycle is reported once."""
+    """The paused thread was another one, or came for another lock of the class; it is reported once."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(source.replace("{ONE_BY_ONE}", ONE_BY_ONE), "utf-8")
     code = main(["confirm", "--json=r.json", "program.py"])

@@ -1,0 +1,294 @@
+"""Orders of threads that hold in every run, by what they hand over to each other.
+
+Only what holds by construction counts, in whichever order threads run: what set an event that is set once
+comes before what waited for it without a limit; the first items of a queue with one producer come before
+the first gets of a consumer; all that is done before a barrier of so many threads comes before all that is
+done after it; tasks come before what follows the end of their pool or a wait for all of them, and before the
+callbacks of their futures. If a second thread sets the event, or puts an item, the order no longer counts.
+
+Each hand-over begins a new segment, so only the first of each object are noted: programs hand over millions.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import queue
+import sys
+import threading
+from typing import TYPE_CHECKING, Final, TypeVar, final
+
+from ..findings.foreign import ByIdentity
+from ..holding.happens_before import together
+from ..holding.runtime import LATCH, local, next_segment
+from .hooks import Hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import FrameType
+
+    from ..holding.happens_before import Segment
+
+__all__ = ["HOOKS", "end_of", "note_end"]
+
+Result = TypeVar("Result")
+_Future = concurrent.futures.Future[object]
+
+_ROOM: Final = __name__.rpartition(".")[0]
+_OWN: Final = ("threading", "concurrent", "pykka")
+"""Packages whose own events and queues order nothing here: which thread sets them is chance, or an ask."""
+
+HAND_OVERS_MAX: Final = 16
+"""How many items of a queue, and rounds of a barrier, are noted."""
+
+ends: Final[ByIdentity[Segment]] = ByIdentity()
+"""The segment that comes before the result of each future."""
+_events: Final[ByIdentity[_Setting]] = ByIdentity()
+_queues: Final[ByIdentity[_Items]] = ByIdentity()
+_barriers: Final[ByIdentity[_Rounds]] = ByIdentity()
+
+
+def end_of(future: object) -> Segment | None:
+    """Return the segment that comes before the result of a future, if it is known."""
+    return ends.get(future)
+
+
+def note_end(future: object, segment: Segment) -> None:
+    """Note the segment that comes before the result of a future."""
+    ends.put(future, segment)
+
+
+def _is_checked() -> bool:
+    """Return whether the program calls a hook, on a thread that has an execution."""
+    if threading.get_ident() not in threading._active:  # type: ignore[attr-defined] # noqa: SLF001 - a new thread wakes its starter before it is known
+        return False
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - the documented way to the caller
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_ROOM):
+        frame = frame.f_back
+    caller = frame.f_globals.get("__name__", "") if frame is not None else ""
+    return caller.partition(".")[0] not in _OWN and not local.execution.inside
+
+
+# ----------------------------------------------------------------------------------------------- events
+
+
+@final
+class _Setting:
+    """How an event was set: by whom first, and whether that alone can have ended a wait for it."""
+
+    def __init__(self, segment: Segment | None) -> None:
+        self.segment = segment
+        """`None` if the order does not count."""
+
+
+def _set(method: Callable[[threading.Event], None]) -> Callable[[threading.Event], None]:
+    @functools.wraps(method)
+    def set_(self: threading.Event) -> None:
+        if _is_checked():
+            execution = local.execution
+            with LATCH:
+                known = _events.get(self)
+                if known is None and not self.is_set():
+                    _events.put(self, _Setting(execution.segment))
+                elif known is not None and known.segment and known.segment.line != execution.serial:
+                    known.segment = None
+            if known is None:
+                next_segment(execution)
+        method(self)
+
+    return set_
+
+
+def _clear(method: Callable[[threading.Event], None]) -> Callable[[threading.Event], None]:
+    @functools.wraps(method)
+    def clear(self: threading.Event) -> None:
+        if _is_checked():
+            _events.put(self, _Setting(None))
+        method(self)
+
+    return clear
+
+
+def _wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[..., bool]:
+    @functools.wraps(method)
+    def wait(self: threading.Event, timeout: float | None = None) -> bool:
+        done = method(self, timeout)
+        if timeout is None and _is_checked():
+            known = _events.get(self)
+            if known is not None and known.segment is not None:
+                next_segment(local.execution, known.segment)
+        return done
+
+    return wait
+
+
+# ----------------------------------------------------------------------------------------------- queues
+
+
+@final
+class _Items:
+    """The first items of a queue with one producer."""
+
+    def __init__(self, *, begun: bool) -> None:
+        self.producer: int | None = None
+        self.ordered = not begun
+        self.puts: list[Segment] = []
+        self.gets: dict[int, int] = {}
+        """How many each execution took."""
+
+
+def _items(self: queue.Queue[object]) -> _Items:
+    with LATCH:
+        found = _queues.get(self)
+        if found is None:
+            found = _Items(begun=bool(self.queue))
+            _queues.put(self, found)
+        return found
+
+
+def _put(method: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def put(self: queue.Queue[object], *given: object, **named: object) -> None:
+        if not _is_checked():
+            method(self, *given, **named)
+            return
+        items, execution = _items(self), local.execution
+        if items.producer not in {None, execution.serial}:
+            items.ordered = False
+        items.producer = execution.serial
+        if items.ordered and len(items.puts) < HAND_OVERS_MAX:
+            items.puts.append(execution.segment)
+            next_segment(execution)
+        try:
+            method(self, *given, **named)
+        except queue.Full:
+            items.ordered = False
+            raise
+
+    return put
+
+
+def _get(method: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(method)
+    def get(self: queue.Queue[object], *given: object, **named: object) -> object:
+        if not _is_checked():
+            return method(self, *given, **named)
+        items, execution = _items(self), local.execution
+        found = method(self, *given, **named)
+        count = items.gets.get(execution.serial, 0)
+        if items.ordered and count < len(items.puts):
+            items.gets[execution.serial] = count + 1
+            next_segment(execution, items.puts[count])
+        return found
+
+    return get
+
+
+# --------------------------------------------------------------------------------------------- barriers
+
+
+@final
+class _Rounds:
+    """The rounds of a barrier, and who has come to the present one."""
+
+    def __init__(self) -> None:
+        self.lines: set[int] = set()
+        self.arrived: list[Segment] = []
+        self.count = 0
+
+
+def _pass(method: Callable[[threading.Barrier, float | None], int]) -> Callable[..., int]:
+    @functools.wraps(method)
+    def wait(self: threading.Barrier, timeout: float | None = None) -> int:
+        if not _is_checked():
+            return method(self, timeout)
+        execution = local.execution
+        with LATCH:
+            rounds = _barriers.get(self)
+            if rounds is None:
+                rounds = _Rounds()
+                _barriers.put(self, rounds)
+            rounds.lines.add(execution.serial)
+            mine = rounds.arrived
+            mine.append(execution.segment)
+            if len(mine) == self.parties:
+                rounds.arrived, rounds.count = [], rounds.count + 1
+            noted = rounds.count <= HAND_OVERS_MAX
+        if noted:
+            next_segment(execution)
+        place = method(self, timeout)
+        if noted and len(rounds.lines) <= self.parties == len(mine):
+            next_segment(execution, together(mine))
+        return place
+
+    return wait
+
+
+# ---------------------------------------------------------------------------------------------- futures
+
+
+def _wait_all(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Wrap `concurrent.futures.wait`: all tasks come before what follows, if it waited for all."""
+
+    @functools.wraps(function)
+    def wait(
+        fs: Iterable[_Future],
+        timeout: float | None = None,
+        return_when: str = concurrent.futures.ALL_COMPLETED,
+    ) -> Result:
+        futures = list(fs)
+        done = function(futures, timeout, return_when)
+        if timeout is None and (return_when == concurrent.futures.ALL_COMPLETED or len(futures) == 1):
+            _learn_ends(futures)
+        return done
+
+    return wait
+
+
+def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., Iterator[_Future]]:
+    """Wrap `as_completed`: all tasks come before what follows its end."""
+
+    @functools.wraps(function)
+    def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
+        futures = list(fs)
+        yield from function(futures, timeout)
+        _learn_ends(futures)
+
+    return as_completed
+
+
+def _learn_ends(futures: Iterable[_Future]) -> None:
+    known = [segment for future in futures if (segment := ends.get(future)) is not None]
+    if known:
+        next_segment(local.execution, together(known))
+
+
+def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def add_done_callback(self: _Future, fn: Callable[[_Future], object]) -> None:
+        @functools.wraps(fn, updated=())
+        def callback(future: _Future) -> object:
+            ended = ends.get(future)
+            if ended is not None:
+                next_segment(local.execution, ended)
+            return fn(future)
+
+        method(self, callback)
+
+    return add_done_callback
+
+
+def _put_all() -> None:
+    event, future = threading.Event, concurrent.futures.Future
+    HOOKS.put(event, "set", _set(event.set))
+    HOOKS.put(event, "clear", _clear(event.clear))
+    HOOKS.put(event, "wait", _wait(event.wait))
+    HOOKS.put(queue.Queue, "put", _put(queue.Queue.put))
+    HOOKS.put(queue.Queue, "get", _get(queue.Queue.get))
+    HOOKS.put(threading.Barrier, "wait", _pass(threading.Barrier.wait))
+    HOOKS.put(future, "add_done_callback", _add_done_callback(future.add_done_callback))
+    HOOKS.put(concurrent.futures, "wait", _wait_all(concurrent.futures.wait))
+    HOOKS.put(concurrent.futures, "as_completed", _as_completed(concurrent.futures.as_completed))
+
+
+HOOKS: Final = Hooks(_put_all)

@@ -1,0 +1,231 @@
+"""Orders that hold in every run, by what threads hand over; and those that only held in this one."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from support.lockcheck.lock_corpus import RECORD
+
+from licorne.lockcheck import Lock, Rung, session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.lockcheck import Finding
+
+SECONDS_MAX = 10
+
+
+class Crossed:
+    """Two locks, taken in both orders."""
+
+    def __init__(self) -> None:
+        self.a, self.b = Lock("a"), Lock("b")
+
+    def down(self) -> None:
+        """Take a, then b."""
+        with self.a, self.b:
+            pass
+
+    def nothing(self) -> None:
+        """Take none of them."""
+
+    def up(self) -> None:
+        """Take b, then a."""
+        with self.b, self.a:
+            pass
+
+
+def in_a_row(*works: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that runs each."""
+
+    def run() -> None:
+        for work in works:
+            work()
+
+    return run
+
+
+def run_all(*works: Callable[[], object]) -> None:
+    """Run each in a thread of its own, all to their end."""
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS_MAX)
+        assert not thread.is_alive()
+
+
+def the_end_of_a_pool(locks: Crossed) -> None:
+    """By `with`, and another pool follows."""
+    for work in (locks.down, locks.up):
+        with ThreadPoolExecutor(2) as pool:
+            pool.submit(work)
+
+
+def the_shutdown_of_a_pool(locks: Crossed) -> None:
+    """Explicitly."""
+    pool = ThreadPoolExecutor(2)
+    pool.submit(locks.down)
+    pool.shutdown(wait=True)
+    locks.up()
+
+
+def a_wait_for_all(locks: Crossed) -> None:
+    """By the name in its module, as a program that is imported in the session has it."""
+    with ThreadPoolExecutor(2) as pool:
+        concurrent.futures.wait([pool.submit(locks.down), pool.submit(locks.nothing)])
+        locks.up()
+
+
+def the_end_of_as_completed(locks: Crossed) -> None:
+    """All of them are done then."""
+    with ThreadPoolExecutor(2) as pool:
+        assert 2 == len(
+            list(concurrent.futures.as_completed([pool.submit(locks.down), pool.submit(locks.nothing)]))
+        )
+        locks.up()
+
+
+def a_callback(locks: Crossed) -> None:
+    """It runs after its task, on whichever thread."""
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(locks.down).add_done_callback(lambda _: locks.up())
+
+
+def an_event(locks: Crossed) -> None:
+    """It is set once, and waited for without a limit."""
+    event = threading.Event()
+    run_all(in_a_row(locks.down, event.set), in_a_row(event.wait, locks.up))
+
+
+def an_item(locks: Crossed) -> None:
+    """There is one producer."""
+    items = queue.Queue[int]()
+    run_all(in_a_row(locks.down, partial(items.put, 1)), in_a_row(items.get, locks.up))
+
+
+def a_barrier(locks: Crossed) -> None:
+    """Two threads meet, as many as it is for."""
+    both = threading.Barrier(2)
+    run_all(in_a_row(locks.down, both.wait), in_a_row(both.wait, locks.up))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        the_end_of_a_pool,
+        the_shutdown_of_a_pool,
+        a_wait_for_all,
+        the_end_of_as_completed,
+        a_callback,
+        an_event,
+        an_item,
+        a_barrier,
+    ],
+)
+def test_what_holds_in_every_run_guards_a_cycle(program: Callable[[Crossed], None]) -> None:
+    """It is R1, with the reason."""
+    (finding,) = found_in(program)
+
+    assert Rung.R1 is finding.rung
+    assert "one after the other, in every run" in "".join(finding.why)
+
+
+def found_in(program: Callable[[Crossed], None]) -> tuple[Finding, ...]:
+    """Return what is found in a program."""
+    with session(on=RECORD) as opened:
+        program(Crossed())
+    assert [] == opened.faults
+    return tuple(finding for finding in opened.findings if finding.rung is not Rung.RB)
+
+
+def in_turn(*works: Callable[[], object]) -> None:
+    """Run each in a thread of its own, one after the other, by a lock that nothing hears of."""
+    turns = [threading.Lock() for _ in works]
+    for turn in turns[1:]:
+        turn.acquire()
+
+    def work_in_turn(number: int) -> None:
+        assert turns[number].acquire(timeout=SECONDS_MAX)
+        works[number]()
+        if number + 1 < len(turns):
+            turns[number + 1].release()
+
+    run_all(*(partial(work_in_turn, number) for number in range(len(works))))
+
+
+def an_event_of_two(locks: Crossed) -> None:
+    """Either of two threads may end the wait."""
+    event = threading.Event()
+    in_turn(event.set, in_a_row(locks.down, event.set), in_a_row(event.wait, locks.up))
+
+
+def an_event_that_is_cleared(locks: Crossed) -> None:
+    """It may have been set before."""
+    event = threading.Event()
+    event.set()
+    event.clear()
+    in_turn(in_a_row(locks.down, event.set), in_a_row(event.wait, locks.up))
+
+
+def an_event_within_a_limit(locks: Crossed) -> None:
+    """The wait may end without it."""
+    event = threading.Event()
+    in_turn(in_a_row(locks.down, event.set), in_a_row(partial(event.wait, SECONDS_MAX), locks.up))
+
+
+def an_item_of_two(locks: Crossed) -> None:
+    """Either of two producers may come first."""
+    items = queue.Queue[int]()
+    in_turn(partial(items.put, 1), in_a_row(locks.down, partial(items.put, 1)), in_a_row(items.get, locks.up))
+
+
+def a_barrier_for_fewer(locks: Crossed) -> None:
+    """Three threads come to one for two, so that any two may meet."""
+    both = threading.Barrier(1)
+    in_turn(in_a_row(locks.down, both.wait), in_a_row(both.wait, locks.up))
+
+
+def the_first_of_a_wait(locks: Crossed) -> None:
+    """The other task may run still."""
+    with ThreadPoolExecutor(2) as pool:
+        finished = threading.Lock()
+        finished.acquire()
+        first, second = pool.submit(locks.nothing), pool.submit(locks.down)
+        second.add_done_callback(lambda _: finished.release())
+        concurrent.futures.wait([first, second], return_when=concurrent.futures.FIRST_COMPLETED)
+        assert finished.acquire(timeout=SECONDS_MAX)
+        locks.up()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        an_event_of_two,
+        an_event_that_is_cleared,
+        an_event_within_a_limit,
+        an_item_of_two,
+        a_barrier_for_fewer,
+        the_first_of_a_wait,
+    ],
+)
+def test_what_only_held_in_this_run_guards_nothing(program: Callable[[Crossed], None]) -> None:
+    """It is R2."""
+    assert [Rung.R2] == [finding.rung for finding in found_in(program)]
+
+
+def test_the_functions_of_the_pool_are_as_they_were_when_the_session_ends() -> None:
+    """The hooks leave nothing behind."""
+    before = threading.Event.set, queue.Queue.put, threading.Barrier.wait
+    with session(on=RECORD):
+        assert before[0] is not threading.Event.set
+
+    assert before == (threading.Event.set, queue.Queue.put, threading.Barrier.wait)
+    assert (wait, as_completed) == (concurrent.futures.wait, concurrent.futures.as_completed)
